@@ -1,0 +1,156 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "swift-apns-pool",
+    // Linux is what the tests run on. macOS 15 is written for (Synchronization's Mutex) and untested.
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "APNSPool", targets: ["APNSPool"]),
+        .library(name: "APNSModel", targets: ["APNSModel"]),
+        .library(name: "APNSSimulator", targets: ["APNSSimulator"]),
+        .library(name: "APNSTesting", targets: ["APNSTesting"]),
+        // Experimental until 1.0: its names may still change.
+        .library(name: "SupervisedPool", targets: ["SupervisedPool"]),
+        .executable(name: "apns", targets: ["APNSCommand"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CAPNSNghttp2",
+            pkgConfig: "libnghttp2",
+            providers: [.apt(["libnghttp2-dev"]), .brew(["libnghttp2"])]
+        ),
+        .systemLibrary(
+            name: "CAPNSOpenSSL",
+            pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]
+        ),
+        .target(
+            name: "SupervisedPool",
+            dependencies: [.product(name: "DequeModule", package: "swift-collections")],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "HTTP2Wire",
+            dependencies: [
+                "CAPNSNghttp2",
+                "CAPNSOpenSSL",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(name: "APNSModel", swiftSettings: settings),
+        .target(
+            name: "APNSPool",
+            dependencies: [
+                "APNSModel",
+                "HTTP2Wire",
+                "SupervisedPool",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "APNSSimulator",
+            dependencies: [
+                "APNSModel",
+                "HTTP2Wire",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "APNSTesting",
+            dependencies: [
+                "APNSPool",
+                "APNSSimulator",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "APNSCommand",
+            dependencies: [
+                "APNSPool",
+                "APNSSimulator",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "TestSupport",
+            dependencies: ["SupervisedPool"],
+            path: "Tests/TestSupport",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "SupervisedPoolTests",
+            dependencies: ["SupervisedPool", "TestSupport"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "HTTP2WireTests",
+            dependencies: [
+                "HTTP2Wire",
+                "TestSupport",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "APNSModelTests",
+            dependencies: ["APNSModel", "TestSupport"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "APNSSimulatorTests",
+            dependencies: ["APNSSimulator", "HTTP2Wire", "TestSupport"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "APNSPoolTests",
+            dependencies: [
+                "APNSPool",
+                "APNSSimulator",
+                "APNSTesting",
+                "TestSupport",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "APNSCommandTests",
+            dependencies: ["APNSCommand", "APNSSimulator", "TestSupport"],
+            swiftSettings: settings
+        ),
+    ]
+)
