@@ -5,6 +5,63 @@
 #error "OpenSSL's headers are missing. Install them: 'apt-get install libssl-dev' (Debian, Ubuntu), 'dnf install openssl-devel' (Fedora), 'brew install openssl@3' (macOS)."
 #endif
 
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+/* What follows are macros in OpenSSL, which Swift cannot see. */
+static inline int capns_ctx_set_min_proto_version(SSL_CTX *ctx, int version) {
+  return (int)SSL_CTX_set_min_proto_version(ctx, version);
+}
+static inline int capns_ctx_set_max_proto_version(SSL_CTX *ctx, int version) {
+  return (int)SSL_CTX_set_max_proto_version(ctx, version);
+}
+static inline void capns_ctx_set_mode(SSL_CTX *ctx, long mode) { SSL_CTX_set_mode(ctx, mode); }
+static inline void capns_ctx_disable_session_cache(SSL_CTX *ctx) {
+  SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+}
+static inline void capns_ctx_forbid_renegotiation_and_compression(SSL_CTX *ctx) {
+  SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+}
+/* Takes over the reference to `x509`, as SSL_CTX_add_extra_chain_cert does. */
+static inline int capns_ctx_add_chain_certificate(SSL_CTX *ctx, X509 *x509) {
+  return (int)SSL_CTX_add0_chain_cert(ctx, x509);
+}
+static inline int capns_set_tlsext_host_name(SSL *ssl, const char *name) {
+  return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+static inline size_t capns_bio_mem_data(BIO *bio, char **data) {
+  long n = BIO_get_mem_data(bio, data);
+  return n > 0 ? (size_t)n : 0;
+}
+static inline void capns_bio_reset(BIO *bio) { (void)BIO_reset(bio); }
+/* An empty BIO means "no bytes yet" (-1 with the retry flag), not "end of file". */
+static inline void capns_bio_set_mem_eof_return(BIO *bio, int value) { BIO_set_mem_eof_return(bio, value); }
+static inline EVP_PKEY *capns_new_p256_key(void) { return EVP_EC_gen("P-256"); }
+
+/* ALPN on the server's side: choose `protocol` (length-prefixed wire form) or refuse the handshake
+   (RFC 7301, section 3.2). The argument must outlive the context. */
+static int capns_alpn_select(SSL *ssl, const unsigned char **out, unsigned char *outlen, const unsigned char *in,
+                             unsigned int inlen, void *arg) {
+  const unsigned char *wanted = (const unsigned char *)arg;
+  (void)ssl;
+  if (SSL_select_next_proto((unsigned char **)out, outlen, wanted, 1u + wanted[0], in, inlen) !=
+      OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  return SSL_TLSEXT_ERR_OK;
+}
+static inline void capns_ctx_select_alpn_h2(SSL_CTX *ctx) {
+  static const unsigned char h2[] = {2, 'h', '2'};
+  SSL_CTX_set_alpn_select_cb(ctx, capns_alpn_select, (void *)h2);
+}
+static inline void capns_ctx_select_alpn_http11(SSL_CTX *ctx) {
+  static const unsigned char http11[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+  SSL_CTX_set_alpn_select_cb(ctx, capns_alpn_select, (void *)http11);
+}
 
 #endif

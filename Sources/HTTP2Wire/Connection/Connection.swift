@@ -1,0 +1,390 @@
+package import NIOCore
+import NIOPosix
+
+/// One request on its way to a connection.
+package struct StreamSubmission: Sendable {
+    package var request: HTTP2Request
+    /// What the submitter calls the stream; comes back with its result.
+    package var tag: UInt64
+    /// When the stream is reset if no answer has come.
+    package var deadline: NIODeadline
+
+    package init(request: HTTP2Request, tag: UInt64, deadline: NIODeadline) {
+        self.request = request
+        self.tag = tag
+        self.deadline = deadline
+    }
+}
+
+/// What the owner of a connection is told. All calls come on the connection's event loop, with values only, so that
+/// an actor whose executor is that loop can step into its isolation.
+package protocol ConnectionDelegate: AnyObject {
+    /// The peer's first SETTINGS are here: requests may be submitted.
+    func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int)
+    func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int)
+    /// The peer takes no further streams on this connection; open ones may finish.
+    func connection(_ id: Int, isGoingAway error: WireError)
+    func connection(_ id: Int, finished results: [StreamResult])
+    /// The end, once, after the last result.
+    func connection(_ id: Int, isClosed error: WireError)
+}
+
+/// One TLS + HTTP/2 connection to a server: opened once, used until it ends, never reused. Confined to its loop.
+package final class Connection {
+    package struct Configuration: Sendable {
+        /// The host that is looked up, connected to and verified.
+        package var host: String
+        package var port: Int
+        package var tls: TLSContext
+        /// See `HTTP2Session.Configuration`.
+        package var variableNames: [String]
+        /// For look-up, TCP, TLS and the peer's first SETTINGS together.
+        package var connectTimeout = TimeAmount.seconds(10)
+        /// How long nothing may come while streams are open before a PING asks.
+        package var pingInterval = TimeAmount.seconds(30)
+        /// The same while no stream is open.
+        package var idlePingInterval = TimeAmount.minutes(10)
+        package var pingTimeout = TimeAmount.seconds(5)
+
+        package init(host: String, port: Int, tls: TLSContext, variableNames: [String]) {
+            self.host = host
+            self.port = port
+            self.tls = tls
+            self.variableNames = variableNames
+        }
+    }
+
+    private enum State {
+        /// Look-up, TCP, TLS, or waiting for the peer's SETTINGS.
+        case connecting
+        case ready
+        /// No new streams; closes when the open ones are done.
+        case draining
+        case closed
+    }
+
+    package let id: Int
+    private let configuration: Configuration
+    private let loop: any EventLoop
+    private var delegate: (any ConnectionDelegate)?
+    private var handler: WireHandler?
+    private var session: HTTP2Session?
+    private var state = State.connecting
+    private var connectDeadline = NIODeadline.distantFuture
+    private var lastRead: NIODeadline
+    private var pingDeadline: NIODeadline?
+    private var timer: Scheduled<Void>?
+    private var timerDeadline = NIODeadline.distantFuture
+    private var goAway: WireError?
+    /// The first trouble explains the end; later ones are its echo.
+    private var firstError: WireError?
+
+    /// - Parameters:
+    ///   - id: what the delegate calls this connection.
+    ///   - loop: the loop that the caller is on.
+    package init(id: Int, configuration: Configuration, loop: any EventLoop, delegate: any ConnectionDelegate) {
+        self.id = id
+        self.configuration = configuration
+        self.loop = loop
+        self.delegate = delegate
+        self.lastRead = loop.now
+    }
+
+    // MARK: Life
+
+    /// Starts the connect. The delegate hears `isReady…` or `isClosed`.
+    package func open() {
+        self.loop.assertInEventLoop()
+        guard self.state == .connecting, self.handler == nil else { return }
+        let handler: WireHandler
+        do {
+            handler = try self.makeHandler()
+        } catch {
+            // Told in a later tick: the delegate is still inside its call of `open()`.
+            self.loop.assumeIsolated().execute { self.wireIsClosed(nil, error) }
+            return
+        }
+        self.handler = handler
+        self.connectDeadline = self.loop.now + self.configuration.connectTimeout
+        self.arm(self.connectDeadline)
+
+        let bound = NIOLoopBound(handler, eventLoop: self.loop)
+        let bootstrap = ClientBootstrap(group: self.loop)
+            .connectTimeout(self.configuration.connectTimeout)
+            .channelOption(.socketOption(.so_keepalive), value: 1)
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .resolver(SystemResolver(loop: self.loop))
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(bound.value)
+                }
+            }
+        let connected: EventLoopFuture<any Channel>
+        if let address = try? SocketAddress(ipAddress: self.configuration.host, port: self.configuration.port) {
+            connected = bootstrap.connect(to: address)
+        } else {
+            connected = bootstrap.connect(host: self.configuration.host, port: self.configuration.port)
+        }
+        connected.assumeIsolated().whenComplete { result in
+            switch result {
+            case .failure(let error):
+                self.wireIsClosed(nil, Self.connectError(error, host: self.configuration.host))
+            case .success(let channel):
+                if self.state == .closed { channel.close(mode: .all, promise: nil) }
+            }
+        }
+    }
+
+    /// For tests: the same life over a channel that is there already.
+    package func adopt(_ channel: any Channel) throws {
+        let handler = try self.makeHandler()
+        self.handler = handler
+        self.connectDeadline = self.loop.now + self.configuration.connectTimeout
+        self.arm(self.connectDeadline)
+        try channel.pipeline.syncOperations.addHandler(handler)
+    }
+
+    private func makeHandler() throws(WireError) -> WireHandler {
+        var configuration = HTTP2Session.Configuration()
+        configuration.variableNames = self.configuration.variableNames
+        return WireHandler(
+            tls: try TLSSession(context: self.configuration.tls, peerName: self.configuration.host),
+            role: .client,
+            configuration: configuration,
+            owner: self
+        )
+    }
+
+    /// Takes no new streams and closes when the open ones have ended.
+    package func drain() {
+        guard self.state == .ready || self.state == .connecting else { return }
+        if self.state == .connecting {
+            self.close()
+            return
+        }
+        self.state = .draining
+        self.closeIfDrained()
+    }
+
+    /// Ends the connection now; what is open gets its result.
+    package func close() {
+        self.fail(WireError(.closedLocally, "the connection was closed"))
+    }
+
+    // MARK: Streams
+
+    /// Submits all requests of a tick; they leave in one write. Each gets exactly one result.
+    package func submit(_ submissions: [StreamSubmission]) {
+        guard let session, self.state == .ready else {
+            self.deliver(submissions.map { Self.refused($0, .noSlot) })
+            return
+        }
+        var broken: WireError?
+        for submission in submissions {
+            if broken != nil {
+                session.results.append(Self.refused(submission, .noSlot))
+                continue
+            }
+            do {
+                let answer = try session.submit(
+                    submission.request,
+                    tag: submission.tag,
+                    deadline: submission.deadline
+                )
+                if answer == .noSlot {
+                    session.results.append(Self.refused(submission, .noSlot))
+                } else if submission.deadline < self.timerDeadline {
+                    self.arm(submission.deadline)
+                }
+            } catch {
+                session.results.append(Self.refused(submission, .faulty))
+                broken = error
+            }
+        }
+        if let broken {
+            self.fail(broken)
+        } else {
+            self.handler?.flush()
+            self.deliverResults()
+        }
+    }
+
+    /// Resets the stream called `tag`, if it is still open.
+    package func cancel(tag: UInt64) {
+        guard let session else { return }
+        session.cancel(tag: tag)
+        self.handler?.flush()
+        self.deliverResults()
+    }
+
+    /// Streams that have no result yet.
+    package var openStreams: Int { self.session?.openCount ?? 0 }
+
+    /// Whether so many stream ids are used up that the connection should be replaced.
+    package var isNearlyExhausted: Bool { self.session?.isNearlyExhausted ?? false }
+
+    private static func refused(_ submission: StreamSubmission, _ cause: StreamCause) -> StreamResult {
+        StreamResult(tag: submission.tag, ending: .notSent, cause: cause, status: 0, fields: FieldList(), body: [])
+    }
+
+    // MARK: Inside
+
+    private func fail(_ error: WireError) {
+        guard self.state != .closed else { return }
+        self.firstError = self.firstError ?? error
+        if let handler, let session, error.code != .connectionReset {
+            try? session.submitGoAway(lastStreamID: 0, code: .noError)
+            handler.fail(error)
+        } else if let handler, self.session != nil {
+            handler.fail(error)
+        } else {
+            self.handler?.drop(error)
+            self.wireIsClosed(nil, error)
+        }
+    }
+
+    private func closeIfDrained() {
+        if self.state == .draining, self.openStreams == 0 {
+            self.fail(self.goAway ?? WireError(.closedLocally, "the connection was drained"))
+        }
+    }
+
+    private func deliverResults() {
+        guard let session, !session.results.isEmpty else { return }
+        var results: [StreamResult] = []
+        results.reserveCapacity(64)
+        swap(&results, &session.results)
+        self.deliver(results)
+        self.closeIfDrained()
+    }
+
+    private func deliver(_ results: [StreamResult]) {
+        if !results.isEmpty { self.delegate?.connection(self.id, finished: results) }
+    }
+
+    private func handle(_ event: HTTP2Event) {
+        switch event {
+        case .settings(let limit):
+            if self.state == .connecting {
+                self.state = .ready
+                self.connectDeadline = .distantFuture
+                self.delegate?.connection(self.id, isReadyWithMaxConcurrentStreams: limit)
+            } else if self.state == .ready {
+                self.delegate?.connection(self.id, maxConcurrentStreamsChangedTo: limit)
+            }
+        case .goAway(_, let code, let debugData):
+            // A second GOAWAY often comes without the first one's reason.
+            let reason = String(decoding: debugData, as: UTF8.self)
+            let isFirst = self.goAway == nil
+            if isFirst || (self.goAway?.message.contains("debug data") == false && !reason.isEmpty) {
+                let detail = reason.isEmpty ? "" : ", debug data: \(reason)"
+                let isCredential = reason.contains("BadCertificate")
+                self.goAway = WireError(
+                    isCredential ? .clientCertificateRefused : .goAway,
+                    "the peer sent GOAWAY (\(code))\(detail)"
+                )
+            }
+            if let goAway, isFirst {
+                if self.state == .connecting { self.firstError = goAway }
+                if self.state == .ready { self.state = .draining }
+                self.delegate?.connection(self.id, isGoingAway: goAway)
+            }
+        case .pingAcknowledged:
+            self.pingDeadline = nil
+        }
+    }
+
+    // MARK: Time
+
+    /// One timer a connection, armed for the earliest of its deadlines.
+    private func arm(_ deadline: NIODeadline) {
+        guard self.state != .closed, deadline < self.timerDeadline else { return }
+        self.timer?.cancel()
+        self.timerDeadline = deadline
+        self.timer = self.loop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
+            self?.timerFired()
+        }
+    }
+
+    private func timerFired() {
+        self.timer = nil
+        self.timerDeadline = .distantFuture
+        guard self.state != .closed else { return }
+        let now = self.loop.now
+        if self.state == .connecting, now >= self.connectDeadline {
+            self.fail(
+                WireError(
+                    .connectTimeout,
+                    "'\(self.configuration.host)' was not ready within the time for a connect (TCP, TLS, SETTINGS)"
+                )
+            )
+            return
+        }
+        if let pingDeadline, now >= pingDeadline {
+            self.fail(WireError(.pingTimeout, "the peer answered no PING: the connection is half open"))
+            return
+        }
+        let next = self.session?.expire(now: now)
+        if self.state == .ready || self.state == .draining { self.pingIfQuiet(now) }
+        self.handler?.flush()
+        self.deliverResults()
+        guard self.state != .closed else { return }
+        if let next { self.arm(next) }
+        if self.state == .connecting { self.arm(self.connectDeadline) }
+        self.arm(self.pingDeadline ?? self.nextPing)
+    }
+
+    private var nextPing: NIODeadline {
+        self.lastRead
+            + (self.openStreams > 0 ? self.configuration.pingInterval : self.configuration.idlePingInterval)
+    }
+
+    private func pingIfQuiet(_ now: NIODeadline) {
+        guard self.pingDeadline == nil, now >= self.nextPing else { return }
+        guard (try? self.session?.submitPing()) != nil else { return }
+        self.pingDeadline = now + self.configuration.pingTimeout
+    }
+
+    private static func connectError(_ error: any Error, host: String) -> WireError {
+        guard let error = error as? NIOConnectionError else { return WireHandler.ioError(error) }
+        let attempts = error.connectionErrors.map { WireHandler.ioError($0.error) }
+        if let first = attempts.first {
+            // A refusal says more than the time-out of another address.
+            return attempts.first { $0.code == .connectRefused } ?? first
+        }
+        return [error.dnsAError, error.dnsAAAAError].compactMap { $0 as? WireError }.first
+            ?? WireError(.hostNotFound, "the host '\(host)' has no address")
+    }
+}
+
+extension Connection: WireOwner {
+    func wireIsOpen(_ session: HTTP2Session) {
+        self.session = session
+    }
+
+    func wireDidRead(_ session: HTTP2Session) {
+        self.lastRead = self.loop.now
+        if self.pingDeadline != nil { self.pingDeadline = nil }
+        if !session.events.isEmpty {
+            let events = session.events
+            session.events.removeAll(keepingCapacity: true)
+            let wasReady = self.state == .ready
+            for event in events { self.handle(event) }
+            if !wasReady, self.state == .ready { self.arm(self.nextPing) }
+        }
+        self.deliverResults()
+    }
+
+    func wireIsClosed(_ session: HTTP2Session?, _ error: WireError) {
+        guard self.state != .closed else { return }
+        self.state = .closed
+        self.timer?.cancel()
+        self.timer = nil
+        let delegate = self.delegate
+        self.delegate = nil
+        self.handler = nil
+        self.session = nil
+        if let session, !session.results.isEmpty { delegate?.connection(self.id, finished: session.results) }
+        delegate?.connection(self.id, isClosed: self.firstError ?? self.goAway ?? error)
+    }
+}

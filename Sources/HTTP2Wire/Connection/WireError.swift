@@ -1,0 +1,61 @@
+/// Why a connection could not be made, or why it ended.
+package struct WireError: Error, Sendable, CustomStringConvertible {
+    /// What kind of trouble it is. Open: later versions may add kinds.
+    package struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        package let rawValue: String
+        package init(rawValue: String) { self.rawValue = rawValue }
+        package var description: String { self.rawValue }
+
+        // Making the connection.
+        package static let hostNotFound = Code(rawValue: "host-not-found")
+        package static let nameResolutionFailed = Code(rawValue: "name-resolution-failed")
+        package static let connectRefused = Code(rawValue: "connect-refused")
+        package static let connectTimeout = Code(rawValue: "connect-timeout")
+        package static let connectFailed = Code(rawValue: "connect-failed")
+        package static let handshakeFailed = Code(rawValue: "tls-handshake-failed")
+        package static let notTLS = Code(rawValue: "not-tls")
+        package static let noHTTP2 = Code(rawValue: "no-http2")
+        // Certificates.
+        package static let trustStoreMissing = Code(rawValue: "trust-store-missing")
+        package static let trustRootsUnreadable = Code(rawValue: "trust-roots-unreadable")
+        package static let certificateUnusable = Code(rawValue: "certificate-unusable")
+        package static let certificateUntrusted = Code(rawValue: "certificate-untrusted")
+        package static let certificateExpired = Code(rawValue: "certificate-expired")
+        package static let certificateNotYetValid = Code(rawValue: "certificate-not-yet-valid")
+        package static let certificateForOtherHost = Code(rawValue: "certificate-for-other-host")
+        /// The peer refused *our* certificate, or wanted one (TLS alerts 42 to 48 and 116).
+        package static let clientCertificateRefused = Code(rawValue: "client-certificate-refused")
+        // The life of the connection.
+        package static let closedByPeer = Code(rawValue: "closed-by-peer")
+        package static let connectionReset = Code(rawValue: "connection-reset")
+        package static let closedLocally = Code(rawValue: "closed-locally")
+        package static let goAway = Code(rawValue: "go-away")
+        package static let pingTimeout = Code(rawValue: "ping-timeout")
+        package static let tlsFailure = Code(rawValue: "tls-failure")
+        package static let protocolViolation = Code(rawValue: "protocol-violation")
+        /// A rule of our own was broken. The owner of the connection must end; its supervisor counts it.
+        package static let invariantBroken = Code(rawValue: "invariant-broken")
+    }
+
+    package var code: Code
+    package var message: String
+
+    package init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// Whether trying again cannot help before somebody changes a setting, a file or a certificate.
+    package var isConfiguration: Bool {
+        switch self.code {
+        case .hostNotFound, .noHTTP2, .notTLS, .trustStoreMissing, .trustRootsUnreadable, .certificateUnusable,
+            .certificateUntrusted, .certificateExpired, .certificateNotYetValid, .certificateForOtherHost,
+            .clientCertificateRefused:
+            true
+        default:
+            false
+        }
+    }
+
+    package var description: String { "\(self.message) (\(self.code))" }
+}

@@ -1,0 +1,269 @@
+import NIOCore
+import NIOPosix
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// What a client's and a server's connection are told by the handler below them. All calls come on the event loop.
+protocol WireOwner: AnyObject {
+    /// TLS is up; the HTTP/2 session exists and its first frames are on their way.
+    func wireIsOpen(_ session: HTTP2Session)
+    /// All bytes of this tick were eaten; results and events may be there.
+    func wireDidRead(_ session: HTTP2Session)
+    /// The end, once. Every stream of the session has its result by now.
+    func wireIsClosed(_ session: HTTP2Session?, _ error: WireError)
+}
+
+/// Moves bytes between a NIO channel, a `TLSSession` and an `HTTP2Session`. Confined to the channel's event loop.
+final class WireHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private enum State {
+        /// TLS is being set up.
+        case handshaking
+        /// Frames flow.
+        case open
+        case closed
+    }
+
+    /// One TLS record's worth. Input is fed in pieces of this size, with output between them, since one large read
+    /// full of PINGs would reach nghttp2's limit of unsent acknowledgements.
+    private static let pieceSize = 16384
+    /// How many bytes are made a loop tick at the most, so that one connection does not hold up its neighbours.
+    private static let outputLimit = 256 * 1024
+
+    private let tls: TLSSession
+    private let role: HTTP2Session.Role
+    private let configuration: HTTP2Session.Configuration
+    private var owner: (any WireOwner)?
+    private var session: HTTP2Session?
+    private var state = State.handshaking
+    private var context: ChannelHandlerContext?
+    private var isFlushScheduled = false
+    /// Plaintext on its way in or out; never both at once.
+    private let piece: UnsafeMutableRawBufferPointer
+
+    init(
+        tls: TLSSession,
+        role: HTTP2Session.Role,
+        configuration: HTTP2Session.Configuration,
+        owner: any WireOwner
+    ) {
+        self.tls = tls
+        self.role = role
+        self.configuration = configuration
+        self.owner = owner
+        self.piece = .allocate(byteCount: Self.pieceSize, alignment: 16)
+    }
+
+    deinit {
+        self.piece.deallocate()
+    }
+
+    // MARK: Channel
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        if context.channel.isActive { self.begin() }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.end(WireError(.closedLocally, "the connection was taken down"))
+        self.context = nil
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        self.begin()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard self.state != .closed else { return }
+        let buffer = self.unwrapInboundIn(data)
+        buffer.withUnsafeReadableBytes { self.tls.feed($0) }
+        self.digest()
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if let session, self.state == .open { self.owner?.wireDidRead(session) }
+        self.flush()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable { self.flush() }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        self.end(WireError(.closedByPeer, "the peer closed the connection"))
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        self.fail(Self.ioError(error))
+    }
+
+    // MARK: For the owner
+
+    /// Sends what the session has to say: one write for all that was submitted in this tick.
+    func flush() {
+        guard let context, self.state != .closed else { return }
+        if self.state == .open {
+            do {
+                try self.encrypt(context)
+            } catch {
+                self.fail(error)
+                return
+            }
+        }
+        self.writeOutput(context)
+        if self.state == .open, self.session?.isFinished == true {
+            self.fail(WireError(.closedLocally, "the HTTP/2 session is finished"))
+        }
+    }
+
+    /// Ends the connection: what is buffered goes out with a `close_notify`, then the channel is closed.
+    func fail(_ error: WireError) {
+        guard self.state != .closed else { return }
+        if let context {
+            if self.state == .open { try? self.encrypt(context) }
+            self.tls.closeNotify()
+            self.writeOutput(context)
+            self.end(error)
+            context.close(mode: .all, promise: nil)
+        } else {
+            self.end(error)
+        }
+    }
+
+    /// Ends the connection without a word: no GOAWAY, no `close_notify`.
+    func drop(_ error: WireError) {
+        guard self.state != .closed else { return }
+        self.end(error)
+        self.context?.close(mode: .all, promise: nil)
+    }
+
+    // MARK: Inside
+
+    private func begin() {
+        guard self.state == .handshaking, self.session == nil else { return }
+        self.stepHandshake()
+        self.flush()
+    }
+
+    private func digest() {
+        if self.state == .handshaking { self.stepHandshake() }
+        while self.state == .open, let session, let context {
+            switch self.tls.read(into: self.piece) {
+            case .bytes(let count):
+                do {
+                    try session.receive(UnsafeRawBufferPointer(rebasing: self.piece[..<count]))
+                    try self.encrypt(context)
+                } catch {
+                    self.fail(error)
+                    return
+                }
+            case .needsMore:
+                return
+            case .closeNotify:
+                self.fail(WireError(.closedByPeer, "the peer closed the connection"))
+            case .failed(let error):
+                self.fail(error)
+            }
+        }
+    }
+
+    private func stepHandshake() {
+        switch self.tls.handshake() {
+        case .incomplete:
+            return
+        case .failed(let error):
+            // The alert that OpenSSL made for the peer goes out with this.
+            if let context { self.writeOutput(context) }
+            self.fail(error)
+        case .complete:
+            do {
+                let session = try HTTP2Session(role: self.role, configuration: self.configuration)
+                self.session = session
+                self.state = .open
+                self.owner?.wireIsOpen(session)
+            } catch {
+                self.fail(error)
+            }
+        }
+    }
+
+    /// Turns frames into TLS records, as long as the channel takes them.
+    private func encrypt(_ context: ChannelHandlerContext) throws(WireError) {
+        guard let session else { return }
+        var filled = 0
+        while context.channel.isWritable {
+            if self.tls.outputCount + filled > Self.outputLimit {
+                self.scheduleFlush(context)
+                break
+            }
+            let frame = try session.nextFrame()
+            if frame.isEmpty { break }
+            if filled + frame.count > self.piece.count {
+                try self.writeRecord(UnsafeRawBufferPointer(rebasing: self.piece[..<filled]))
+                filled = 0
+            }
+            if frame.count > self.piece.count {
+                try self.writeRecord(frame)
+            } else if let base = self.piece.baseAddress, let source = frame.baseAddress {
+                (base + filled).copyMemory(from: source, byteCount: frame.count)
+                filled += frame.count
+            }
+        }
+        try self.writeRecord(UnsafeRawBufferPointer(rebasing: self.piece[..<filled]))
+    }
+
+    private func writeRecord(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
+        if let error = self.tls.write(bytes) { throw error }
+    }
+
+    private func writeOutput(_ context: ChannelHandlerContext) {
+        let count = self.tls.outputCount
+        guard count > 0 else { return }
+        var buffer = context.channel.allocator.buffer(capacity: count)
+        self.tls.takeOutput(into: &buffer)
+        context.writeAndFlush(self.wrapOutboundOut(buffer), promise: nil)
+    }
+
+    private func scheduleFlush(_ context: ChannelHandlerContext) {
+        guard !self.isFlushScheduled else { return }
+        self.isFlushScheduled = true
+        context.eventLoop.assumeIsolated().execute {
+            self.isFlushScheduled = false
+            self.flush()
+        }
+    }
+
+    private func end(_ error: WireError) {
+        guard self.state != .closed else { return }
+        self.state = .closed
+        let owner = self.owner
+        self.owner = nil
+        self.session?.concludeAll(cause: .connectionLost)
+        owner?.wireIsClosed(self.session, error)
+    }
+
+    static func ioError(_ error: any Error) -> WireError {
+        if let error = error as? WireError { return error }
+        if let error = error as? IOError {
+            switch error.errnoCode {
+            case ECONNREFUSED: return WireError(.connectRefused, "the port is closed (connection refused)")
+            case ECONNRESET, EPIPE: return WireError(.connectionReset, "the peer reset the connection")
+            case ETIMEDOUT: return WireError(.connectTimeout, "the peer did not answer (TCP timed out)")
+            default: return WireError(.connectFailed, "\(error)")
+            }
+        }
+        if case .connectTimeout = error as? ChannelError {
+            return WireError(.connectTimeout, "the peer did not answer in time (TCP connect)")
+        }
+        return WireError(.connectFailed, "\(error)")
+    }
+}

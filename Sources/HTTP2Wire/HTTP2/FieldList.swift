@@ -1,0 +1,94 @@
+/// Header fields of one message, flat in one array: for each a name length, a value length (16 bits each, little
+/// end first), then the two byte strings.
+package struct FieldList: Sendable, Hashable {
+    private var storage: [UInt8] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { self.storage.isEmpty }
+
+    /// Bytes of names and values, with 4 for each field.
+    package var byteCount: Int { self.storage.count }
+
+    package mutating func append(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) {
+        guard name.count <= Int(UInt16.max), value.count <= Int(UInt16.max) else { return }
+        // One allocation for the fields of an ordinary answer.
+        if self.storage.isEmpty { self.storage.reserveCapacity(112) }
+        self.storage.append(UInt8(truncatingIfNeeded: name.count))
+        self.storage.append(UInt8(truncatingIfNeeded: name.count >> 8))
+        self.storage.append(UInt8(truncatingIfNeeded: value.count))
+        self.storage.append(UInt8(truncatingIfNeeded: value.count >> 8))
+        self.storage.append(contentsOf: name)
+        self.storage.append(contentsOf: value)
+    }
+
+    package mutating func append(name: String, value: String) {
+        var name = name
+        var value = value
+        name.withUTF8 { name in value.withUTF8 { value in self.append(name: name, value: value) } }
+    }
+
+    package mutating func append(contentsOf other: FieldList) {
+        self.storage.append(contentsOf: other.storage)
+    }
+
+    package mutating func removeAll() { self.storage.removeAll(keepingCapacity: true) }
+
+    /// The bytes of the first field called `name` (lower case), while `body` runs.
+    package func withFirst<Result>(_ name: StaticString, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
+        self.storage.withUnsafeBufferPointer { bytes in
+            var position = 0
+            while let field = Self.field(in: bytes, at: &position) {
+                if field.name.count == name.utf8CodeUnitCount,
+                    field.name.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+                {
+                    return body(field.value)
+                }
+            }
+            return nil
+        }
+    }
+
+    package func first(_ name: StaticString) -> String? {
+        self.withFirst(name) { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// All fields in the order of the wire, as text.
+    package var all: [(name: String, value: String)] {
+        self.storage.withUnsafeBufferPointer { bytes in
+            var position = 0
+            var fields: [(name: String, value: String)] = []
+            while let field = Self.field(in: bytes, at: &position) {
+                fields.append(
+                    (String(decoding: field.name, as: UTF8.self), String(decoding: field.value, as: UTF8.self))
+                )
+            }
+            return fields
+        }
+    }
+
+    /// All fields as bytes, while `body` runs.
+    func withFields<Result>(_ body: ([(name: Bytes, value: Bytes)]) -> Result) -> Result {
+        self.storage.withUnsafeBufferPointer { bytes in
+            var position = 0
+            var fields: [(name: Bytes, value: Bytes)] = []
+            while let field = Self.field(in: bytes, at: &position) { fields.append(field) }
+            return body(fields)
+        }
+    }
+
+    typealias Bytes = UnsafeBufferPointer<UInt8>
+
+    private static func field(in bytes: Bytes, at position: inout Int) -> (name: Bytes, value: Bytes)? {
+        guard position + 4 <= bytes.count else { return nil }
+        let nameCount = Int(bytes[position]) | Int(bytes[position + 1]) << 8
+        let valueCount = Int(bytes[position + 2]) | Int(bytes[position + 3]) << 8
+        let nameStart = position + 4
+        position = nameStart + nameCount + valueCount
+        guard position <= bytes.count else { return nil }
+        return (
+            Bytes(rebasing: bytes[nameStart..<nameStart + nameCount]),
+            Bytes(rebasing: bytes[nameStart + nameCount..<position])
+        )
+    }
+}

@@ -1,0 +1,27 @@
+/// One request as the wire needs it: fields shared with other requests, the few values that differ, and a body.
+///
+/// On the wire stand first the value of the session's first variable name (`:path`), then `shared` (pseudo-header
+/// fields first), then `credential`, then the other variable values that are not empty.
+package struct HTTP2Request: Sendable {
+    package var shared: HeaderBlock
+    package var credential: HeaderBlock?
+    /// The values of the variable fields, one after another.
+    package var values: [UInt8]
+    /// How many bytes of `values` belong to each of the session's variable names. 0: the field is absent.
+    package var valueLengths: SIMD8<UInt16>
+    package var body: [UInt8]
+
+    package init(
+        shared: HeaderBlock,
+        credential: HeaderBlock?,
+        values: [UInt8],
+        valueLengths: SIMD8<UInt16>,
+        body: [UInt8]
+    ) {
+        self.shared = shared
+        self.credential = credential
+        self.values = values
+        self.valueLengths = valueLengths
+        self.body = body
+    }
+}

@@ -1,0 +1,199 @@
+import CAPNSNghttp2
+
+// The C thunks: recover the session, call one method of it. A callback never reads what a `mutating` access outside
+// holds open: the methods that call nghttp2 hold none.
+extension HTTP2Session {
+    static func install(_ callbacks: OpaquePointer) {
+        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { session, frame, context in
+            HTTP2Session.with(context) { $0.onBeginHeaders(session, frame) }
+        }
+        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            session,
+            frame,
+            name,
+            nameLength,
+            value,
+            valueLength,
+            _,
+            context in
+            HTTP2Session.with(context) {
+                $0.onHeader(
+                    session,
+                    frame,
+                    name: UnsafeBufferPointer(start: name, count: nameLength),
+                    value: UnsafeBufferPointer(start: value, count: valueLength)
+                )
+            }
+        }
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+            session,
+            _,
+            streamID,
+            data,
+            length,
+            context in
+            HTTP2Session.with(context) {
+                $0.onData(session, streamID, UnsafeBufferPointer(start: data, count: length))
+            }
+        }
+        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { session, frame, context in
+            HTTP2Session.with(context) { $0.onFrameReceived(session, frame) }
+        }
+        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { session, frame, context in
+            HTTP2Session.with(context) { $0.onFrameSent(session, frame) }
+        }
+        nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks) { session, frame, _, context in
+            HTTP2Session.with(context) { $0.onFrameNotSent(session, frame) }
+        }
+        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { session, streamID, code, context in
+            HTTP2Session.with(context) { $0.onStreamClose(session, streamID, HTTP2ErrorCode(rawValue: code)) }
+        }
+    }
+
+    /// nghttp2 pulls the body of stream `source` (an index plus one).
+    static let readBody: capns_data_read_callback = { _, streamID, buffer, length, flags, source, context in
+        guard let context, let buffer, let flags, let source else {
+            return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+        }
+        let index = Int(bitPattern: source.pointee.ptr) - 1
+        return Unmanaged<HTTP2Session>.fromOpaque(context)._withUnsafeGuaranteedRef { session in
+            guard session.streams.contains(index, streamID: streamID) else {
+                // The stream is gone; an empty end is all there is to say.
+                return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+            }
+            let (copied, isComplete) = session.copyBody(index, into: buffer, capacity: length)
+            if isComplete { flags.pointee |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue) }
+            return copied
+        }
+    }
+
+    private static func with(_ context: UnsafeMutableRawPointer?, _ body: (HTTP2Session) -> Void) -> Int32 {
+        if let context {
+            Unmanaged<HTTP2Session>.fromOpaque(context)._withUnsafeGuaranteedRef(body)
+        }
+        return 0
+    }
+
+    private func index(_ session: OpaquePointer?, _ streamID: Int32) -> Int? {
+        let index = Int(bitPattern: nghttp2_session_get_stream_user_data(session, streamID)) - 1
+        return self.streams.contains(index, streamID: streamID) ? index : nil
+    }
+
+    private func copyBody(
+        _ index: Int,
+        into buffer: UnsafeMutablePointer<UInt8>,
+        capacity: Int
+    ) -> (copied: Int, isComplete: Bool) {
+        let offset = self.streams[index].outgoingOffset
+        let total = self.streams[index].outgoingBody.count
+        let count = min(capacity, total - offset)
+        if count > 0 {
+            self.streams[index].outgoingBody.withUnsafeBufferPointer { body in
+                if let base = body.baseAddress { buffer.update(from: base + offset, count: count) }
+            }
+            self.streams[index].outgoingOffset = offset + count
+        }
+        return (max(count, 0), offset + count >= total)
+    }
+
+    private func onBeginHeaders(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
+        guard let frame else { return }
+        let streamID = capns_frame_stream_id(frame)
+        if self.role == .server, capns_frame_headers_category(frame) == NGHTTP2_HCAT_REQUEST {
+            let index = self.streams.allocate()
+            self.streams[index].streamID = streamID
+            nghttp2_session_set_stream_user_data(session, streamID, UnsafeMutableRawPointer(bitPattern: index + 1))
+        } else if let index = self.index(session, streamID), !self.streams[index].hasFinalHeaders {
+            self.streams[index].pendingStatus = 0
+            self.streams[index].fields.removeAll()
+        }
+    }
+
+    private func onHeader(
+        _ session: OpaquePointer?,
+        _ frame: UnsafePointer<nghttp2_frame>?,
+        name: UnsafeBufferPointer<UInt8>,
+        value: UnsafeBufferPointer<UInt8>
+    ) {
+        guard let frame, let index = self.index(session, capns_frame_stream_id(frame)),
+            !self.streams[index].hasFinalHeaders  // these would be trailers
+        else { return }
+        if self.role == .client, name.count == 7, name[0] == UInt8(ascii: ":") {
+            // nghttp2 has checked that it is `:status` with three digits.
+            self.streams[index].pendingStatus = value.reduce(0) { $0 &* 10 &+ Int($1 &- 48) }
+        } else if self.streams[index].fields.byteCount + name.count + value.count <= StreamTable.fieldLimit {
+            self.streams[index].fields.append(name: name, value: value)
+        }
+    }
+
+    private func onData(_ session: OpaquePointer?, _ streamID: Int32, _ data: UnsafeBufferPointer<UInt8>) {
+        guard let index = self.index(session, streamID) else { return }
+        // A client keeps what a reason needs; a server's limit lies above APNs' own, so that "too large" can be seen.
+        let limit = self.role == .client ? StreamTable.bodyLimit : 16 * StreamTable.bodyLimit
+        let room = limit - self.streams[index].body.count
+        if room > 0 { self.streams[index].body.append(contentsOf: data.prefix(room)) }
+    }
+
+    private func onFrameReceived(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
+        guard let frame else { return }
+        let flags = capns_frame_flags(frame)
+        switch nghttp2_frame_type(UInt32(capns_frame_type(frame))) {
+        case NGHTTP2_HEADERS:
+            guard let index = self.index(session, capns_frame_stream_id(frame)) else { return }
+            self.headersComplete(index)
+            if flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 { self.remoteComplete(index) }
+        case NGHTTP2_DATA:
+            guard flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0,
+                let index = self.index(session, capns_frame_stream_id(frame))
+            else { return }
+            self.remoteComplete(index)
+        case NGHTTP2_SETTINGS:
+            if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 { self.readPeerSettings() }
+        case NGHTTP2_PING:
+            if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { self.events.append(.pingAcknowledged) }
+        case NGHTTP2_GOAWAY:
+            let last = capns_frame_goaway_last_stream_id(frame)
+            self.lowestGoAwayStreamID = min(self.lowestGoAwayStreamID, last)
+            let debug = UnsafeBufferPointer(
+                start: capns_frame_goaway_debug_data(frame),
+                count: min(capns_frame_goaway_debug_data_length(frame), StreamTable.bodyLimit)
+            )
+            self.events.append(
+                .goAway(
+                    lastStreamID: last,
+                    code: HTTP2ErrorCode(rawValue: capns_frame_goaway_error_code(frame)),
+                    debugData: Array(debug)
+                )
+            )
+        default:
+            break
+        }
+    }
+
+    private func onFrameSent(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
+        guard self.role == .client, let frame,
+            nghttp2_frame_type(UInt32(capns_frame_type(frame))) == NGHTTP2_HEADERS,
+            let index = self.index(session, capns_frame_stream_id(frame)), !self.streams[index].isWritten
+        else { return }
+        self.streams[index].isWritten = true
+        self.unwrittenCount -= 1
+    }
+
+    private func onFrameNotSent(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
+        guard self.role == .client, let frame,
+            nghttp2_frame_type(UInt32(capns_frame_type(frame))) == NGHTTP2_HEADERS,
+            let index = self.streams.index(of: capns_frame_stream_id(frame))
+        else { return }
+        self.conclude(index, cause: .noSlot)
+        self.streams.release(index)
+    }
+
+    private func onStreamClose(_ session: OpaquePointer?, _ streamID: Int32, _ code: HTTP2ErrorCode) {
+        guard let index = self.index(session, streamID) else { return }
+        switch self.role {
+        case .client: self.conclude(index, cause: .reset(code))
+        case .server: self.streamClosed(index, code)
+        }
+        self.streams.release(index)
+    }
+}

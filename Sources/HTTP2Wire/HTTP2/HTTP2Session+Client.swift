@@ -1,0 +1,178 @@
+import CAPNSNghttp2
+package import NIOCore
+
+extension HTTP2Session {
+    package enum Submission: Sendable, Hashable {
+        case accepted
+        /// Not now: the peer allows no further stream, or none on this connection any more.
+        case noSlot
+    }
+
+    /// Whether a further request may be submitted at this moment.
+    package var hasSlot: Bool {
+        self.hasPeerSettings && self.lowestGoAwayStreamID == Int32.max && self.openCount < self.peerMaxConcurrentStreams
+    }
+
+    /// Opens a stream. nghttp2 never queues here: without a free slot nothing is submitted.
+    ///
+    /// Throws `invariantBroken` when nghttp2 finds the request itself wrong.
+    package func submit(
+        _ request: HTTP2Request,
+        tag: UInt64,
+        deadline: NIODeadline
+    ) throws(WireError) -> Submission {
+        guard self.hasSlot else { return .noSlot }
+        let index = self.streams.allocate()
+        let hasBody = !request.body.isEmpty
+        let answer = self.withFields(of: request) { fields, count in
+            self.withSession {
+                capns_submit_request($0, fields, count, hasBody ? Self.readBody : nil, UInt(bitPattern: index + 1))
+            }
+        }
+        guard let streamID = answer ?? nil else {
+            self.streams.discard(index)
+            throw WireError(.invariantBroken, "a request without a path, or with too many fields")
+        }
+        guard streamID > 0 else {
+            self.streams.discard(index)
+            // The ids are used up: this connection takes no further streams (RFC 9113, section 5.1.1).
+            if streamID == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { return .noSlot }
+            throw Self.error(streamID)
+        }
+        self.streams[index].streamID = streamID
+        self.streams[index].tag = tag
+        self.streams[index].outgoingBody = request.body
+        self.streams[index].request = request
+        self.streams[index].deadline = deadline
+        self.openCount += 1
+        self.unwrittenCount += 1
+        return .accepted
+    }
+
+    /// Whether so many stream ids are used that the connection should be replaced.
+    package var isNearlyExhausted: Bool {
+        (self.withSession { Int64(nghttp2_session_get_next_stream_id($0)) } ?? Int64.max)
+            >= Int64(Self.lastUsableStreamID)
+    }
+
+    /// For tests of exhaustion: the id of the next stream. Throws when nghttp2 refuses it.
+    package func setNextStreamID(_ id: Int32) throws(WireError) {
+        try self.check { nghttp2_session_set_next_stream_id($0, id) }
+    }
+
+    /// Resets the stream called `tag`, if it is still open. Its result is given.
+    package func cancel(tag: UInt64) {
+        for index in self.streams.entries.indices {
+            let entry = self.streams.entries[index]
+            if entry.streamID != 0, entry.tag == tag, !entry.isConcluded {
+                self.giveUp(index, cause: .cancelled)
+                return
+            }
+        }
+    }
+
+    /// Resets the streams whose time is over, and says when the next one's will be.
+    package func expire(now: NIODeadline) -> NIODeadline? {
+        var next: NIODeadline?
+        for index in self.streams.entries.indices
+        where self.streams[index].streamID != 0 && !self.streams[index].isConcluded {
+            let deadline = self.streams[index].deadline
+            if deadline <= now {
+                self.giveUp(index, cause: .deadline)
+            } else if next.map({ deadline < $0 }) ?? true {
+                next = deadline
+            }
+        }
+        return next
+    }
+
+    /// The connection is gone: every stream gets its result.
+    package func concludeAll(cause: StreamCause) {
+        for index in self.streams.entries.indices where self.streams[index].streamID != 0 {
+            self.conclude(index, cause: cause)
+        }
+    }
+
+    /// Takes back every request that nghttp2 still holds.
+    func giveUpUnwritten(cause: StreamCause) {
+        guard self.unwrittenCount > 0 else { return }
+        for index in self.streams.entries.indices
+        where self.streams[index].streamID != 0 && !self.streams[index].isWritten && !self.streams[index].isConcluded {
+            self.giveUp(index, cause: cause)
+        }
+    }
+
+    private func giveUp(_ index: Int, cause: StreamCause) {
+        let streamID = self.streams[index].streamID
+        self.conclude(index, cause: cause)
+        _ = self.withSession {
+            nghttp2_submit_rst_stream(
+                $0,
+                UInt8(NGHTTP2_FLAG_NONE.rawValue),
+                streamID,
+                HTTP2ErrorCode.cancel.rawValue
+            )
+        }
+    }
+
+    /// Gives the stream its one result.
+    func conclude(_ index: Int, cause: StreamCause) {
+        guard !self.streams[index].isConcluded else { return }
+        let ending = StreamCertainty.ending(
+            hasFinalHeaders: self.streams[index].hasFinalHeaders,
+            isWritten: self.streams[index].isWritten,
+            cause: cause,
+            streamID: self.streams[index].streamID,
+            lowestGoAwayStreamID: self.lowestGoAwayStreamID
+        )
+        if !self.streams[index].isWritten { self.unwrittenCount -= 1 }
+        self.streams[index].isConcluded = true
+        self.openCount -= 1
+        var result = StreamResult(
+            tag: self.streams[index].tag,
+            ending: ending,
+            cause: cause,
+            status: 0,
+            fields: FieldList(),
+            body: []
+        )
+        if ending == .response {
+            result.cause = .answered
+            result.status = self.streams[index].status
+            swap(&result.fields, &self.streams[index].fields)
+            swap(&result.body, &self.streams[index].body)
+        }
+        self.results.append(result)
+    }
+
+    /// A header block is complete.
+    func headersComplete(_ index: Int) {
+        switch self.role {
+        case .client:
+            // 1xx blocks come before the final one (RFC 9113, section 8.1); what comes after it are trailers.
+            if !self.streams[index].hasFinalHeaders, self.streams[index].pendingStatus >= 200 {
+                self.streams[index].hasFinalHeaders = true
+                self.streams[index].status = self.streams[index].pendingStatus
+            }
+        case .server:
+            self.requestHeadersComplete(index)
+        }
+    }
+
+    /// The peer has said all on this stream.
+    func remoteComplete(_ index: Int) {
+        self.streams[index].isRemoteComplete = true
+        switch self.role {
+        case .client:
+            guard self.streams[index].hasFinalHeaders, !self.streams[index].isConcluded else { return }
+            self.conclude(index, cause: .answered)
+            if self.streams[index].outgoingOffset < self.streams[index].outgoingBody.count {
+                // The server answered before it had the whole request, which it may (RFC 9113, section 8.1). nghttp2
+                // would go on sending the body; a reset frees the stream at once.
+                self.earlyAnswers.append(self.streams[index].streamID)
+            }
+        case .server:
+            self.requestComplete(index)
+        }
+    }
+}

@@ -1,0 +1,277 @@
+import CAPNSNghttp2
+import NIOCore
+
+/// What a session learnt from its peer, beside the streams' own results.
+package enum HTTP2Event: Sendable, Hashable {
+    /// The peer's SETTINGS. Comes at least once, first of all.
+    case settings(maxConcurrentStreams: Int)
+    case goAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8])
+    case pingAcknowledged
+}
+
+/// The owner of one `nghttp2_session`: HTTP/2 frames as a value that eats and makes bytes, without a socket.
+///
+/// A class, since nghttp2 keeps its address. Confined to the event loop of its connection. The C callbacks only
+/// write into `streams`, `events`, `results` and `requests`; nobody is resumed and nothing is submitted before the
+/// call that caused them is back.
+package final class HTTP2Session {
+    package enum Role: Sendable {
+        case client
+        case server
+    }
+
+    package struct Configuration: Sendable {
+        /// For a client: the names of the fields whose values differ from request to request; `:path` first.
+        package var variableNames: [String] = [":path"]
+        /// For a server: its first SETTINGS_MAX_CONCURRENT_STREAMS.
+        package var maxConcurrentStreams: UInt32 = 100
+        /// For a server: how many RST_STREAM a client may send at once, and a second, before the session ends.
+        package var resetBurst: UInt64 = 1_000_000
+        package var resetRate: UInt64 = 1_000_000
+        /// For a server: requests are reported when their headers are complete, not when their body is.
+        package var reportsRequestsEarly = false
+
+        package init() {}
+    }
+
+    /// The largest stream id that is used; beyond it a connection is to be replaced (RFC 9113, section 5.1.1).
+    static let lastUsableStreamID: Int32 = Int32.max - 2048
+
+    let role: Role
+    let configuration: Configuration
+    var streams = StreamTable()
+    /// What ended since the owner last took it.
+    var results: [StreamResult] = []
+    var events: [HTTP2Event] = []
+    /// Server only: requests that came since the owner last took them.
+    var requests: [ServerRequest] = []
+    /// Server only: streams that were closed since the owner last took them.
+    var closedStreams: [(streamID: Int32, code: HTTP2ErrorCode)] = []
+    var lastRespondedIndex = 0
+    /// Streams whose answer was complete before our request was: reset them when nghttp2 is back.
+    var earlyAnswers: [Int32] = []
+    /// The peer's limit as it now stands; 0 before its first SETTINGS.
+    private(set) var peerMaxConcurrentStreams = 0
+    private(set) var hasPeerSettings = false
+    var lowestGoAwayStreamID = Int32.max
+    /// Streams without a result.
+    var openCount = 0
+    /// Streams whose HEADERS nghttp2 has not given out yet.
+    var unwrittenCount = 0
+
+    private var session: OpaquePointer?
+    private var variableNames: HeaderBlock
+    /// Which variable names have stood on the wire once, so that HPACK can refer to them by index from then on.
+    private var introducedNames: UInt32 = 1
+    private let scratch: UnsafeMutableBufferPointer<nghttp2_nv>
+
+    package init(role: Role, configuration: Configuration) throws(WireError) {
+        self.role = role
+        self.configuration = configuration
+        self.variableNames = HeaderBlock(configuration.variableNames.prefix(8).map { HeaderBlock.Field($0, "") })
+        self.scratch = .allocate(capacity: 64)
+        self.scratch.initialize(repeating: nghttp2_nv())
+        self.results.reserveCapacity(64)
+
+        var callbacks: OpaquePointer?
+        guard nghttp2_session_callbacks_new(&callbacks) == 0, let callbacks else {
+            throw WireError(.protocolViolation, "nghttp2 is out of memory")
+        }
+        defer { nghttp2_session_callbacks_del(callbacks) }
+        Self.install(callbacks)
+
+        var option: OpaquePointer?
+        guard nghttp2_option_new(&option) == 0, let option else {
+            throw WireError(.protocolViolation, "nghttp2 is out of memory")
+        }
+        defer { nghttp2_option_del(option) }
+        // Closed streams are kept for a priority tree that APNs does not use.
+        nghttp2_option_set_no_closed_streams(option, 1)
+        if role == .server {
+            capns_option_set_stream_reset_rate_limit(option, configuration.resetBurst, configuration.resetRate)
+        }
+
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        var session: OpaquePointer?
+        let code =
+            switch role {
+            case .client: nghttp2_session_client_new2(&session, callbacks, context, option)
+            case .server: nghttp2_session_server_new2(&session, callbacks, context, option)
+            }
+        guard code == 0, let session else {
+            throw WireError(.protocolViolation, "nghttp2 made no session: \(Self.text(code))")
+        }
+        self.session = session
+
+        let setting =
+            switch role {
+            case .client: Self.setting(NGHTTP2_SETTINGS_ENABLE_PUSH, 0)
+            case .server:
+                Self.setting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, configuration.maxConcurrentStreams)
+            }
+        try self.submitSettings([setting])
+    }
+
+    deinit {
+        // nghttp2 calls no callbacks here.
+        if let session { nghttp2_session_del(session) }
+        self.scratch.deallocate()
+    }
+
+    // MARK: Bytes
+
+    /// Eats bytes from the peer. What they meant stands in `results`, `events` and `requests` afterwards.
+    package func receive(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
+        guard let session, let base = bytes.baseAddress else { return }
+        let taken = capns_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
+        if taken < 0 { throw Self.error(Int32(clamping: taken)) }
+        for streamID in self.earlyAnswers {
+            _ = nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, 0)
+        }
+        self.earlyAnswers.removeAll(keepingCapacity: true)
+        if self.openCount > self.peerMaxConcurrentStreams || self.lowestGoAwayStreamID != Int32.max {
+            // nghttp2 would keep them silently until there is room, or for ever.
+            self.giveUpUnwritten(cause: self.lowestGoAwayStreamID == Int32.max ? .noSlot : .goAway)
+        }
+    }
+
+    /// The next bytes for the peer, one frame at a time, valid until the next call. Empty: nothing to send.
+    package func nextFrame() throws(WireError) -> UnsafeRawBufferPointer {
+        guard let session else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        var data: UnsafePointer<UInt8>?
+        let count = capns_session_mem_send(session, &data)
+        if count < 0 { throw Self.error(Int32(clamping: count)) }
+        return UnsafeRawBufferPointer(start: data, count: count)
+    }
+
+    /// Whether anything is left to do on this connection (RFC 9113, section 6.8).
+    package var isFinished: Bool {
+        guard let session else { return true }
+        return nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
+    }
+
+    // MARK: Control frames
+
+    package func submitSettings(maxConcurrentStreams: UInt32) throws(WireError) {
+        try self.submitSettings([Self.setting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, maxConcurrentStreams)])
+    }
+
+    package func submitPing() throws(WireError) {
+        try self.check { nghttp2_submit_ping($0, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil) }
+    }
+
+    package func submitReset(streamID: Int32, code: HTTP2ErrorCode) throws(WireError) {
+        try self.check { nghttp2_submit_rst_stream($0, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, code.rawValue) }
+    }
+
+    /// - Parameter lastStreamID: nil: the last stream that the peer opened.
+    package func submitGoAway(lastStreamID: Int32?, code: HTTP2ErrorCode, debugData: [UInt8] = []) throws(WireError) {
+        try self.check { session in
+            let last = lastStreamID ?? nghttp2_session_get_last_proc_stream_id(session)
+            return nghttp2_submit_goaway(
+                session,
+                UInt8(NGHTTP2_FLAG_NONE.rawValue),
+                last,
+                code.rawValue,
+                debugData,
+                debugData.count
+            )
+        }
+    }
+
+    private func submitSettings(_ settings: [nghttp2_settings_entry]) throws(WireError) {
+        try self.check {
+            nghttp2_submit_settings($0, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
+        }
+    }
+
+    // MARK: For the extensions
+
+    /// Runs a call that answers 0 or an error.
+    func check(_ call: (OpaquePointer) -> Int32) throws(WireError) {
+        guard let session else { throw WireError(.closedLocally, "the session is closed") }
+        let code = call(session)
+        if code != 0 { throw Self.error(code) }
+    }
+
+    func withSession<Result>(_ body: (OpaquePointer) -> Result) -> Result? {
+        self.session.map(body)
+    }
+
+    func readPeerSettings() {
+        guard let session else { return }
+        let limit = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
+        // A peer that names no limit gets the 100 that RFC 9113, section 6.5.2, recommends as its least.
+        self.peerMaxConcurrentStreams = limit == UInt32.max ? 100 : Int(limit)
+        self.hasPeerSettings = true
+        self.events.append(.settings(maxConcurrentStreams: self.peerMaxConcurrentStreams))
+    }
+
+    /// Lays the fields of `request` out for nghttp2 and gives them to `body`.
+    func withFields<Result>(
+        of request: HTTP2Request,
+        _ body: (UnsafePointer<nghttp2_nv>, Int) -> Result
+    ) -> Result? {
+        request.values.withUnsafeBufferPointer { values in
+            let names = self.variableNames.fields
+            guard let first = names.first, let start = values.baseAddress else { return nil }
+            let room = names.count + request.shared.fields.count + (request.credential?.fields.count ?? 0)
+            guard room <= self.scratch.count else { return nil }
+            var count = 0
+            var position = 0
+            func addVariable(_ index: Int, _ name: nghttp2_nv) {
+                let length = Int(request.valueLengths[index])
+                guard length > 0, position + length <= values.count else { return }
+                var field = name
+                field.value = UnsafeMutablePointer(mutating: start + position)
+                field.valuelen = length
+                field.flags = UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
+                // "No index" is HPACK's never-indexed form. The first time the field goes without it, so that the
+                // table learns the name and later ones need one byte for it. nghttp2 never indexes `:path`.
+                let bit = UInt32(1) << UInt32(index)
+                if self.introducedNames & bit != 0 {
+                    if index > 0 { field.flags |= UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
+                } else {
+                    self.introducedNames |= bit
+                }
+                position += length
+                self.scratch[count] = field
+                count += 1
+            }
+            func addBlock(_ block: HeaderBlock) {
+                for field in block.fields {
+                    self.scratch[count] = field
+                    count += 1
+                }
+            }
+            addVariable(0, first)
+            addBlock(request.shared)
+            if let credential = request.credential { addBlock(credential) }
+            for index in 1..<max(names.count, 1) { addVariable(index, names[index]) }
+            guard let base = self.scratch.baseAddress else { return nil }
+            return body(UnsafePointer(base), count)
+        }
+    }
+
+    private static func setting(_ id: nghttp2_settings_id, _ value: UInt32) -> nghttp2_settings_entry {
+        nghttp2_settings_entry(settings_id: Int32(bitPattern: id.rawValue), value: value)
+    }
+
+    static func text(_ code: Int32) -> String {
+        String(cString: nghttp2_strerror(code))
+    }
+
+    /// Only what a correct caller cannot cause is a broken invariant; memory, floods and the peer's faults are
+    /// trouble to live with.
+    static func error(_ code: Int32) -> WireError {
+        switch code {
+        case NGHTTP2_ERR_INVALID_STATE.rawValue, NGHTTP2_ERR_INVALID_ARGUMENT.rawValue,
+            NGHTTP2_ERR_CALLBACK_FAILURE.rawValue:
+            WireError(.invariantBroken, "nghttp2: \(self.text(code))")
+        case NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue:
+            WireError(.protocolViolation, "the peer does not speak HTTP/2")
+        default:
+            WireError(.protocolViolation, "nghttp2: \(self.text(code))")
+        }
+    }
+}

@@ -1,0 +1,65 @@
+/// How a stream ended for the one who opened it.
+package enum StreamEnding: Sendable, Hashable {
+    /// A complete final header block came (status 200 or above). What followed does not change that.
+    case response
+    /// No byte of the request was given to the transport.
+    case notSent
+    /// The peer proved that it did not look at the request.
+    case notProcessed
+    /// The request was written, and no answer came.
+    case unknown
+}
+
+/// What ended the stream.
+package enum StreamCause: Sendable, Hashable {
+    /// The peer's answer.
+    case answered
+    /// A RST_STREAM of the peer, or of nghttp2 on a broken message.
+    case reset(HTTP2ErrorCode)
+    /// The peer's GOAWAY.
+    case goAway
+    case connectionLost
+    /// Its time was over.
+    case deadline
+    /// We were asked to give it up.
+    case cancelled
+    /// The peer allows no further stream at the moment, or the connection takes none any more.
+    case noSlot
+    /// The submission itself broke a rule of ours; the connection ends with it.
+    case faulty
+}
+
+package struct StreamResult: Sendable {
+    /// What the submitter called the stream.
+    package var tag: UInt64
+    package var ending: StreamEnding
+    package var cause: StreamCause
+    /// 0 unless the ending is `response`.
+    package var status: Int
+    package var fields: FieldList
+    /// At most `StreamTable.bodyLimit` bytes.
+    package var body: [UInt8]
+}
+
+/// The certainty table: what the end of a stream proves. Pure, so that each line has a test.
+package enum StreamCertainty {
+    /// - Parameters:
+    ///   - hasFinalHeaders: a complete header block with a status of 200 or above was seen.
+    ///   - isWritten: nghttp2 reported HEADERS as taken (`on_frame_send`). What the socket did later is not asked:
+    ///     a failed write does not prove that nothing left.
+    ///   - streamID, lowestGoAwayStreamID: a stream above the last id of any GOAWAY was not processed (RFC 9113,
+    ///     section 6.8).
+    package static func ending(
+        hasFinalHeaders: Bool,
+        isWritten: Bool,
+        cause: StreamCause,
+        streamID: Int32,
+        lowestGoAwayStreamID: Int32
+    ) -> StreamEnding {
+        if hasFinalHeaders { return .response }
+        if !isWritten { return .notSent }
+        if streamID > lowestGoAwayStreamID { return .notProcessed }
+        if cause == .reset(.refusedStream) { return .notProcessed }
+        return .unknown
+    }
+}

@@ -1,0 +1,120 @@
+import CAPNSOpenSSL
+
+/// A certificate authority made up on the spot, for simulators and tests: nobody trusts it who was not given its
+/// root certificate.
+package final class CertificateAuthority {
+    /// A certificate chain and its private key, both as PEM text.
+    package struct Identity: Sendable, Hashable {
+        package var certificateChainPEM: String
+        package var privateKeyPEM: String
+    }
+
+    private let key: PrivateKey
+    private let certificate: X509Certificate
+    private var serial = 1
+
+    /// The root certificate as PEM text, to be given to clients as a trust root.
+    package let certificatePEM: String
+
+    package init(commonName: String = "Simulated APNs Root") throws(WireError) {
+        let key = try Self.makeKey()
+        let certificate = try Self.makeCertificate(
+            commonName: commonName,
+            key: key,
+            serial: 1,
+            validFrom: -86_400,
+            validTo: 10 * 365 * 86_400
+        )
+        X509_set_issuer_name(certificate.pointer, X509_get_subject_name(certificate.pointer))
+        try Self.add(NID_basic_constraints, "critical,CA:TRUE", to: certificate)
+        try Self.add(NID_key_usage, "critical,keyCertSign,cRLSign", to: certificate)
+        try Self.sign(certificate, with: key)
+        self.key = key
+        self.certificate = certificate
+        self.certificatePEM = PEM.text { PEM_write_bio_X509($0, certificate.pointer) }
+    }
+
+    /// A server certificate for `names` (host names or IP addresses).
+    ///
+    /// - Parameters:
+    ///   - validFrom, validTo: seconds from now; both may be negative, for a certificate that has expired.
+    package func issue(
+        names: [String],
+        validFrom: Int = -86_400,
+        validTo: Int = 365 * 86_400
+    ) throws(WireError) -> Identity {
+        self.serial += 1
+        let key = try Self.makeKey()
+        let certificate = try Self.makeCertificate(
+            commonName: names.first ?? "localhost",
+            key: key,
+            serial: self.serial,
+            validFrom: validFrom,
+            validTo: validTo
+        )
+        X509_set_issuer_name(certificate.pointer, X509_get_subject_name(self.certificate.pointer))
+        let alternatives = names.map { name in
+            let isAddress = name.contains(":") || name.allSatisfy { $0.isNumber || $0 == "." }
+            return "\(isAddress ? "IP" : "DNS"):\(name)"
+        }
+        try Self.add(NID_subject_alt_name, alternatives.joined(separator: ","), to: certificate)
+        try Self.add(NID_basic_constraints, "critical,CA:FALSE", to: certificate)
+        try Self.add(NID_ext_key_usage, "serverAuth,clientAuth", to: certificate)
+        try Self.sign(certificate, with: self.key)
+        return Identity(
+            certificateChainPEM: PEM.text { PEM_write_bio_X509($0, certificate.pointer) },
+            privateKeyPEM: PEM.text { PEM_write_bio_PrivateKey($0, key.pointer, nil, nil, 0, nil, nil) }
+        )
+    }
+
+    private static func failure(_ what: String) -> WireError {
+        WireError(.certificateUnusable, "\(what): \(OpenSSLErrors.drain().text)")
+    }
+
+    private static func makeKey() throws(WireError) -> PrivateKey {
+        guard let key = capns_new_p256_key() else { throw self.failure("no P-256 key could be made") }
+        return PrivateKey(owning: key)
+    }
+
+    private static func makeCertificate(
+        commonName: String,
+        key: PrivateKey,
+        serial: Int,
+        validFrom: Int,
+        validTo: Int
+    ) throws(WireError) -> X509Certificate {
+        ERR_clear_error()
+        guard let pointer = X509_new() else { throw self.failure("no certificate could be made") }
+        let certificate = X509Certificate(owning: pointer)
+        X509_set_version(pointer, 2)  // X.509 version 3
+        ASN1_INTEGER_set(X509_get_serialNumber(pointer), serial)
+        X509_gmtime_adj(X509_getm_notBefore(pointer), validFrom)
+        X509_gmtime_adj(X509_getm_notAfter(pointer), validTo)
+        let name = Array(commonName.utf8)
+        X509_NAME_add_entry_by_txt(
+            X509_get_subject_name(pointer),
+            "CN",
+            MBSTRING_FLAG | 1,  // MBSTRING_ASC
+            name,
+            Int32(clamping: name.count),
+            -1,
+            0
+        )
+        guard X509_set_pubkey(pointer, key.pointer) == 1 else { throw self.failure("the key does not fit") }
+        return certificate
+    }
+
+    private static func add(_ id: Int32, _ value: String, to certificate: X509Certificate) throws(WireError) {
+        guard let item = X509V3_EXT_conf_nid(nil, nil, id, value) else {
+            throw self.failure("the certificate extension '\(value)' is not valid")
+        }
+        X509_add_ext(certificate.pointer, item, -1)
+        X509_EXTENSION_free(item)
+    }
+
+    private static func sign(_ certificate: X509Certificate, with key: PrivateKey) throws(WireError) {
+        guard X509_sign(certificate.pointer, key.pointer, EVP_sha256()) > 0 else {
+            throw self.failure("the certificate could not be signed")
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import CAPNSOpenSSL
+
+/// The owner of one `X509`.
+final class X509Certificate {
+    let pointer: OpaquePointer
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+    deinit { X509_free(self.pointer) }
+}
+
+/// The owner of one `EVP_PKEY`.
+final class PrivateKey {
+    let pointer: OpaquePointer
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+    deinit { EVP_PKEY_free(self.pointer) }
+}
+
+/// Reading and writing PEM text (RFC 7468) by OpenSSL.
+enum PEM {
+    static func certificates(in text: String, code: WireError.Code) throws(WireError) -> [X509Certificate] {
+        var found: [X509Certificate] = []
+        let bio = try self.memory(text)
+        defer { BIO_free(bio) }
+        while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
+            found.append(X509Certificate(owning: pointer))
+        }
+        let errors = OpenSSLErrors.drain()  // the last read always fails: no further PEM block
+        guard !found.isEmpty else {
+            throw WireError(code, "the text holds no certificate in PEM form: \(errors.text)")
+        }
+        return found
+    }
+
+    static func privateKey(in text: String) throws(WireError) -> PrivateKey {
+        let bio = try self.memory(text)
+        defer { BIO_free(bio) }
+        guard let pointer = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil) else {
+            throw WireError(
+                .certificateUnusable,
+                "the private key cannot be read (encrypted keys are not): \(OpenSSLErrors.drain().text)"
+            )
+        }
+        return PrivateKey(owning: pointer)
+    }
+
+    static func text(_ write: (OpaquePointer) -> Int32) -> String {
+        guard let bio = BIO_new(BIO_s_mem()) else { return "" }
+        defer { BIO_free(bio) }
+        guard write(bio) == 1 else { return "" }
+        var data: UnsafeMutablePointer<CChar>?
+        let count = capns_bio_mem_data(bio, &data)
+        guard let data else { return "" }
+        return String(decoding: UnsafeRawBufferPointer(start: data, count: count), as: UTF8.self)
+    }
+
+    /// A BIO of its own copy of `text`, so that no pointer into the string leaves its closure.
+    private static func memory(_ text: String) throws(WireError) -> OpaquePointer {
+        ERR_clear_error()
+        guard let bio = BIO_new(BIO_s_mem()) else {
+            throw WireError(.certificateUnusable, "OpenSSL is out of memory")
+        }
+        let bytes = Array(text.utf8)
+        _ = bytes.withUnsafeBytes { BIO_write(bio, $0.baseAddress, Int32(clamping: $0.count)) }
+        return bio
+    }
+}
+
+/// What OpenSSL left in this thread's error queue. The queue must be empty before each call whose result matters.
+struct OpenSSLErrors {
+    var codes: [UInt] = []
+
+    static func drain() -> OpenSSLErrors {
+        var errors = OpenSSLErrors()
+        while true {
+            let code = ERR_get_error()
+            if code == 0 { return errors }
+            if errors.codes.count < 8 { errors.codes.append(code) }
+        }
+    }
+
+    /// The reason of the first error (ERR_GET_REASON of OpenSSL 3: the low 23 bits).
+    var firstReason: Int32 { self.codes.first.map { Int32($0 & 0x7F_FFFF) } ?? 0 }
+
+    var text: String {
+        if self.codes.isEmpty { return "no further detail" }
+        return self.codes.map { code in
+            if let reason = ERR_reason_error_string(code) { return String(cString: reason) }
+            return "error \(code)"
+        }.joined(separator: "; ")
+    }
+}

@@ -1,0 +1,175 @@
+import CAPNSOpenSSL
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The owner of one `SSL_CTX`: trust roots, our own certificate, protocol versions. One serves many connections.
+///
+/// `@unchecked Sendable`: the pointer is set once in `init`; all settings are made there, before the object is
+/// shared, and OpenSSL allows `SSL_new` on a finished `SSL_CTX` from any thread (it locks and counts references).
+package final class TLSContext: @unchecked Sendable {
+    package enum Role: Sendable {
+        case client
+        case server
+    }
+
+    let pointer: OpaquePointer
+    let role: Role
+
+    /// Throws `WireError` with the codes `trustStoreMissing`, `trustRootsUnreadable` or `certificateUnusable`.
+    package init(_ role: Role, configuration: TLSConfiguration) throws(WireError) {
+        ERR_clear_error()
+        guard let pointer = SSL_CTX_new(role == .client ? TLS_client_method() : TLS_server_method()) else {
+            throw WireError(.handshakeFailed, "OpenSSL made no context: \(OpenSSLErrors.drain().text)")
+        }
+        self.pointer = pointer
+        self.role = role
+        _ = capns_ctx_set_min_proto_version(pointer, configuration.minimumVersion.openSSL)
+        _ = capns_ctx_set_max_proto_version(pointer, configuration.maximumVersion.openSSL)
+        // RELEASE_BUFFERS: an idle connection keeps no 2 × 16 KiB of record buffers.
+        capns_ctx_set_mode(pointer, Int(SSL_MODE_RELEASE_BUFFERS))
+        capns_ctx_forbid_renegotiation_and_compression(pointer)
+        capns_ctx_disable_session_cache(pointer)
+
+        switch role {
+        case .client:
+            SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
+            let protocols: [UInt8] = [2, UInt8(ascii: "h"), UInt8(ascii: "2")]
+            _ = SSL_CTX_set_alpn_protos(pointer, protocols, UInt32(protocols.count))
+            try self.addTrustRoots(configuration)
+        case .server:
+            SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
+            // No tickets: TLS 1.3 would send two after each handshake, which nobody here resumes.
+            SSL_CTX_set_num_tickets(pointer, 0)
+            if configuration.offersHTTP11Only {
+                capns_ctx_select_alpn_http11(pointer)
+            } else {
+                capns_ctx_select_alpn_h2(pointer)
+            }
+        }
+        if let chain = configuration.certificateChainPEM, let key = configuration.privateKeyPEM {
+            try self.useCertificate(chainPEM: chain, keyPEM: key)
+        }
+    }
+
+    deinit {
+        SSL_CTX_free(self.pointer)
+    }
+
+    private func addTrustRoots(_ configuration: TLSConfiguration) throws(WireError) {
+        var haveOwnRoots = false
+        if let file = configuration.caFile {
+            ERR_clear_error()
+            guard SSL_CTX_load_verify_locations(self.pointer, file, nil) == 1 else {
+                throw WireError(
+                    .trustRootsUnreadable,
+                    "the CA file '\(file)' holds no certificate that can be read: \(OpenSSLErrors.drain().text)"
+                )
+            }
+            haveOwnRoots = true
+        }
+        if let pem = configuration.caPEM {
+            let store = SSL_CTX_get_cert_store(self.pointer)
+            let certificates = try PEM.certificates(in: pem, code: .trustRootsUnreadable)
+            for certificate in certificates {
+                _ = X509_STORE_add_cert(store, certificate.pointer)
+            }
+            haveOwnRoots = true
+        }
+        guard configuration.trustsSystemRoots else { return }
+        switch SystemTrustRoots.find() {
+        case .openSSLDefault:
+            _ = SSL_CTX_set_default_verify_paths(self.pointer)
+        case .file(let file):
+            _ = SSL_CTX_load_verify_locations(self.pointer, file, nil)
+        case .missing:
+            if !haveOwnRoots {
+                throw WireError(
+                    .trustStoreMissing,
+                    """
+                    this machine has no trust roots to verify a server with: install the package \
+                    'ca-certificates', or name a CA file
+                    """
+                )
+            }
+        }
+        // What a missing default file leaves in the queue is no error of ours.
+        ERR_clear_error()
+    }
+
+    private func useCertificate(chainPEM: String, keyPEM: String) throws(WireError) {
+        let chain = try PEM.certificates(in: chainPEM, code: .certificateUnusable)
+        let key = try PEM.privateKey(in: keyPEM)
+        ERR_clear_error()
+        guard let leaf = chain.first, SSL_CTX_use_certificate(self.pointer, leaf.pointer) == 1,
+            SSL_CTX_use_PrivateKey(self.pointer, key.pointer) == 1
+        else {
+            throw WireError(
+                .certificateUnusable,
+                "the certificate and its key do not fit: \(OpenSSLErrors.drain().text)"
+            )
+        }
+        for certificate in chain.dropFirst() {
+            X509_up_ref(certificate.pointer)
+            if capns_ctx_add_chain_certificate(self.pointer, certificate.pointer) != 1 {
+                X509_free(certificate.pointer)
+            }
+        }
+    }
+}
+
+extension TLSConfiguration.Version {
+    fileprivate var openSSL: Int32 {
+        switch self {
+        case .tls12: TLS1_2_VERSION
+        case .tls13: TLS1_3_VERSION
+        }
+    }
+}
+
+/// Where the machine keeps its trust roots. OpenSSL's own default is asked first (it honours `SSL_CERT_FILE` and
+/// `SSL_CERT_DIR`); then the places of distributions whose OpenSSL was built for another one.
+private enum SystemTrustRoots {
+    case openSSLDefault
+    case file(String)
+    case missing
+
+    static func find() -> SystemTrustRoots {
+        let file = environment("SSL_CERT_FILE") ?? String(cString: X509_get_default_cert_file())
+        let directory = environment("SSL_CERT_DIR") ?? String(cString: X509_get_default_cert_dir())
+        if isReadable(file) || directory.split(separator: ":").contains(where: { hasEntries(String($0)) }) {
+            return .openSSLDefault
+        }
+        let elsewhere = [
+            "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+            "/etc/ssl/cert.pem",
+        ]
+        if environment("SSL_CERT_FILE") == nil, environment("SSL_CERT_DIR") == nil,
+            let found = elsewhere.first(where: isReadable)
+        {
+            return .file(found)
+        }
+        return .missing
+    }
+
+    private static func environment(_ name: String) -> String? {
+        getenv(name).map { String(cString: $0) }
+    }
+
+    private static func isReadable(_ path: String) -> Bool {
+        access(path, R_OK) == 0
+    }
+
+    private static func hasEntries(_ path: String) -> Bool {
+        guard let directory = opendir(path) else { return false }
+        defer { closedir(directory) }
+        var entries = 0
+        while entries < 3, readdir(directory) != nil { entries += 1 }
+        return entries > 2  // more than "." and ".."
+    }
+}

@@ -1,0 +1,216 @@
+import CAPNSOpenSSL
+import NIOCore
+
+/// The owner of one `SSL`: TLS as a value that eats and makes bytes, without a socket.
+///
+/// Feed what the network gave, step (`handshake`, `read`, `write`), then take what the network must get. The two
+/// memory BIOs belong to the `SSL`, which frees them. Confined to the event loop of its connection.
+final class TLSSession {
+    enum HandshakeStep {
+        case incomplete
+        case complete
+        case failed(WireError)
+    }
+
+    enum ReadStep {
+        case bytes(Int)
+        case needsMore
+        case closeNotify
+        case failed(WireError)
+    }
+
+    private let ssl: OpaquePointer
+    private let incoming: OpaquePointer
+    private let outgoing: OpaquePointer
+    private let context: TLSContext
+    private let peerName: String
+
+    /// - Parameter peerName: for a client, the host name (or IP address) that the server's certificate must be for.
+    init(context: TLSContext, peerName: String) throws(WireError) {
+        ERR_clear_error()
+        guard let ssl = SSL_new(context.pointer) else {
+            throw WireError(.handshakeFailed, "OpenSSL made no session: \(OpenSSLErrors.drain().text)")
+        }
+        guard let incoming = BIO_new(BIO_s_mem()) else {
+            SSL_free(ssl)
+            throw WireError(.handshakeFailed, "OpenSSL is out of memory")
+        }
+        guard let outgoing = BIO_new(BIO_s_mem()) else {
+            SSL_free(ssl)
+            BIO_free(incoming)
+            throw WireError(.handshakeFailed, "OpenSSL is out of memory")
+        }
+        capns_bio_set_mem_eof_return(incoming, -1)
+        capns_bio_set_mem_eof_return(outgoing, -1)
+        SSL_set_bio(ssl, incoming, outgoing)  // the SSL owns both from here
+        self.ssl = ssl
+        self.incoming = incoming
+        self.outgoing = outgoing
+        self.context = context
+        self.peerName = peerName
+
+        switch context.role {
+        case .client:
+            SSL_set_connect_state(ssl)
+            let parameters = SSL_get0_param(ssl)
+            if (try? SocketAddress(ipAddress: peerName, port: 0)) != nil {
+                // RFC 6066, section 3: a literal address is not sent as server name.
+                guard X509_VERIFY_PARAM_set1_ip_asc(parameters, peerName) == 1 else {
+                    throw WireError(.handshakeFailed, "'\(peerName)' is no address that a certificate can name")
+                }
+            } else {
+                X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+                guard X509_VERIFY_PARAM_set1_host(parameters, peerName, peerName.utf8.count) == 1,
+                    capns_set_tlsext_host_name(ssl, peerName) == 1
+                else {
+                    throw WireError(.handshakeFailed, "'\(peerName)' is no name that a certificate can be for")
+                }
+            }
+        case .server:
+            SSL_set_accept_state(ssl)
+        }
+    }
+
+    deinit {
+        SSL_free(self.ssl)
+    }
+
+    /// Takes ciphertext that came from the network. Memory BIOs take all of it.
+    func feed(_ bytes: UnsafeRawBufferPointer) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let taken = BIO_write(self.incoming, rest.baseAddress, Int32(clamping: rest.count))
+            if taken <= 0 { return }
+            rest = UnsafeRawBufferPointer(rebasing: rest[Int(taken)...])
+        }
+    }
+
+    func handshake() -> HandshakeStep {
+        // "The current thread's error queue must be empty before the TLS/SSL I/O operation is attempted"
+        // (SSL_get_error(3)).
+        ERR_clear_error()
+        let result = SSL_do_handshake(self.ssl)
+        if result == 1 {
+            if let error = self.checkApplicationProtocol() { return .failed(error) }
+            return .complete
+        }
+        switch SSL_get_error(self.ssl, result) {
+        case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE:
+            return .incomplete
+        default:
+            return .failed(self.handshakeError(OpenSSLErrors.drain()))
+        }
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> ReadStep {
+        ERR_clear_error()
+        let result = SSL_read(self.ssl, buffer.baseAddress, Int32(clamping: buffer.count))
+        if result > 0 { return .bytes(Int(result)) }
+        switch SSL_get_error(self.ssl, result) {
+        case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE:
+            return .needsMore
+        case SSL_ERROR_ZERO_RETURN:
+            return .closeNotify
+        default:
+            return .failed(Self.recordError(OpenSSLErrors.drain()))
+        }
+    }
+
+    /// Encrypts `bytes` (into records of at most 16 KiB). A memory BIO never says "try again".
+    func write(_ bytes: UnsafeRawBufferPointer) -> WireError? {
+        if bytes.isEmpty { return nil }
+        ERR_clear_error()
+        let result = SSL_write(self.ssl, bytes.baseAddress, Int32(clamping: bytes.count))
+        if result == Int32(clamping: bytes.count) { return nil }
+        return Self.recordError(OpenSSLErrors.drain())
+    }
+
+    /// How many bytes wait to go to the network.
+    var outputCount: Int { Int(BIO_ctrl_pending(self.outgoing)) }
+
+    /// Moves what must go to the network into `buffer`.
+    func takeOutput(into buffer: inout ByteBuffer) {
+        var data: UnsafeMutablePointer<CChar>?
+        let count = capns_bio_mem_data(self.outgoing, &data)
+        if count > 0, let data {
+            buffer.writeBytes(UnsafeRawBufferPointer(start: data, count: count))
+        }
+        capns_bio_reset(self.outgoing)
+    }
+
+    /// Says `close_notify` once and waits for nothing (RFC 8446, section 6.1).
+    func closeNotify() {
+        ERR_clear_error()
+        _ = SSL_shutdown(self.ssl)
+        ERR_clear_error()
+    }
+
+    private func checkApplicationProtocol() -> WireError? {
+        guard self.context.role == .client else { return nil }
+        var name: UnsafePointer<UInt8>?
+        var length: UInt32 = 0
+        SSL_get0_alpn_selected(self.ssl, &name, &length)
+        let chosen = name.map { String(decoding: UnsafeBufferPointer(start: $0, count: Int(length)), as: UTF8.self) }
+        if chosen == "h2" { return nil }
+        return Self.noHTTP2(peerName: self.peerName, chosen: chosen)
+    }
+
+    private static func noHTTP2(peerName: String, chosen: String?) -> WireError {
+        WireError(
+            .noHTTP2,
+            """
+            '\(peerName)' does not speak HTTP/2: it chose \(chosen.map { "'\($0)'" } ?? "no protocol") instead of 'h2' \
+            (ALPN). A proxy that opens TLS may stand in the way
+            """
+        )
+    }
+
+    private func handshakeError(_ errors: OpenSSLErrors) -> WireError {
+        let verification = SSL_get_verify_result(self.ssl)
+        if self.context.role == .client, verification != Int(X509_V_OK) {
+            let text = String(cString: X509_verify_cert_error_string(verification))
+            let host = self.peerName
+            switch Int32(clamping: verification) {
+            case X509_V_ERR_CERT_HAS_EXPIRED:
+                return WireError(.certificateExpired, "the certificate of '\(host)' has expired")
+            case X509_V_ERR_CERT_NOT_YET_VALID:
+                return WireError(
+                    .certificateNotYetValid,
+                    "the certificate of '\(host)' is not valid yet: is this machine's clock right?"
+                )
+            case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+                return WireError(.certificateForOtherHost, "the certificate is for another host than '\(host)'")
+            default:
+                return WireError(
+                    .certificateUntrusted,
+                    "the certificate of '\(host)' is not trusted: \(text). Is a CA file missing?"
+                )
+            }
+        }
+        return Self.alertError(errors, peerName: self.peerName)
+            ?? WireError(.handshakeFailed, "the TLS handshake with '\(self.peerName)' failed: \(errors.text)")
+    }
+
+    private static func recordError(_ errors: OpenSSLErrors) -> WireError {
+        self.alertError(errors, peerName: "the peer") ?? WireError(.tlsFailure, "TLS failed: \(errors.text)")
+    }
+
+    /// An alert from the peer shows as reason 1000 + alert number (RFC 8446, section 6.2).
+    private static func alertError(_ errors: OpenSSLErrors, peerName: String) -> WireError? {
+        switch errors.firstReason {
+        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_PACKET_LENGTH_TOO_LONG:
+            return WireError(.notTLS, "'\(peerName)' does not speak TLS on this port")
+        case Self.alertOffset + 120:
+            return self.noHTTP2(peerName: peerName, chosen: nil)
+        case Self.alertOffset + 42...Self.alertOffset + 48, Self.alertOffset + 116:
+            return WireError(
+                .clientCertificateRefused,
+                "\(peerName) refused the client certificate or wants one: \(errors.text)"
+            )
+        default:
+            return nil
+        }
+    }
+
+    private static let alertOffset: Int32 = 1000
+}
