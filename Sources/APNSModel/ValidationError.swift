@@ -99,7 +99,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         case .collapseIDTooLong: "the collapse id has more UTF-8 bytes than APNs accepts"
         case .collapseIDInvalid: "a collapse id is ASCII text without control characters or blanks at its ends"
         case .priorityNotAllowed: "APNs does not accept this priority for this push type"
-        case .expirationInvalid: "an expiration is a date in whole seconds since 1970, not negative and not milliseconds"
+        case .expirationInvalid: "an expiration is a date in seconds since 1970, not negative and not milliseconds"
         case .badgeInvalid: "a badge is 0 (removes it) or more"
         case .volumeOutOfRange: "the volume of a critical sound lies between 0 and 1"
         case .relevanceScoreInvalid: "a relevance score lies between 0 and 1 (any finite number for Live Activities)"

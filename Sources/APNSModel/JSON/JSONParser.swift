@@ -1,7 +1,7 @@
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+    import FoundationEssentials
 #else
-import Foundation
+    import Foundation
 #endif
 
 /// Reads JSON (RFC 8259) from bytes that anybody may have sent: bounded depth, no traps, nil for what it cannot read.
