@@ -30,6 +30,10 @@ package final class HTTP2Session {
         package var resetRate: UInt64 = 1_000_000
         /// For a server: requests are reported when their headers are complete, not when their body is.
         package var reportsRequestsEarly = false
+        /// For a server: see `HeaderReporting`.
+        package var headerReporting: HeaderReporting?
+        /// For a server: its SETTINGS_INITIAL_WINDOW_SIZE in bytes; nil: the protocol's 65,535.
+        package var initialWindowSize: UInt32?
 
         package init() {}
     }
@@ -63,7 +67,7 @@ package final class HTTP2Session {
     private var variableNames: HeaderBlock
     /// Which variable names have stood on the wire once, so that HPACK can refer to them by index from then on.
     private var introducedNames: UInt32 = 1
-    private let scratch: UnsafeMutableBufferPointer<nghttp2_nv>
+    let scratch: UnsafeMutableBufferPointer<nghttp2_nv>
 
     package init(role: Role, configuration: Configuration) throws(WireError) {
         self.role = role
@@ -103,13 +107,16 @@ package final class HTTP2Session {
         }
         self.session = session
 
-        let setting =
+        var settings =
             switch role {
-            case .client: Self.setting(NGHTTP2_SETTINGS_ENABLE_PUSH, 0)
+            case .client: [Self.setting(NGHTTP2_SETTINGS_ENABLE_PUSH, 0)]
             case .server:
-                Self.setting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, configuration.maxConcurrentStreams)
+                [Self.setting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, configuration.maxConcurrentStreams)]
             }
-        try self.submitSettings([setting])
+        if role == .server, let size = configuration.initialWindowSize {
+            settings.append(Self.setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, size))
+        }
+        try self.submitSettings(settings)
     }
 
     deinit {

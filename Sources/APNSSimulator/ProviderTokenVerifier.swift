@@ -1,0 +1,124 @@
+internal import APNSModel
+internal import Crypto
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+/// A provider token as it was found once; its age alone has to be looked at again.
+struct InspectedToken: Sendable {
+    /// Form, algorithm, ids and signature are right.
+    var isGenuine: Bool
+    var keyID = ""
+    var teamID = ""
+    /// Seconds since 1970.
+    var issuedAt: Int64 = 0
+
+    static let malformed = InspectedToken(isGenuine: false)
+}
+
+/// Checks provider tokens (JSON Web Tokens signed with ES256) as APNs does.
+///
+/// Source: Apple, "Establishing a token-based connection to APNs"; RFC 7515, RFC 7518 section 3.4.
+struct ProviderTokenVerifier: Sendable {
+    struct Key: Sendable {
+        var teamID: String
+        var publicKey: P256.Signing.PublicKey
+    }
+
+    /// The age in seconds from which a token is too old.
+    static let lifetime: Int64 = 3600
+    /// How many seconds a token may be issued in the future: clocks differ.
+    static let clockTolerance: Int64 = 600
+    /// How many seconds must pass between two tokens of one key.
+    static let updateInterval: Int64 = 20 * 60
+
+    /// Whether a key that is not known passes, its signature unchecked.
+    var acceptsUnknownKeys: Bool
+    var keys: [String: Key]
+    private var updates: [String: (tokens: [[UInt8]], lastUpdate: Int64)] = [:]
+
+    init(acceptsUnknownKeys: Bool, keys: [String: Key]) {
+        self.acceptsUnknownKeys = acceptsUnknownKeys
+        self.keys = keys
+    }
+
+    /// - Parameter token: what stands in `authorization` after `bearer `.
+    func inspect(_ token: some Collection<UInt8>) -> InspectedToken {
+        let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Base64URL.decode(parts[0]), let claims = Base64URL.decode(parts[1]),
+            let signature = Base64URL.decode(parts[2]),
+            let header = try? JSONDecoder().decode(Header.self, from: Data(header)), header.alg == "ES256",
+            let claims = try? JSONDecoder().decode(Claims.self, from: Data(claims)),
+            Self.isIdentifier(header.kid), Self.isIdentifier(claims.iss)
+        else { return .malformed }
+        var isGenuine = self.acceptsUnknownKeys && signature.count >= 64
+        if let key = self.keys[header.kid] {
+            let signed = Data(token.prefix(parts[0].count + 1 + parts[1].count))
+            isGenuine = key.teamID == claims.iss && Self.isValid(signature, of: signed, by: key.publicKey)
+        }
+        return InspectedToken(isGenuine: isGenuine, keyID: header.kid, teamID: claims.iss, issuedAt: claims.iat)
+    }
+
+    /// - Parameter now: seconds since 1970.
+    /// - Returns: what is wrong with the token; nil if nothing is.
+    static func fault(of token: InspectedToken, now: Int64) -> RejectionReason? {
+        guard token.isGenuine else { return .invalidProviderToken }
+        // No overflow: `iat` may be any number.
+        if token.issuedAt < now - Self.lifetime { return .expiredProviderToken }
+        if token.issuedAt > now + Self.clockTolerance { return .invalidProviderToken }
+        return nil
+    }
+
+    /// Notes that a genuine token is used.
+    ///
+    /// - Returns: whether its key changes tokens more often than once in 20 minutes, from first use to first use.
+    mutating func isUpdatedTooOften(_ token: InspectedToken, bytes: [UInt8], now: Int64) -> Bool {
+        guard var update = self.updates[token.keyID] else {
+            self.updates[token.keyID] = ([bytes], now)
+            return false
+        }
+        if update.tokens.contains(bytes) { return false }
+        if now - update.lastUpdate < Self.updateInterval { return true }
+        // Connections that still use the last token may go on with it.
+        update.tokens = update.tokens.suffix(1) + [bytes]
+        update.lastUpdate = now
+        self.updates[token.keyID] = update
+        return false
+    }
+
+    /// Raw r‖s as RFC 7518 has it, or the DER form, which APNs takes too.
+    private static func isValid(_ signature: [UInt8], of signed: Data, by key: P256.Signing.PublicKey) -> Bool {
+        let parsed =
+            signature.count == 64
+            ? try? P256.Signing.ECDSASignature(rawRepresentation: Data(signature))
+            : try? P256.Signing.ECDSASignature(derRepresentation: Data(signature))
+        return parsed.map { key.isValidSignature($0, for: signed) } ?? false
+    }
+
+    /// Key ids and team ids are ten letters and digits.
+    private static func isIdentifier(_ text: String) -> Bool {
+        text.utf8.count == 10
+            && text.utf8.allSatisfy {
+                switch $0 {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "a")...UInt8(ascii: "z"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    private struct Header: Decodable {
+        var alg: String
+        var kid: String
+    }
+
+    private struct Claims: Decodable {
+        var iss: String
+        /// A string or a number with a fraction is refused, as APNs does.
+        var iat: Int64
+    }
+}
