@@ -246,9 +246,12 @@ public final class Simulator: Sendable {
 
     private static func sessionConfiguration(_ core: SimulatorCore) -> HTTP2Session.Configuration {
         var session = HTTP2Session.Configuration()
-        session.maxConcurrentStreams = core.configuration.initialMaxConcurrentStreams
+        let initial = core.configuration.initialMaxConcurrentStreams
+        session.maxConcurrentStreams = max(initial, core.configuration.maxConcurrentStreams)
         if case .none = core.configuration.credential {
             session.maxConcurrentStreams = core.configuration.maxConcurrentStreams
+        } else if initial < session.maxConcurrentStreams {
+            session.announcedMaxConcurrentStreams = initial
         }
         session.initialWindowSize = core.configuration.initialWindowSize
         session.headerReporting = core.headerReporting

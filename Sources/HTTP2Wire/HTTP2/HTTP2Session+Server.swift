@@ -24,8 +24,28 @@ package final class HeaderReporting: Sendable {
 }
 
 extension HTTP2Session {
+    /// A copy of the server's first SETTINGS frame (RFC 9113, section 6.5.1) with another limit of streams in it.
+    func announced(_ limit: UInt32, in frame: UnsafeRawBufferPointer) -> UnsafeMutableRawBufferPointer {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(frame.count, 1), alignment: 8)
+        copy.copyMemory(from: frame)
+        guard frame.count >= 9, frame[3] == 4, frame[4] == 0 else { return copy }  // type SETTINGS, no ACK
+        for entry in stride(from: 9, through: frame.count - 6, by: 6) where frame[entry] == 0 && frame[entry + 1] == 3 {
+            copy.storeBytes(of: limit.bigEndian, toByteOffset: entry + 2, as: UInt32.self)
+        }
+        return copy
+    }
+
+    /// Whether a new stream stays within the limit that the client has acknowledged.
+    func admits(_ index: Int) -> Bool {
+        guard let limit = self.announcedLimit, self.isLimitAcknowledged, self.streams.count > Int(limit) else {
+            return true
+        }
+        self.refusedStreams.append(self.streams[index].streamID)
+        return false
+    }
+
     func requestHeadersComplete(_ index: Int) {
-        guard !self.streams[index].hasFinalHeaders else { return }
+        guard !self.streams[index].hasFinalHeaders, !self.streams[index].isConcluded else { return }
         self.streams[index].hasFinalHeaders = true
         if self.configuration.reportsRequestsEarly || self.configuration.headerReporting?.isOn == true {
             self.report(index, isComplete: false)
@@ -33,6 +53,7 @@ extension HTTP2Session {
     }
 
     func requestComplete(_ index: Int) {
+        guard !self.streams[index].isConcluded else { return }
         if !self.configuration.reportsRequestsEarly { self.report(index, isComplete: true) }
     }
 

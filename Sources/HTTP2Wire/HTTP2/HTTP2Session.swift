@@ -25,6 +25,10 @@ package final class HTTP2Session {
         package var variableNames: [String] = [":path"]
         /// For a server: its first SETTINGS_MAX_CONCURRENT_STREAMS.
         package var maxConcurrentStreams: UInt32 = 100
+        /// For a server: what its first SETTINGS_MAX_CONCURRENT_STREAMS says instead, below `maxConcurrentStreams`, until
+        /// the limit is set anew. nghttp2 would refuse at once what a client opened before it could know the limit;
+        /// with this, streams above it are refused only when the client has acknowledged it (RFC 9113, section 6.5.3).
+        package var announcedMaxConcurrentStreams: UInt32?
         /// For a server: how many RST_STREAM a client may send at once, and a second, before the session ends.
         package var resetBurst: UInt64 = 1_000_000
         package var resetRate: UInt64 = 1_000_000
@@ -58,6 +62,13 @@ package final class HTTP2Session {
     private(set) var peerMaxConcurrentStreams = 0
     private(set) var hasPeerSettings = false
     var lowestGoAwayStreamID = Int32.max
+    /// Server only: see `Configuration.announcedMaxConcurrentStreams`.
+    var announcedLimit: UInt32?
+    var isLimitAcknowledged = false
+    /// Server only: streams above the announced limit, to be refused when nghttp2 is back.
+    var refusedStreams: [Int32] = []
+    /// Server only: the first frame with the announced limit in it. Freed with the session.
+    private var firstFrame: UnsafeMutableRawBufferPointer?
     /// Streams without a result.
     var openCount = 0
     /// Streams whose HEADERS nghttp2 has not given out yet.
@@ -76,6 +87,7 @@ package final class HTTP2Session {
         self.scratch = .allocate(capacity: 64)
         self.scratch.initialize(repeating: nghttp2_nv())
         self.results.reserveCapacity(64)
+        if role == .server { self.announcedLimit = configuration.announcedMaxConcurrentStreams }
 
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0, let callbacks else {
@@ -123,6 +135,7 @@ package final class HTTP2Session {
         // nghttp2 calls no callbacks here.
         if let session { nghttp2_session_del(session) }
         self.scratch.deallocate()
+        self.firstFrame?.deallocate()
     }
 
     // MARK: Bytes
@@ -136,6 +149,10 @@ package final class HTTP2Session {
             _ = nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, 0)
         }
         self.earlyAnswers.removeAll(keepingCapacity: true)
+        if !self.refusedStreams.isEmpty {
+            for streamID in self.refusedStreams { try self.submitReset(streamID: streamID, code: .refusedStream) }
+            self.refusedStreams.removeAll()
+        }
         if self.openCount > self.peerMaxConcurrentStreams || self.lowestGoAwayStreamID != Int32.max {
             // nghttp2 would keep them silently until there is room, or for ever.
             self.giveUpUnwritten(cause: self.lowestGoAwayStreamID == Int32.max ? .noSlot : .goAway)
@@ -148,7 +165,15 @@ package final class HTTP2Session {
         var data: UnsafePointer<UInt8>?
         let count = capns_session_mem_send(session, &data)
         if count < 0 { throw Self.error(Int32(clamping: count)) }
-        return UnsafeRawBufferPointer(start: data, count: count)
+        let frame = UnsafeRawBufferPointer(start: data, count: count)
+        if let limit = self.announcedLimit, self.firstFrame == nil { return self.announce(limit, in: frame) }
+        return frame
+    }
+
+    private func announce(_ limit: UInt32, in frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        let copy = self.announced(limit, in: frame)
+        self.firstFrame = copy
+        return UnsafeRawBufferPointer(start: copy.baseAddress, count: frame.count)
     }
 
     /// Whether anything is left to do on this connection (RFC 9113, section 6.8).
@@ -160,6 +185,7 @@ package final class HTTP2Session {
     // MARK: Control frames
 
     package func submitSettings(maxConcurrentStreams: UInt32) throws(WireError) {
+        self.announcedLimit = nil
         try self.submitSettings([Self.setting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, maxConcurrentStreams)])
     }
 
