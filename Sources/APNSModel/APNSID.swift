@@ -1,0 +1,141 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// The id of one push, sent as `apns-id` and echoed by APNs: a UUID (RFC 9562).
+///
+/// APNs may answer in upper case, so ids are compared as values. Coded as the lower-case string.
+public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The first eight bytes, big-endian.
+    public let high: UInt64
+    /// The last eight bytes, big-endian.
+    public let low: UInt64
+
+    public init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// Takes the canonical form of 8-4-4-4-12 hexadecimal digits in either case; nil for anything else.
+    public init?(_ string: String) {
+        var high: UInt64 = 0
+        var low: UInt64 = 0
+        var position = 0
+        for byte in string.utf8 {
+            switch position {
+            case 8, 13, 18, 23:
+                guard byte == 0x2D else { return nil }
+            case 0..<36:
+                guard let digit = Hexadecimal.value(byte) else { return nil }
+                if position < 18 {
+                    high = high << 4 | UInt64(digit)
+                } else {
+                    low = low << 4 | UInt64(digit)
+                }
+            default:
+                return nil
+            }
+            position += 1
+        }
+        guard position == 36 else { return nil }
+        self.init(high: high, low: low)
+    }
+
+    /// As the form with a `String`.
+    public init?(_ string: some StringProtocol) {
+        self.init(String(string))
+    }
+
+    public init(_ uuid: UUID) {
+        let b = uuid.uuid
+        self.init(
+            high: Self.join(b.0, b.1, b.2, b.3, b.4, b.5, b.6, b.7),
+            low: Self.join(b.8, b.9, b.10, b.11, b.12, b.13, b.14, b.15)
+        )
+    }
+
+    /// A random id, version 4 (RFC 9562 §5.4).
+    public static func random(using generator: inout some RandomNumberGenerator) -> APNSID {
+        APNSID(
+            high: generator.next() & 0xFFFF_FFFF_FFFF_0FFF | 0x0000_0000_0000_4000,
+            low: generator.next() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+        )
+    }
+
+    /// A random id from the system's generator. For many ids the form with a generator is far cheaper.
+    public static func random() -> APNSID {
+        var generator = SystemRandomNumberGenerator()
+        return random(using: &generator)
+    }
+
+    /// How many bytes `write(into:)` writes.
+    public static let textLength = 36
+
+    /// Writes the 36 ASCII bytes of the lower-case form; `target` must have room for them.
+    public func write(into target: UnsafeMutablePointer<UInt8>) {
+        var position = 0
+        for index in 0..<32 {
+            if index == 8 || index == 12 || index == 16 || index == 20 {
+                target[position] = 0x2D
+                position &+= 1
+            }
+            let word = index < 16 ? high : low
+            let shift = UInt64(60 &- (index & 15) &* 4)
+            target[position] = Hexadecimal.digit(UInt8(truncatingIfNeeded: word &>> shift))
+            position &+= 1
+        }
+    }
+
+    public var uuid: UUID {
+        func byte(_ word: UInt64, _ index: UInt64) -> UInt8 {
+            UInt8(truncatingIfNeeded: word &>> (56 &- index &* 8))
+        }
+        return UUID(
+            uuid: (
+                byte(high, 0), byte(high, 1), byte(high, 2), byte(high, 3),
+                byte(high, 4), byte(high, 5), byte(high, 6), byte(high, 7),
+                byte(low, 0), byte(low, 1), byte(low, 2), byte(low, 3),
+                byte(low, 4), byte(low, 5), byte(low, 6), byte(low, 7)
+            )
+        )
+    }
+
+    /// The lower-case canonical form.
+    public var description: String {
+        String(unsafeUninitializedCapacity: Self.textLength) { buffer in
+            guard let base = buffer.baseAddress else { return 0 }
+            write(into: base)
+            return Self.textLength
+        }
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        guard let id = APNSID(text) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a canonical UUID")
+        }
+        self = id
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+
+    private static func join(
+        _ a: UInt8,
+        _ b: UInt8,
+        _ c: UInt8,
+        _ d: UInt8,
+        _ e: UInt8,
+        _ f: UInt8,
+        _ g: UInt8,
+        _ h: UInt8
+    ) -> UInt64 {
+        let first = UInt64(a) << 56 | UInt64(b) << 48 | UInt64(c) << 40 | UInt64(d) << 32
+        return first | UInt64(e) << 24 | UInt64(f) << 16 | UInt64(g) << 8 | UInt64(h)
+    }
+}

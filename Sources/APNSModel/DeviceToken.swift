@@ -1,0 +1,144 @@
+/// The address of one app on one device, as the app got it from the system.
+///
+/// It is opaque: its length is not fixed (32 bytes are common, Live Activity tokens are longer), so only what APNs' path
+/// needs is checked. Upper case is normalised to lower case. Coded as the string of its digits.
+public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible, CustomDebugStringConvertible {
+    /// The most digits accepted. APNs takes header lists of at most 8,000 bytes and the token is part of the path.
+    public static let maximumDigits = 1_000
+
+    /// The lower-case hexadecimal digits, two a byte.
+    public let hexadecimal: String
+
+    /// Takes hexadecimal digits in either case, without blanks or brackets.
+    ///
+    /// Throws `deviceTokenEmpty`, `deviceTokenTooLong`, `deviceTokenNotHexadecimal` or `deviceTokenOddLength`.
+    public init(_ string: String) throws(ValidationError) {
+        let count = string.utf8.count
+        guard count > 0 else {
+            throw ValidationError(code: .deviceTokenEmpty, field: "device token")
+        }
+        guard count <= Self.maximumDigits else {
+            throw ValidationError(
+                code: .deviceTokenTooLong,
+                field: "device token",
+                limit: Self.maximumDigits,
+                actual: count
+            )
+        }
+        switch Self.check(string) {
+        case .lowerCase: hexadecimal = string
+        case .mixedCase: hexadecimal = string.lowercased()
+        case .notHexadecimal: throw Self.error(.deviceTokenNotHexadecimal, string)
+        }
+        guard count.isMultiple(of: 2) else {
+            throw Self.error(.deviceTokenOddLength, string)
+        }
+    }
+
+    /// As the form with a `String`.
+    public init(_ string: some StringProtocol) throws(ValidationError) {
+        try self.init(String(string))
+    }
+
+    private enum Spelling {
+        case lowerCase
+        case mixedCase
+        case notHexadecimal
+    }
+
+    private static func check(_ string: String) -> Spelling {
+        let found = string.utf8.withContiguousStorageIfAvailable(check(units:))
+        return found ?? Array(string.utf8).withUnsafeBufferPointer(check(units:))
+    }
+
+    private static func check(units: UnsafeBufferPointer<UInt8>) -> Spelling {
+        var hasUpperCase = false
+        for unit in units {
+            switch unit {
+            case 0x30...0x39, 0x61...0x66: break
+            case 0x41...0x46: hasUpperCase = true
+            default: return .notHexadecimal
+            }
+        }
+        return hasUpperCase ? .mixedCase : .lowerCase
+    }
+
+    /// Takes the bytes that `didRegisterForRemoteNotificationsWithDeviceToken` gave to the app.
+    ///
+    /// Throws `deviceTokenEmpty` or `deviceTokenTooLong` (more than 500 bytes).
+    public init(bytes: some Sequence<UInt8>) throws(ValidationError) {
+        var digits: [UInt8] = []
+        digits.reserveCapacity(bytes.underestimatedCount < 64 ? bytes.underestimatedCount * 2 : 128)
+        for byte in bytes {
+            guard digits.count < Self.maximumDigits else {
+                throw ValidationError(
+                    code: .deviceTokenTooLong,
+                    field: "device token",
+                    limit: Self.maximumDigits,
+                    actual: digits.count + 2
+                )
+            }
+            digits.append(Hexadecimal.digit(byte >> 4))
+            digits.append(Hexadecimal.digit(byte & 0xF))
+        }
+        guard !digits.isEmpty else {
+            throw ValidationError(code: .deviceTokenEmpty, field: "device token")
+        }
+        hexadecimal = String(decoding: digits, as: UTF8.self)
+    }
+
+    /// The first four and the last two digits, for logs: enough to find a device, too little to address it.
+    public var shortened: String {
+        Self.shortened(hexadecimal)
+    }
+
+    /// `shortened`, since a device token should not be logged whole. The whole one is `hexadecimal`.
+    public var description: String { shortened }
+
+    public var debugDescription: String { shortened }
+
+    public init(from decoder: any Decoder) throws {
+        try self.init(try decoder.singleValueContainer().decode(String.self))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(hexadecimal)
+    }
+
+    private static func shortened(_ text: some StringProtocol) -> String {
+        guard text.utf8.count > 8 else {
+            return "\(text.prefix(2))…"
+        }
+        return "\(text.prefix(4))…\(text.suffix(2))"
+    }
+
+    private static func error(_ code: ValidationError.Code, _ text: some StringProtocol) -> ValidationError {
+        ValidationError(
+            code: code,
+            field: "device token",
+            value: ValidationError.shortened(String(text.prefix(4))) + "…"
+        )
+    }
+}
+
+/// Hexadecimal digits as ASCII bytes.
+enum Hexadecimal {
+    /// The lower-case digit of the low four bits.
+    @inline(__always)
+    static func digit(_ nibble: UInt8) -> UInt8 {
+        let low = nibble & 0xF
+        return low < 10 ? 0x30 &+ low : 0x57 &+ low
+    }
+
+    /// The value of a digit in either case, or nil.
+    @inline(__always)
+    static func value(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte &- 0x30
+        case 0x61...0x66: byte &- 0x57
+        case 0x41...0x46: byte &- 0x37
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/// What may stand in a header value. Everything a caller supplies passes here, so that no value can end a header and
+/// start another (RFC 9113 §8.2.1, RFC 9110 §5.5). These checks are never skipped.
+enum HeaderRules {
+    /// Far above any bundle ID, far below APNs' limit of 8,000 bytes for the whole header list.
+    static let longestTopic = 1_000
+    static let longestPushType = 64
+
+    static func checkTopic(_ topic: String) throws(ValidationError) {
+        guard !topic.isEmpty else {
+            throw ValidationError(code: .topicMissing, field: "apns-topic")
+        }
+        let size = topic.utf8.count
+        guard size <= longestTopic else {
+            throw ValidationError(code: .topicInvalid, field: "apns-topic", limit: longestTopic, actual: size)
+        }
+        guard isVisibleASCII(topic) else {
+            throw ValidationError(
+                code: .topicInvalid,
+                field: "apns-topic",
+                value: ValidationError.shortened(topic)
+            )
+        }
+    }
+
+    static func checkPushType(_ pushType: PushType) throws(ValidationError) {
+        let raw = pushType.rawValue
+        guard !raw.isEmpty, raw.utf8.count <= longestPushType, isVisibleASCII(raw) else {
+            throw ValidationError(
+                code: .pushTypeInvalid,
+                field: "apns-push-type",
+                value: ValidationError.shortened(raw)
+            )
+        }
+    }
+
+    static func isVisibleASCII(_ text: String) -> Bool {
+        text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    }
+
+    /// Visible ASCII and blanks between them: a blank at an end would be cut off on the way (RFC 9110 §5.5).
+    static func isHeaderText(_ text: String) -> Bool {
+        guard let first = text.utf8.first, let last = text.utf8.last, first != 0x20, last != 0x20 else {
+            return false
+        }
+        return text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+    }
+}

@@ -1,0 +1,130 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// How urgently a push is delivered: the header `apns-priority`. Coded as its number.
+///
+/// Open, but APNs accepts only the three named here; which of them depends on the push type.
+/// Source: Apple, "Sending notification requests to APNs".
+public struct Priority: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+    public let rawValue: Int
+
+    public init(rawValue: Int) {
+        self.rawValue = rawValue
+    }
+
+    public var description: String { String(rawValue) }
+
+    /// 10: at once. What APNs assumes without the header.
+    public static let immediate = Priority(rawValue: 10)
+    /// 5: takes the device's power into account; may be grouped and delayed.
+    public static let conserve = Priority(rawValue: 5)
+    /// 1: puts the device's power above everything and never wakes the device.
+    public static let low = Priority(rawValue: 1)
+}
+
+/// How long APNs keeps a push for a device it cannot reach: the header `apns-expiration`. Three states.
+///
+/// Coded as a whole number of seconds since 1970 (0 for `immediate`), or the string `"system-default"`.
+/// Source: Apple, "Sending notification requests to APNs".
+public enum Expiration: Sendable, Hashable, Codable {
+    /// No header: APNs keeps the push by its own rules, up to 30 days.
+    case systemDefault
+    /// 0: APNs tries once and keeps nothing.
+    case immediate
+    /// APNs keeps the push until then, at most 30 days. A date, not a duration; whole seconds since 1970.
+    case at(secondsSince1970: Int64)
+
+    /// Seconds above this are taken for milliseconds by mistake: it is the year 5138.
+    static let latestSeconds: Int64 = 99_999_999_999
+
+    /// Until the date, its fraction of a second dropped. A date out of range becomes one that validation refuses.
+    public static func at(_ date: Date) -> Expiration {
+        .at(secondsSince1970: Int64(exactly: date.timeIntervalSince1970.rounded(.down)) ?? Int64.max)
+    }
+
+    /// The header's number, or nil if the header is left out.
+    public var headerValue: Int64? {
+        switch self {
+        case .systemDefault: nil
+        case .immediate: 0
+        case .at(let seconds): seconds
+        }
+    }
+
+    func validate() throws(ValidationError) {
+        guard let seconds = headerValue else { return }
+        guard seconds >= 0, seconds <= Self.latestSeconds else {
+            throw ValidationError(code: .expirationInvalid, field: "apns-expiration", value: String(seconds))
+        }
+    }
+
+    private static let systemDefaultText = "system-default"
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let seconds = try? container.decode(Int64.self) {
+            self = seconds == 0 ? .immediate : .at(secondsSince1970: seconds)
+        } else if try container.decode(String.self) == Self.systemDefaultText {
+            self = .systemDefault
+        } else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "neither seconds nor a known word")
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let headerValue {
+            try container.encode(headerValue)
+        } else {
+            try container.encode(Self.systemDefaultText)
+        }
+    }
+}
+
+/// Pushes with the same collapse id replace each other on the device: the header `apns-collapse-id`. Coded as its string.
+///
+/// Source: Apple, "Sending notification requests to APNs".
+public struct CollapseID: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The most UTF-8 bytes APNs accepts.
+    public static let maximumBytes = 64
+
+    public let rawValue: String
+
+    /// Takes 1 to 64 bytes of ASCII text without control characters and without blanks at its ends.
+    ///
+    /// Throws `collapseIDTooLong` or `collapseIDInvalid`.
+    public init(_ rawValue: String) throws(ValidationError) {
+        let size = rawValue.utf8.count
+        guard size <= Self.maximumBytes else {
+            throw ValidationError(
+                code: .collapseIDTooLong,
+                field: "apns-collapse-id",
+                value: ValidationError.shortened(rawValue),
+                limit: Self.maximumBytes,
+                actual: size
+            )
+        }
+        guard HeaderRules.isHeaderText(rawValue) else {
+            throw ValidationError(
+                code: .collapseIDInvalid,
+                field: "apns-collapse-id",
+                value: ValidationError.shortened(rawValue)
+            )
+        }
+        self.rawValue = rawValue
+    }
+
+    public var description: String { rawValue }
+
+    public init(from decoder: any Decoder) throws {
+        try self.init(try decoder.singleValueContainer().decode(String.self))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rawValue)
+    }
+}

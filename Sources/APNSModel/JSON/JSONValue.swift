@@ -1,0 +1,146 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A JSON value as a tree: what payloads become when they pass through another coder.
+///
+/// Integers are kept exactly; the order of keys is kept by the parser and lost by foreign decoders, which have none.
+enum JSONValue: Sendable, Hashable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    case unsigned(UInt64)
+    /// Only whole numbers beyond 64 bits.
+    case decimal(Decimal)
+    case double(Double)
+    case string(String)
+    case array([JSONValue])
+    case object([Member])
+
+    struct Member: Sendable, Hashable {
+        var key: String
+        var value: JSONValue
+    }
+
+    func write(to writer: inout JSONByteWriter) {
+        switch self {
+        case .null: writer.null()
+        case .bool(let value): writer.bool(value)
+        case .integer(let value): writer.integer(value)
+        case .unsigned(let value): writer.unsigned(value)
+        case .decimal(let value): writer.number(value.description)
+        case .double(let value):
+            // The parser and decoders deliver finite numbers only.
+            if !writer.double(value) { writer.null() }
+        case .string(let value): writer.string(value)
+        case .array(let values):
+            writer.byte(JSONByte.openArray)
+            for (index, value) in values.enumerated() {
+                if index > 0 { writer.byte(JSONByte.comma) }
+                value.write(to: &writer)
+            }
+            writer.byte(JSONByte.closeArray)
+        case .object(let members):
+            writer.byte(JSONByte.openObject)
+            for (index, member) in members.enumerated() {
+                if index > 0 { writer.byte(JSONByte.comma) }
+                writer.string(member.key)
+                writer.byte(JSONByte.colon)
+                member.value.write(to: &writer)
+            }
+            writer.byte(JSONByte.closeObject)
+        }
+    }
+
+    var bytes: [UInt8] {
+        var writer = JSONByteWriter(capacity: 256)
+        write(to: &writer)
+        return writer.bytes
+    }
+}
+
+extension JSONValue: Codable {
+    private struct Key: CodingKey {
+        var stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) {
+            self.stringValue = stringValue
+        }
+
+        init?(intValue: Int) {
+            nil
+        }
+    }
+
+    init(from decoder: any Decoder) throws {
+        if let container = try? decoder.container(keyedBy: Key.self) {
+            // Decoders have no order of keys; sorted, the bytes are at least the same each time.
+            let keys = container.allKeys.sorted { $0.stringValue < $1.stringValue }
+            self = .object(
+                try keys.map { Member(key: $0.stringValue, value: try container.decode(JSONValue.self, forKey: $0)) }
+            )
+        } else if var container = try? decoder.unkeyedContainer() {
+            var values: [JSONValue] = []
+            while !container.isAtEnd {
+                values.append(try container.decode(JSONValue.self))
+            }
+            self = .array(values)
+        } else {
+            self = try Self.scalar(in: try decoder.singleValueContainer())
+        }
+    }
+
+    private static func scalar(in container: any SingleValueDecodingContainer) throws -> JSONValue {
+        if container.decodeNil() {
+            return .null
+        }
+        if let value = try? container.decode(Bool.self) {
+            return .bool(value)
+        }
+        if let value = try? container.decode(Int64.self) {
+            return .integer(value)
+        }
+        if let value = try? container.decode(UInt64.self) {
+            return .unsigned(value)
+        }
+        if let value = try? container.decode(Double.self) {
+            // Beyond 2^53 a whole number may need more digits than a Double has.
+            if value.magnitude >= 0x1p53, value.magnitude < 1e38, value == value.rounded(),
+                let decimal = try? container.decode(Decimal.self)
+            {
+                return .decimal(decimal)
+            }
+            return .double(value)
+        }
+        return .string(try container.decode(String.self))
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .object(let members):
+            var container = encoder.container(keyedBy: Key.self)
+            for member in members {
+                try container.encode(member.value, forKey: Key(stringValue: member.key))
+            }
+        case .array(let values):
+            var container = encoder.unkeyedContainer()
+            for value in values {
+                try container.encode(value)
+            }
+        default:
+            var container = encoder.singleValueContainer()
+            switch self {
+            case .bool(let value): try container.encode(value)
+            case .integer(let value): try container.encode(value)
+            case .unsigned(let value): try container.encode(value)
+            case .decimal(let value): try container.encode(value)
+            case .double(let value): try container.encode(value)
+            case .string(let value): try container.encode(value)
+            default: try container.encodeNil()
+            }
+        }
+    }
+}

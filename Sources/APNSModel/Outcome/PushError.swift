@@ -1,0 +1,221 @@
+/// Why a push was not accepted, and what is certain about it. Every failure of a client is one of these.
+///
+/// Three questions have an answer each time: `canResend`, `retryAfter`, `tokenInvalid`.
+///
+/// Coded form, stable; keys that are nil are left out: `{"code", "certainty", "attempts", "message", "apnsID",
+/// "retryAfterSeconds", "rejection": {…}, "validation": {…}}`.
+public struct PushError: Error, Sendable, Hashable {
+    /// What happened. Open: later versions may add codes.
+    public struct Code: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+        public let rawValue: String
+
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        public var description: String { rawValue }
+
+        /// APNs answered that it refuses the push; see `rejection`.
+        public static let rejected = Code(rawValue: "rejected")
+        /// The push, or the device token, was refused before the network; see `validation`.
+        public static let validation = Code(rawValue: "validation")
+        /// The deadline came first.
+        public static let deadlineExceeded = Code(rawValue: "deadlineExceeded")
+        /// The caller's task was cancelled.
+        public static let cancelled = Code(rawValue: "cancelled")
+        /// The client's queue is full.
+        public static let queueFull = Code(rawValue: "queueFull")
+        /// No connection to APNs could be had for a while.
+        public static let unavailable = Code(rawValue: "unavailable")
+        /// The client is shutting down and takes no more pushes.
+        public static let shuttingDown = Code(rawValue: "shuttingDown")
+        /// The client is not running.
+        public static let notRunning = Code(rawValue: "notRunning")
+        /// The provider token or the certificate is at fault.
+        public static let credential = Code(rawValue: "credential")
+        /// The endpoint cannot work as configured: its name, its certificate, its protocol.
+        public static let configuration = Code(rawValue: "configuration")
+        /// The connection ended before the answer came.
+        public static let connectionLost = Code(rawValue: "connectionLost")
+        /// The connection broke while it handled this very push, which is therefore not moved to another one.
+        public static let connectionFault = Code(rawValue: "connectionFault")
+        /// APNs refused the stream without looking at it (RFC 9113 §8.7).
+        public static let refused = Code(rawValue: "refused")
+        /// APNs closed the connection and proved that it did not look at the push (RFC 9113 §6.8).
+        public static let goAway = Code(rawValue: "goAway")
+        /// The push's own expiration came first.
+        public static let expired = Code(rawValue: "expired")
+        /// A newer push took its place.
+        public static let superseded = Code(rawValue: "superseded")
+        /// So many device tokens were refused in the same way that the environment or topic must be wrong.
+        public static let suspectedMisconfiguration = Code(rawValue: "suspectedMisconfiguration")
+        /// A fault of this library.
+        public static let internalFault = Code(rawValue: "internalFault")
+    }
+
+    public var code: Code
+    /// What is certain; never `accepted`.
+    public var certainty: Certainty
+    /// The id that the push had; nil if it never got one.
+    public var apnsID: APNSID?
+    /// How often the push was given to a connection.
+    public var attempts: Int
+    /// What happened, for people. May name hosts, topics and reasons; holds neither secrets nor whole device tokens.
+    public var message: String
+    /// How long to wait before the push is sent again; nil if it should not be or nothing is known.
+    public var retryAfter: Duration?
+    /// APNs' answer, if there was one.
+    public var rejection: Rejection?
+    public var validation: ValidationError?
+
+    public init(
+        code: Code,
+        certainty: Certainty,
+        apnsID: APNSID? = nil,
+        attempts: Int = 0,
+        message: String,
+        retryAfter: Duration? = nil,
+        rejection: Rejection? = nil,
+        validation: ValidationError? = nil
+    ) {
+        self.code = code
+        self.certainty = certainty
+        self.apnsID = apnsID
+        self.attempts = attempts
+        self.message = message
+        self.retryAfter = retryAfter
+        self.rejection = rejection
+        self.validation = validation
+    }
+
+    /// The error of a push that APNs refused.
+    ///
+    /// - Parameter retryAfter: what the answer's header said; nil takes what Apple's documentation advises.
+    public static func rejected(_ rejection: Rejection, attempts: Int, retryAfter: Duration? = nil) -> PushError {
+        PushError(
+            code: .rejected,
+            certainty: .rejected,
+            apnsID: rejection.apnsID,
+            attempts: attempts,
+            message: "\(rejection.status) \(rejection.reason?.rawValue ?? "without a reason"): \(rejection.meaning)",
+            retryAfter: retryAfter ?? rejection.delay,
+            rejection: rejection
+        )
+    }
+
+    /// The error of a push that was refused before the network.
+    public static func validation(_ error: ValidationError, apnsID: APNSID? = nil) -> PushError {
+        PushError(
+            code: .validation,
+            certainty: .notSent,
+            apnsID: apnsID,
+            message: error.description,
+            validation: error
+        )
+    }
+
+    /// Whether the same push may be sent again: it cannot arrive twice, and it is not bound to fail again.
+    ///
+    /// False for `unknown` (it may have arrived), for rejections that would be repeated, and for pushes that are invalid,
+    /// expired or superseded.
+    public var canResend: Bool {
+        switch certainty {
+        case .accepted, .unknown: false
+        case .rejected: rejection?.mayBeResent ?? false
+        case .notProcessed, .notSent: code != .validation && code != .expired && code != .superseded
+        }
+    }
+
+    /// That APNs called the device token invalid (status 410); nil otherwise.
+    public var tokenInvalid: TokenInvalidation? {
+        certainty == .rejected ? rejection?.tokenInvalid : nil
+    }
+
+    /// What to do now, in a word.
+    public var advice: Advice {
+        switch certainty {
+        case .accepted, .unknown:
+            return .none
+        case .rejected:
+            return rejection.map(Self.advice(for:)) ?? .fixRequest
+        case .notProcessed, .notSent:
+            break
+        }
+        switch code {
+        case .validation: return .fixRequest
+        case .credential: return .fixCredential
+        case .configuration, .suspectedMisconfiguration: return .checkEnvironment
+        case .unavailable, .queueFull: return .wait
+        case .expired, .superseded: return .none
+        default: return .resend
+        }
+    }
+
+    private static func advice(for rejection: Rejection) -> Advice {
+        // A closed or stale connection is nothing to wait for.
+        if rejection.mayBeResent, rejection.delay == .zero { return .resend }
+        switch rejection.disposition {
+        case .tokenInvalid: return .removeToken
+        case .tokenOrEnvironment: return .checkEnvironment
+        case .credential: return .fixCredential
+        case .retryLater, .pauseDevice: return .wait
+        default: return .fixRequest
+        }
+    }
+}
+
+extension PushError: CustomStringConvertible {
+    public var description: String {
+        var text = "\(code) (\(certainty.rawValue)): \(message)"
+        if let apnsID { text += " [apns-id \(apnsID)]" }
+        return text
+    }
+}
+
+extension PushError: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case code, certainty, attempts, message, apnsID, retryAfterSeconds, rejection, validation
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            code: try container.decode(Code.self, forKey: .code),
+            certainty: try container.decode(Certainty.self, forKey: .certainty),
+            apnsID: try container.decodeIfPresent(APNSID.self, forKey: .apnsID),
+            attempts: try container.decode(Int.self, forKey: .attempts),
+            message: try container.decode(String.self, forKey: .message),
+            retryAfter: try container.decodeIfPresent(Double.self, forKey: .retryAfterSeconds)
+                .flatMap(Duration.init(wholeMilliseconds:)),
+            rejection: try container.decodeIfPresent(Rejection.self, forKey: .rejection),
+            validation: try container.decodeIfPresent(ValidationError.self, forKey: .validation)
+        )
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(code, forKey: .code)
+        try container.encode(certainty, forKey: .certainty)
+        try container.encode(attempts, forKey: .attempts)
+        try container.encode(message, forKey: .message)
+        try container.encodeIfPresent(apnsID, forKey: .apnsID)
+        try container.encodeIfPresent(retryAfter?.secondsValue, forKey: .retryAfterSeconds)
+        try container.encodeIfPresent(rejection, forKey: .rejection)
+        try container.encodeIfPresent(validation, forKey: .validation)
+    }
+}
+
+extension Duration {
+    /// From seconds of unknown origin, to the millisecond; nil if they are not a sensible time.
+    fileprivate init?(wholeMilliseconds seconds: Double) {
+        guard seconds.magnitude < 1e12, let milliseconds = Int64(exactly: (seconds * 1_000).rounded()) else {
+            return nil
+        }
+        self = .milliseconds(milliseconds)
+    }
+
+    fileprivate var secondsValue: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + (Double(attoseconds) / 1e15).rounded() / 1_000
+    }
+}

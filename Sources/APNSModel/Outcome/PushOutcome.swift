@@ -1,0 +1,129 @@
+/// APNs took the push.
+///
+/// Coded form, stable: `{"apnsID", "apnsUniqueID"?, "attempts"}`.
+public struct Receipt: Sendable, Hashable, Codable {
+    public var apnsID: APNSID
+    /// The key to the delivery log of the Push Notifications Console; in development only.
+    public var apnsUniqueID: String?
+    /// How often the push was sent until it was accepted.
+    public var attempts: Int
+
+    public init(apnsID: APNSID, apnsUniqueID: String? = nil, attempts: Int = 1) {
+        self.apnsID = apnsID
+        self.apnsUniqueID = apnsUniqueID
+        self.attempts = attempts
+    }
+}
+
+/// What to do about an outcome, in a word. Open.
+public struct Advice: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+    public let rawValue: String
+
+    public init(rawValue: String) {
+        self.rawValue = rawValue
+    }
+
+    public var description: String { rawValue }
+
+    /// Nothing: it was accepted, or it is too late, or its fate is unknown and sending it again might show it twice.
+    public static let none = Advice(rawValue: "none")
+    /// Send it again, now.
+    public static let resend = Advice(rawValue: "resend")
+    /// Send it again later.
+    public static let wait = Advice(rawValue: "wait")
+    /// The notification is wrong.
+    public static let fixRequest = Advice(rawValue: "fix-request")
+    /// The device token does not fit the environment or the topic.
+    public static let checkEnvironment = Advice(rawValue: "check-environment")
+    /// The device token is dead; see `TokenInvalidation.shouldRemove(registeredAt:)`.
+    public static let removeToken = Advice(rawValue: "remove-token")
+    /// The provider token or the certificate is wrong.
+    public static let fixCredential = Advice(rawValue: "fix-credential")
+}
+
+/// How one push ended. Each push has exactly one outcome.
+///
+/// Coded form, stable: `{"outcome": certainty, "receipt": {…}}` if accepted, else `{"outcome": certainty,
+/// "error": {…}}`.
+public enum PushOutcome: Sendable, Hashable {
+    case accepted(Receipt)
+    case failed(PushError)
+
+    public var certainty: Certainty {
+        switch self {
+        case .accepted: .accepted
+        case .failed(let error): error.certainty
+        }
+    }
+
+    public var apnsID: APNSID? {
+        switch self {
+        case .accepted(let receipt): receipt.apnsID
+        case .failed(let error): error.apnsID
+        }
+    }
+
+    public var attempts: Int {
+        switch self {
+        case .accepted(let receipt): receipt.attempts
+        case .failed(let error): error.attempts
+        }
+    }
+
+    public var receipt: Receipt? {
+        if case .accepted(let receipt) = self { receipt } else { nil }
+    }
+
+    public var error: PushError? {
+        if case .failed(let error) = self { error } else { nil }
+    }
+
+    /// The HTTP status of APNs' answer; nil if there was none.
+    public var status: Int? {
+        switch self {
+        case .accepted: 200
+        case .failed(let error): error.rejection?.status
+        }
+    }
+
+    /// Whether the same push may be sent again; false for accepted ones.
+    public var canResend: Bool { error?.canResend ?? false }
+
+    /// How long to wait before that; nil if it should not be or nothing is known.
+    public var retryAfter: Duration? { error?.retryAfter }
+
+    /// That APNs called the device token invalid (status 410); nil otherwise.
+    public var tokenInvalid: TokenInvalidation? { error?.tokenInvalid }
+
+    public var advice: Advice { error?.advice ?? .none }
+
+    public func get() throws(PushError) -> Receipt {
+        switch self {
+        case .accepted(let receipt): return receipt
+        case .failed(let error): throw error
+        }
+    }
+}
+
+extension PushOutcome: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case outcome, receipt, error
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        switch try container.decode(Certainty.self, forKey: .outcome) {
+        case .accepted: self = .accepted(try container.decode(Receipt.self, forKey: .receipt))
+        default: self = .failed(try container.decode(PushError.self, forKey: .error))
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(certainty, forKey: .outcome)
+        switch self {
+        case .accepted(let receipt): try container.encode(receipt, forKey: .receipt)
+        case .failed(let error): try container.encode(error, forKey: .error)
+        }
+    }
+}

@@ -1,0 +1,151 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// APNs' answer to a push that it refused.
+///
+/// Coded form, stable; keys that are nil or empty are left out: `{"status", "reason", "timestamp", "rawBodyBase64",
+/// "apnsID", "apnsUniqueID"}`, the timestamp in milliseconds since 1970.
+public struct Rejection: Sendable, Hashable {
+    /// The most bytes of a body that are kept.
+    public static let maximumBodySize = 4_096
+
+    /// The HTTP status; 200 is no rejection.
+    public var status: Int
+    /// Nil if the body names none, as answers of proxies do.
+    public var reason: RejectionReason?
+    /// With status 410: when APNs learned that the device token is no longer valid, in milliseconds since 1970.
+    public var timestamp: Int64?
+    /// The body as it came, at most `maximumBodySize` bytes.
+    public var rawBody: [UInt8]
+    public var apnsID: APNSID?
+    /// The key to the delivery log of the Push Notifications Console; in development only.
+    public var apnsUniqueID: String?
+
+    public init(
+        status: Int,
+        reason: RejectionReason?,
+        timestamp: Int64? = nil,
+        apnsID: APNSID? = nil,
+        apnsUniqueID: String? = nil
+    ) {
+        self.status = status
+        self.reason = reason
+        self.timestamp = timestamp
+        rawBody = []
+        self.apnsID = apnsID
+        self.apnsUniqueID = apnsUniqueID
+    }
+
+    /// Reads an answer's body, `{"reason": string, "timestamp": milliseconds}`.
+    ///
+    /// It never fails: whatever the body is (empty, HTML, cut off), the status stands, the bytes are kept, and what could
+    /// be read of the two fields is taken. Source: Apple, "Handling notification responses from APNs".
+    public init(
+        status: Int,
+        body: some Sequence<UInt8>,
+        apnsID: APNSID? = nil,
+        apnsUniqueID: String? = nil
+    ) {
+        self.init(status: status, reason: nil, apnsID: apnsID, apnsUniqueID: apnsUniqueID)
+        rawBody = Array(body.prefix(Self.maximumBodySize))
+        for member in JSONParser.leadingMembers(rawBody) {
+            switch (member.key, member.value) {
+            case ("reason", .string(let text)): reason = RejectionReason(rawValue: text)
+            case ("timestamp", .integer(let number)): timestamp = number
+            case ("timestamp", .double(let number)): timestamp = Int64(exactly: number.rounded(.down))
+            default: break
+            }
+        }
+    }
+
+    /// What is to be done about it.
+    public var disposition: RejectionReason.Disposition {
+        RejectionReason.disposition(of: reason, status: status)
+    }
+
+    /// What the answer means, in a sentence.
+    public var meaning: String {
+        if let meaning = reason?.meaning { return meaning }
+        if let reason { return "APNs gave the reason \(ValidationError.shortened(reason.rawValue))" }
+        return "the answer named no reason"
+    }
+
+    /// Whether the same push, sent again, may be accepted without anybody fixing anything.
+    var mayBeResent: Bool {
+        reason?.entry?.mayBeResent ?? (disposition == .retryLater || disposition == .pauseDevice)
+    }
+
+    /// How long to wait before that; nil where nothing is known.
+    var delay: Duration? { reason?.entry?.delay }
+
+    /// That the device token is dead; nil unless APNs said so with status 410.
+    public var tokenInvalid: TokenInvalidation? {
+        guard status == 410, disposition == .tokenInvalid else { return nil }
+        return TokenInvalidation(millisecondsSince1970: timestamp)
+    }
+}
+
+extension Rejection: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case status, reason, timestamp, rawBodyBase64, apnsID, apnsUniqueID
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        status = try container.decode(Int.self, forKey: .status)
+        reason = try container.decodeIfPresent(RejectionReason.self, forKey: .reason)
+        timestamp = try container.decodeIfPresent(Int64.self, forKey: .timestamp)
+        apnsID = try container.decodeIfPresent(APNSID.self, forKey: .apnsID)
+        apnsUniqueID = try container.decodeIfPresent(String.self, forKey: .apnsUniqueID)
+        let text = try container.decodeIfPresent(String.self, forKey: .rawBodyBase64) ?? ""
+        rawBody = Array(Data(base64Encoded: text) ?? Data())
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(status, forKey: .status)
+        try container.encodeIfPresent(reason, forKey: .reason)
+        try container.encodeIfPresent(timestamp, forKey: .timestamp)
+        try container.encodeIfPresent(apnsID, forKey: .apnsID)
+        try container.encodeIfPresent(apnsUniqueID, forKey: .apnsUniqueID)
+        if !rawBody.isEmpty {
+            try container.encode(Data(rawBody).base64EncodedString(), forKey: .rawBodyBase64)
+        }
+    }
+}
+
+/// APNs said, with status 410, that a device token is no longer valid.
+public struct TokenInvalidation: Sendable, Hashable {
+    /// When APNs learned of it, in milliseconds since 1970; nil if the answer did not say.
+    public var millisecondsSince1970: Int64?
+
+    public init(millisecondsSince1970: Int64?) {
+        self.millisecondsSince1970 = millisecondsSince1970
+    }
+
+    /// The same in seconds.
+    public var secondsSince1970: Double? {
+        millisecondsSince1970.map { Double($0) / 1_000 }
+    }
+
+    /// The same as a date.
+    public var since: Date? {
+        secondsSince1970.map { Date(timeIntervalSince1970: $0) }
+    }
+
+    /// Whether the token may be deleted: APNs learned of its end after the device last registered it.
+    ///
+    /// A device that registered the same token again afterwards is alive. Without a time from APNs the answer is false,
+    /// and the caller decides.
+    ///
+    /// - Parameter registeredAt: when the app last reported this token; nil if nobody knows, then APNs is believed.
+    /// Source: Apple, "Handling notification responses from APNs", `timestamp`.
+    public func shouldRemove(registeredAt: Date?) -> Bool {
+        guard let since else { return false }
+        guard let registeredAt else { return true }
+        return registeredAt <= since
+    }
+}

@@ -1,0 +1,189 @@
+extension RejectionReason {
+    /// All that is known about one reason. Nothing about reasons is written down anywhere else.
+    struct Entry: Sendable {
+        var reason: RejectionReason
+        var status: Int
+        var disposition: Disposition
+        /// Whether the same push, sent again, may be accepted without anybody fixing anything.
+        var mayBeResent = false
+        /// How long to wait before that; nil where nothing is known.
+        var delay: Duration?
+        var meaning: String
+        /// How else it is spelled.
+        var alias: String?
+
+        init(
+            _ reason: RejectionReason,
+            _ status: Int,
+            _ disposition: Disposition,
+            _ meaning: String,
+            mayBeResent: Bool = false,
+            delay: Duration? = nil,
+            alias: String? = nil
+        ) {
+            self.reason = reason
+            self.status = status
+            self.disposition = disposition
+            self.meaning = meaning
+            self.mayBeResent = mayBeResent
+            self.delay = delay
+            self.alias = alias
+        }
+    }
+
+    /// Apple, "Handling notification responses from APNs": after 500 and 503 start again from 15 minutes.
+    private static let apnsRecovery = Duration.seconds(15 * 60)
+
+    static let table: [Entry] = [
+        Entry(.badCollapseID, 400, .fixRequest, "the collapse id is longer than 64 bytes or otherwise bad"),
+        Entry(
+            .badDeviceToken,
+            400,
+            .tokenOrEnvironment,
+            "the device token is malformed or, most often, belongs to the other environment (sandbox or production)"
+        ),
+        Entry(.badExpirationDate, 400, .fixRequest, "the expiration is bad"),
+        Entry(.badMessageID, 400, .fixRequest, "the apns-id is not a UUID"),
+        Entry(.badPriority, 400, .fixRequest, "the priority is bad"),
+        Entry(.badTopic, 400, .fixRequest, "the topic is invalid"),
+        Entry(
+            .deviceTokenNotForTopic,
+            400,
+            .tokenOrEnvironment,
+            "the device token belongs to another app than the topic names"
+        ),
+        Entry(.duplicateHeaders, 400, .fixRequest, "a header was sent twice"),
+        Entry(
+            .idleTimeout,
+            400,
+            .retryLater,
+            "the connection had been idle too long",
+            mayBeResent: true,
+            delay: .zero
+        ),
+        Entry(.invalidPushType, 400, .fixRequest, "the push type is unknown to APNs or does not fit"),
+        Entry(.missingDeviceToken, 400, .fixRequest, "the request has no device token"),
+        Entry(.missingTopic, 400, .fixRequest, "the topic is missing; the certificate covers several"),
+        Entry(.payloadEmpty, 400, .fixRequest, "the request has no payload"),
+        Entry(
+            .topicDisallowed,
+            400,
+            .fixRequest,
+            "pushing to this topic is not allowed, or the key does not cover it"
+        ),
+        Entry(.badCertificate, 403, .credential, "the certificate is invalid"),
+        Entry(.badCertificateEnvironment, 403, .credential, "the certificate belongs to the other environment"),
+        Entry(
+            .badEnvironmentKeyInToken,
+            403,
+            .credential,
+            "the key belongs to the other environment",
+            alias: "BadEnvironmentKeyIdInToken"
+        ),
+        Entry(
+            .expiredProviderToken,
+            403,
+            .credential,
+            "the provider token is older than an hour; a fresh one is needed (or the clock is wrong)",
+            mayBeResent: true,
+            delay: .zero
+        ),
+        Entry(.forbidden, 403, .credential, "the action is not allowed for this account"),
+        Entry(
+            .invalidProviderToken,
+            403,
+            .credential,
+            "the provider token's signature, key id or team id is wrong, or the key was revoked"
+        ),
+        Entry(.missingProviderToken, 403, .credential, "neither a provider token nor a certificate was given"),
+        Entry(
+            .unrelatedKeyIDInToken,
+            403,
+            .credential,
+            "the connection is bound to another key; a new connection is needed",
+            mayBeResent: true,
+            delay: .zero
+        ),
+        Entry(.badPath, 404, .fixRequest, "the path of the request is wrong"),
+        Entry(.methodNotAllowed, 405, .fixRequest, "the method of the request is wrong"),
+        Entry(.expiredToken, 410, .tokenInvalid, "the device token has expired"),
+        Entry(.unregistered, 410, .tokenInvalid, "the device token is no longer active for the topic"),
+        Entry(.payloadTooLarge, 413, .fixRequest, "the payload is too large"),
+        Entry(
+            .tooManyProviderTokenUpdates,
+            429,
+            .retryLater,
+            "the provider token was changed more often than every 20 minutes; keep the one in use",
+            mayBeResent: true,
+            delay: .seconds(20 * 60)
+        ),
+        Entry(
+            .tooManyRequests,
+            429,
+            .pauseDevice,
+            "too many pushes in a row to one device token",
+            mayBeResent: true
+        ),
+        Entry(
+            .internalServerError,
+            500,
+            .retryLater,
+            "APNs has an internal fault",
+            mayBeResent: true,
+            delay: apnsRecovery
+        ),
+        Entry(
+            .serviceUnavailable,
+            503,
+            .retryLater,
+            "APNs is overloaded or down",
+            mayBeResent: true,
+            delay: apnsRecovery
+        ),
+        Entry(
+            .shutdown,
+            503,
+            .retryLater,
+            "this APNs server is stopping; another one will take the push",
+            mayBeResent: true,
+            delay: .zero
+        ),
+        Entry(
+            .broadcastFeatureNotEnabled,
+            400,
+            .fixRequest,
+            "broadcast is not switched on for the app in the developer portal",
+            alias: "FeatureNotEnabled"
+        ),
+        Entry(.missingChannelID, 400, .fixRequest, "the channel id is missing"),
+        Entry(.badChannelID, 400, .fixRequest, "the channel id is invalid or unknown"),
+        Entry(.channelNotRegistered, 400, .fixRequest, "the channel was deleted"),
+        Entry(.badRequestParams, 400, .fixRequest, "the request's parameters are wrong"),
+        Entry(.badRequestPayload, 400, .fixRequest, "the request's body is wrong"),
+        Entry(.missingPushType, 400, .fixRequest, "the push type is missing"),
+        Entry(.cannotCreateChannelConfig, 400, .fixRequest, "the app has the most channels it may have"),
+        Entry(.missingChannelQueueSize, 400, .fixRequest, "the channel's storage policy is missing or invalid"),
+        Entry(.topicMismatch, 403, .credential, "the certificate does not cover the bundle ID"),
+    ]
+
+    private static let byName: [String: Entry] = {
+        var entries: [String: Entry] = [:]
+        for entry in table {
+            entries[folded(entry.reason.rawValue)] = entry
+            if let alias = entry.alias {
+                entries[folded(alias)] = entry
+            }
+        }
+        return entries
+    }()
+
+    var entry: Entry? { Self.byName[Self.folded(rawValue)] }
+
+    /// The one name of all spellings.
+    var canonical: String { entry?.reason.rawValue ?? Self.folded(rawValue) }
+
+    /// Without blanks: Apple's broadcast page prints one.
+    private static func folded(_ text: String) -> String {
+        text.utf8.contains(0x20) ? text.filter { $0 != " " } : text
+    }
+}

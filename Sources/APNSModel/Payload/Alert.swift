@@ -1,0 +1,86 @@
+/// What a notification says: the dictionary `aps.alert`. Nil fields are left out.
+///
+/// The keys ending in `LocKey` name entries of the app's `Localizable.strings`; the `Args` replace their format
+/// specifiers in order. `locKey` is the body's. Source: Apple, "Generating a remote notification", table 2.
+public struct Alert: Sendable, Hashable {
+    public var title: String?
+    public var subtitle: String?
+    public var body: String?
+    /// The file name of a launch image, with or without extension.
+    public var launchImage: String?
+    public var titleLocKey: String?
+    public var titleLocArgs: [String]?
+    public var subtitleLocKey: String?
+    public var subtitleLocArgs: [String]?
+    public var locKey: String?
+    public var locArgs: [String]?
+
+    public init(
+        title: String? = nil,
+        subtitle: String? = nil,
+        body: String? = nil,
+        launchImage: String? = nil,
+        titleLocKey: String? = nil,
+        titleLocArgs: [String]? = nil,
+        subtitleLocKey: String? = nil,
+        subtitleLocArgs: [String]? = nil,
+        locKey: String? = nil,
+        locArgs: [String]? = nil
+    ) {
+        self.title = title
+        self.subtitle = subtitle
+        self.body = body
+        self.launchImage = launchImage
+        self.titleLocKey = titleLocKey
+        self.titleLocArgs = titleLocArgs
+        self.subtitleLocKey = subtitleLocKey
+        self.subtitleLocArgs = subtitleLocArgs
+        self.locKey = locKey
+        self.locArgs = locArgs
+    }
+}
+
+/// What a notification sounds like: `aps.sound`.
+///
+/// Source: Apple, "Generating a remote notification", table 3 for critical alerts.
+public struct Sound: Sendable, Hashable {
+    /// A file in the app's bundle or in Library/Sounds, or `default`.
+    public var name: String
+    /// From 0 (silent) to 1 (full) for a critical sound, which plays even if the device is muted and needs an
+    /// entitlement; nil for a normal sound.
+    public var criticalVolume: Double?
+
+    /// The system's sound.
+    public static let `default` = Sound(name: "default", criticalVolume: nil)
+
+    /// A sound file by name.
+    public static func named(_ name: String) -> Sound {
+        Sound(name: name, criticalVolume: nil)
+    }
+
+    /// A critical sound. `volume` outside 0...1 is refused by validation.
+    public static func critical(name: String = "default", volume: Double = 1) -> Sound {
+        Sound(name: name, criticalVolume: volume)
+    }
+}
+
+/// How much a notification may interrupt: `aps.interruption-level`. Open.
+///
+/// Source: Apple, "Generating a remote notification", table 1.
+public struct InterruptionLevel: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+    public let rawValue: String
+
+    public init(rawValue: String) {
+        self.rawValue = rawValue
+    }
+
+    public var description: String { rawValue }
+
+    public static let passive = InterruptionLevel(rawValue: "passive")
+    /// What the system assumes.
+    public static let active = InterruptionLevel(rawValue: "active")
+    /// Needs an entitlement.
+    public static let timeSensitive = InterruptionLevel(rawValue: "time-sensitive")
+    /// Needs an entitlement.
+    public static let critical = InterruptionLevel(rawValue: "critical")
+}

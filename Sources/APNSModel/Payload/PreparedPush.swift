@@ -1,0 +1,169 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A notification ready to be sent to any number of devices: the exact bytes of its payload and its checked headers.
+///
+/// Coded form, stable, read by all later versions; keys that are nil are left out:
+///
+///     {"topic": string with suffix, "pushType": string, "priority": number, "collapseID": string,
+///      "expiration": seconds since 1970 | "system-default",
+///      "payload": the JSON object | "payloadBase64": string}
+///
+/// As `payload` the bytes come back equal as JSON, not byte for byte.
+public struct PreparedPush: Sendable, Hashable {
+    /// The body of the request, at most 4,096 bytes (5,120 for `voip`).
+    public let payload: [UInt8]
+    /// The header `apns-topic`, with the suffix of the push type.
+    public let topic: String
+    public let pushType: PushType
+    /// Nil leaves the header out.
+    public let priority: Priority?
+    public let expiration: Expiration
+    public let collapseID: CollapseID?
+
+    /// Made of raw parts, for relays and queues: nothing is added, the topic must have its suffix already.
+    ///
+    /// - Parameter skippingValidation: leaves out the checks of size, priority and expiration. That a header is one
+    ///   header is checked all the same.
+    public init(
+        topic: String,
+        pushType: PushType,
+        payload: [UInt8],
+        priority: Priority? = nil,
+        expiration: Expiration = .systemDefault,
+        collapseID: CollapseID? = nil,
+        skippingValidation: Bool = false
+    ) throws(ValidationError) {
+        try self.init(
+            checking: skippingValidation ? nil : pushType.rule,
+            topic: topic,
+            pushType: pushType,
+            payload: payload,
+            priority: priority,
+            expiration: expiration,
+            collapseID: collapseID
+        )
+    }
+
+    init(
+        checking rule: PushType.Rule?,
+        topic: String,
+        pushType: PushType,
+        payload: [UInt8],
+        priority: Priority?,
+        expiration: Expiration,
+        collapseID: CollapseID?
+    ) throws(ValidationError) {
+        try HeaderRules.checkTopic(topic)
+        try HeaderRules.checkPushType(pushType)
+        if let rule {
+            guard !payload.isEmpty else {
+                throw ValidationError(code: .payloadEmpty, field: "payload")
+            }
+            guard payload.count <= rule.payloadLimit else {
+                throw ValidationError(
+                    code: .payloadTooLarge,
+                    field: "payload",
+                    limit: rule.payloadLimit,
+                    actual: payload.count
+                )
+            }
+            if let priority, !rule.priorities.contains(priority) {
+                throw ValidationError(
+                    code: .priorityNotAllowed,
+                    field: "apns-priority",
+                    value: "\(priority) for \(pushType)"
+                )
+            }
+            try expiration.validate()
+        }
+        self.payload = payload
+        self.topic = topic
+        self.pushType = pushType
+        self.priority = priority
+        self.expiration = expiration
+        self.collapseID = collapseID
+    }
+
+    /// Whether APNs would drop the push by now: its date has come. False without a date, and for `immediate`.
+    public func isExpired(atSecondsSince1970 now: Int64) -> Bool {
+        switch expiration {
+        case .systemDefault, .immediate, .at(secondsSince1970: 0): false
+        case .at(let seconds): seconds <= now
+        }
+    }
+}
+
+extension PreparedPush: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case topic, pushType, priority, expiration, collapseID
+    }
+
+    /// Checks only what a header cannot hold: the push may come from a version with other limits.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        try self.init(
+            topic: try container.decode(String.self, forKey: .topic),
+            pushType: try container.decode(PushType.self, forKey: .pushType),
+            payload: try CodedPayload(from: decoder).bytes,
+            priority: try container.decodeIfPresent(Priority.self, forKey: .priority),
+            expiration: try container.decodeIfPresent(Expiration.self, forKey: .expiration) ?? .systemDefault,
+            collapseID: try container.decodeIfPresent(CollapseID.self, forKey: .collapseID),
+            skippingValidation: true
+        )
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(topic, forKey: .topic)
+        try container.encode(pushType, forKey: .pushType)
+        try container.encodeIfPresent(priority, forKey: .priority)
+        if expiration != .systemDefault {
+            try container.encode(expiration, forKey: .expiration)
+        }
+        try container.encodeIfPresent(collapseID, forKey: .collapseID)
+        try CodedPayload(bytes: payload).encode(to: encoder)
+    }
+}
+
+/// The payload inside another coder's document: as the JSON object that it is, or as base64 if it is none.
+struct CodedPayload: Codable {
+    var bytes: [UInt8]
+
+    private enum CodingKeys: String, CodingKey {
+        case payload, payloadBase64
+    }
+
+    init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        if let value = try container.decodeIfPresent(JSONValue.self, forKey: .payload) {
+            bytes = value.bytes
+            return
+        }
+        let text = try container.decode(String.self, forKey: .payloadBase64)
+        guard let data = Data(base64Encoded: text) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .payloadBase64,
+                in: container,
+                debugDescription: "not base64"
+            )
+        }
+        bytes = Array(data)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        if let object = JSONParser.exactObject(bytes) {
+            try container.encode(object, forKey: .payload)
+        } else {
+            try container.encode(Data(bytes).base64EncodedString(), forKey: .payloadBase64)
+        }
+    }
+}

@@ -1,0 +1,179 @@
+/// What may be said about one delivery beyond the push and its device.
+public struct DeliveryOptions: Sendable, Hashable {
+    /// How long the push may take in all, from the call to its outcome; nil takes the client's default.
+    public var deadline: Duration?
+    /// The id of the push, the same over all attempts; nil has one made.
+    public var apnsID: APNSID?
+
+    public init(deadline: Duration? = nil, apnsID: APNSID? = nil) {
+        self.deadline = deadline
+        self.apnsID = apnsID
+    }
+}
+
+/// Something that delivers pushes: a client, a recorder in tests, a queue.
+///
+/// Code that sends should ask for `any PushSender` or `some PushSender`, so that tests can hand in another one.
+public protocol PushSender: Sendable {
+    /// Delivers one prepared push. It never throws: each push ends in exactly one outcome.
+    func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome
+
+    /// Delivers one notification. The default prepares it and delivers the result; a notification that cannot be
+    /// prepared ends as `validation`, not sent.
+    func deliver(_ notification: PushNotification, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome
+}
+
+extension PushSender {
+    public func deliver(
+        _ notification: PushNotification,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        let push: PreparedPush
+        do {
+            push = try notification.prepared()
+        } catch {
+            return .failed(.validation(error, apnsID: options.apnsID))
+        }
+        return await deliver(push, to: token, options: options)
+    }
+
+    /// Delivers to a device token given as text; text that is no device token ends as `validation`, not sent.
+    public func deliver(
+        _ notification: PushNotification,
+        to token: some StringProtocol,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        let address: DeviceToken
+        do {
+            address = try DeviceToken(token)
+        } catch {
+            return .failed(.validation(error, apnsID: options.apnsID))
+        }
+        return await deliver(notification, to: address, options: options)
+    }
+
+    /// Delivers to a device token given as text; text that is no device token ends as `validation`, not sent.
+    public func deliver(
+        _ push: PreparedPush,
+        to token: some StringProtocol,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        let address: DeviceToken
+        do {
+            address = try DeviceToken(token)
+        } catch {
+            return .failed(.validation(error, apnsID: options.apnsID))
+        }
+        return await deliver(push, to: address, options: options)
+    }
+}
+
+// The options spelled out as parameters.
+extension PushSender {
+    /// - Parameters:
+    ///   - deadline: how long the push may take in all; nil takes the client's default.
+    ///   - apnsID: the id of the push; nil has one made.
+    public func deliver(
+        _ notification: PushNotification,
+        to token: DeviceToken,
+        deadline: Duration? = nil,
+        apnsID: APNSID? = nil
+    ) async -> PushOutcome {
+        await deliver(notification, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
+    }
+
+    public func deliver(
+        _ push: PreparedPush,
+        to token: DeviceToken,
+        deadline: Duration? = nil,
+        apnsID: APNSID? = nil
+    ) async -> PushOutcome {
+        await deliver(push, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
+    }
+
+    public func deliver(
+        _ notification: PushNotification,
+        to token: some StringProtocol,
+        deadline: Duration? = nil,
+        apnsID: APNSID? = nil
+    ) async -> PushOutcome {
+        await deliver(notification, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
+    }
+
+    public func deliver(
+        _ push: PreparedPush,
+        to token: some StringProtocol,
+        deadline: Duration? = nil,
+        apnsID: APNSID? = nil
+    ) async -> PushOutcome {
+        await deliver(push, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
+    }
+}
+
+// Sugar: the outcome as a receipt or a thrown error.
+extension PushSender {
+    /// Sends one notification and returns once APNs has accepted it; every other outcome is thrown.
+    ///
+    /// - Parameters:
+    ///   - deadline: how long the push may take in all; nil takes the client's default.
+    ///   - apnsID: the id of the push; nil has one made.
+    @discardableResult
+    public func send(
+        _ notification: PushNotification,
+        to token: DeviceToken,
+        deadline: Duration? = nil,
+        apnsID: APNSID? = nil
+    ) async throws(PushError) -> Receipt {
+        try await deliver(notification, to: token, deadline: deadline, apnsID: apnsID).get()
+    }
+
+    @discardableResult
+    public func send(
+        _ push: PreparedPush,
+        to token: DeviceToken,
+        deadline: Duration? = nil,
+        apnsID: APNSID? = nil
+    ) async throws(PushError) -> Receipt {
+        try await deliver(push, to: token, deadline: deadline, apnsID: apnsID).get()
+    }
+
+    /// As the form with a `DeviceToken`; text that is no device token is thrown as `validation`, not sent.
+    @discardableResult
+    public func send(
+        _ notification: PushNotification,
+        to token: some StringProtocol,
+        deadline: Duration? = nil,
+        apnsID: APNSID? = nil
+    ) async throws(PushError) -> Receipt {
+        try await deliver(notification, to: token, deadline: deadline, apnsID: apnsID).get()
+    }
+
+    @discardableResult
+    public func send(
+        _ push: PreparedPush,
+        to token: some StringProtocol,
+        deadline: Duration? = nil,
+        apnsID: APNSID? = nil
+    ) async throws(PushError) -> Receipt {
+        try await deliver(push, to: token, deadline: deadline, apnsID: apnsID).get()
+    }
+
+    @discardableResult
+    public func send(
+        _ notification: PushNotification,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async throws(PushError) -> Receipt {
+        try await deliver(notification, to: token, options: options).get()
+    }
+
+    @discardableResult
+    public func send(
+        _ push: PreparedPush,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async throws(PushError) -> Receipt {
+        try await deliver(push, to: token, options: options).get()
+    }
+}

@@ -1,0 +1,124 @@
+/// Why a push, a device token or a header value was refused before it reached the network.
+///
+/// What is checked here is what APNs would refuse (or silently ignore) anyway: Apple, "Sending notification requests to
+/// APNs" and "Generating a remote notification". The error names the field and, where there is one, the limit.
+///
+/// Coded form, stable: `{"code", "field", "value"?, "limit"?, "actual"?}`.
+public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringConvertible {
+    /// What is wrong. Open: later versions may add codes.
+    public struct Code: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+        public let rawValue: String
+
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        public var description: String { rawValue }
+
+        /// The encoded payload has more bytes than its push type allows.
+        public static let payloadTooLarge = Code(rawValue: "payloadTooLarge")
+        /// The payload has no bytes.
+        public static let payloadEmpty = Code(rawValue: "payloadEmpty")
+        /// A typed field or a custom value was added to a payload given as raw bytes, which are never edited.
+        public static let payloadIsRaw = Code(rawValue: "payloadIsRaw")
+        /// The content contradicts the push type, for example a sound in a background push.
+        public static let contentNotAllowed = Code(rawValue: "contentNotAllowed")
+        /// A value could not be written as JSON: its `encode(to:)` threw, or it holds infinity or NaN.
+        public static let notEncodable = Code(rawValue: "notEncodable")
+        public static let deviceTokenEmpty = Code(rawValue: "deviceTokenEmpty")
+        public static let deviceTokenNotHexadecimal = Code(rawValue: "deviceTokenNotHexadecimal")
+        public static let deviceTokenOddLength = Code(rawValue: "deviceTokenOddLength")
+        public static let deviceTokenTooLong = Code(rawValue: "deviceTokenTooLong")
+        public static let topicMissing = Code(rawValue: "topicMissing")
+        /// The topic holds something other than visible ASCII characters, or is far too long.
+        public static let topicInvalid = Code(rawValue: "topicInvalid")
+        /// The push type is empty, too long, or holds something other than visible ASCII characters.
+        public static let pushTypeInvalid = Code(rawValue: "pushTypeInvalid")
+        public static let collapseIDTooLong = Code(rawValue: "collapseIDTooLong")
+        /// The collapse id is empty, or holds something other than ASCII text without blanks at its ends.
+        public static let collapseIDInvalid = Code(rawValue: "collapseIDInvalid")
+        /// The priority is not 10, 5 or 1, or the push type forbids it.
+        public static let priorityNotAllowed = Code(rawValue: "priorityNotAllowed")
+        /// The expiration is negative, or so large that it must be milliseconds.
+        public static let expirationInvalid = Code(rawValue: "expirationInvalid")
+        public static let badgeInvalid = Code(rawValue: "badgeInvalid")
+        public static let volumeOutOfRange = Code(rawValue: "volumeOutOfRange")
+        public static let relevanceScoreInvalid = Code(rawValue: "relevanceScoreInvalid")
+        /// A custom value has the key `aps`, which is Apple's.
+        public static let customKeyReserved = Code(rawValue: "customKeyReserved")
+        /// Two custom values write the same root key.
+        public static let customKeyDuplicate = Code(rawValue: "customKeyDuplicate")
+        /// A custom value given without a key encodes as something other than a JSON object.
+        public static let customNotAnObject = Code(rawValue: "customNotAnObject")
+    }
+
+    /// What is wrong.
+    public var code: Code
+    /// Which field: Apple's key or header (`aps.badge`, `apns-topic`), or the coding path of a custom value.
+    public var field: String
+    /// The offending value, shortened and made printable. Device tokens appear by their ends only.
+    public var value: String?
+    /// The limit that was passed, in the unit of `actual` (bytes for payloads and ids, digits for device tokens).
+    public var limit: Int?
+    /// The size that was found.
+    public var actual: Int?
+
+    public init(code: Code, field: String, value: String? = nil, limit: Int? = nil, actual: Int? = nil) {
+        self.code = code
+        self.field = field
+        self.value = value
+        self.limit = limit
+        self.actual = actual
+    }
+
+    public var description: String {
+        var text = "\(field): \(explanation)"
+        if let actual, let limit {
+            text += " (\(actual), at most \(limit))"
+        }
+        if let value {
+            text += ": \(value)"
+        }
+        return text
+    }
+
+    private var explanation: String {
+        switch code {
+        case .payloadTooLarge: "the payload has more bytes than APNs accepts for this push type"
+        case .payloadEmpty: "the payload is empty; APNs wants a JSON object"
+        case .payloadIsRaw: "a payload given as raw bytes is sent as it is; put this field into the bytes"
+        case .contentNotAllowed: "this push type does not allow it"
+        case .notEncodable: "the value cannot be written as JSON"
+        case .deviceTokenEmpty: "the device token is empty"
+        case .deviceTokenNotHexadecimal: "a device token consists of the digits 0-9 and a-f only"
+        case .deviceTokenOddLength: "a device token has an even number of digits; this one may be cut off"
+        case .deviceTokenTooLong: "the device token has too many digits"
+        case .topicMissing: "the topic is missing; it is the app's bundle ID"
+        case .topicInvalid: "a topic is a bundle ID of visible ASCII characters without blanks"
+        case .pushTypeInvalid: "a push type is a short word of visible ASCII characters"
+        case .collapseIDTooLong: "the collapse id has more UTF-8 bytes than APNs accepts"
+        case .collapseIDInvalid: "a collapse id is ASCII text without control characters or blanks at its ends"
+        case .priorityNotAllowed: "APNs does not accept this priority for this push type"
+        case .expirationInvalid: "an expiration is a date in seconds since 1970, not negative and not milliseconds"
+        case .badgeInvalid: "a badge is 0 (removes it) or more"
+        case .volumeOutOfRange: "the volume of a critical sound lies between 0 and 1"
+        case .relevanceScoreInvalid: "a relevance score lies between 0 and 1 (any finite number for Live Activities)"
+        case .customKeyReserved: "custom values cannot write the key \"aps\", it belongs to Apple"
+        case .customKeyDuplicate: "two custom values write the same key"
+        case .customNotAnObject: "a custom value without a key must encode as a JSON object"
+        default: code.rawValue
+        }
+    }
+
+    /// At most 40 characters, with control and non-ASCII characters shown as dots, so that a log line stays one line.
+    static func shortened(_ text: some StringProtocol) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars.prefix(40) {
+            result.unicodeScalars.append(scalar.value >= 0x20 && scalar.value < 0x7F ? scalar : ".")
+        }
+        if text.unicodeScalars.dropFirst(40).first != nil {
+            result += "…"
+        }
+        return result
+    }
+}
