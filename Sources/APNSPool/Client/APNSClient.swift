@@ -77,7 +77,7 @@ public final class APNSClient: PushSender, Service {
         }
         guard isFirst else {
             throw APNSConfigurationError(
-                code: .alreadyRunning,
+                .alreadyRunning,
                 setting: "start",
                 message: "this client runs already, or has ended: a client runs once"
             )
@@ -94,26 +94,11 @@ public final class APNSClient: PushSender, Service {
         let core = self.core
         core.lifecycle.beginDrain(within: time ?? core.configuration.timeouts.drain)
         // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
-        await Task { await core.lifecycle.stopped.wait() }.value
+        await Task { _ = await core.lifecycle.stopped.wait() }.value
         if let task = self.task.withLock({ $0 }) { _ = await task.result }
     }
 
     // MARK: Sending
-
-    /// Sends a notification to a device. Its payload is encoded and checked in the caller's task.
-    ///
-    /// - Returns: the one outcome; by the deadline of `options`, or else the client's.
-    public func deliver(
-        _ notification: PushNotification,
-        to token: DeviceToken,
-        options: DeliveryOptions
-    ) async -> PushOutcome {
-        do {
-            return await self.core.deliver(try notification.prepared(), to: token, options: options)
-        } catch {
-            return .failed(.validation(error, apnsID: options.apnsID))
-        }
-    }
 
     /// Sends what was encoded and checked before.
     public func deliver(
@@ -130,7 +115,7 @@ public final class APNSClient: PushSender, Service {
     public var status: APNSClientStatus {
         get async {
             APNSClientStatus(
-                pool: await self.core.pool.status,
+                pool: await self.core.pool.status(),
                 pushesInFlight: self.core.lifecycle.pushesInFlight,
                 resends: self.core.counters.resends.load(ordering: .relaxed),
                 restarts: self.core.counters.restarts.load(ordering: .relaxed)

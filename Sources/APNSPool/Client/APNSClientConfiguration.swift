@@ -1,17 +1,28 @@
 public import Logging
 public import NIOCore
-public import SupervisedPool
+package import SupervisedPool
 
 /// All settings of a client. Each has a default that needs no thought except the authentication.
 public struct APNSClientConfiguration: Sendable {
     /// How many connections the client keeps, opens on demand, and how pushes wait for them.
     public struct Pool: Sendable {
+        /// Which connection gets the next push.
+        public struct Strategy: Sendable, Hashable {
+            let kind: PoolConfiguration.Strategy
+            /// The one with the smallest share of its streams in use.
+            public static let leastLoaded = Strategy(kind: .leastLoaded)
+            /// The one used last: at low rates the others idle and overflow connections close.
+            public static let lifo = Strategy(kind: .lifo)
+            /// The one used longest ago: all in turn.
+            public static let fifo = Strategy(kind: .fifo)
+        }
+
         /// Connections that are kept open. 0: none before the first push. Default 1.
         public var size: Int
         /// Connections that are opened above `size` when pushes wait, and closed after `idleTimeout`. Default 3.
         public var maxOverflow: Int
         /// Which connection gets the next push. Default `leastLoaded`.
-        public var strategy: PoolStrategy
+        public var strategy: Strategy
         /// Pushes that may wait for a free stream. Default 10,000.
         public var maxQueued: Int
         /// Bytes of payload that may wait. Default 16 MiB.
@@ -30,7 +41,7 @@ public struct APNSClientConfiguration: Sendable {
         public init(
             size: Int = 1,
             maxOverflow: Int = 3,
-            strategy: PoolStrategy = .leastLoaded,
+            strategy: Strategy = .leastLoaded,
             maxQueued: Int = 10_000,
             maxQueuedBytes: Int = 16 * 1024 * 1024,
             maxConcurrentStreams: Int = 1000,
@@ -207,9 +218,16 @@ extension APNSConfigurationError {
         _ allowed: String
     ) -> APNSConfigurationError {
         APNSConfigurationError(
-            code: .outOfRange,
+            .outOfRange,
             setting: setting,
             message: "'\(setting)' is \(value); allowed is \(allowed)"
         )
     }
+}
+
+extension APNSConfigurationError.Code {
+    /// The trust roots cannot be read, or the machine has none.
+    public static let trustRootsUnusable = APNSConfigurationError.Code(rawValue: "trust-roots-unusable")
+    /// The client was run twice.
+    public static let alreadyRunning = APNSConfigurationError.Code(rawValue: "already-running")
 }

@@ -34,7 +34,7 @@ final class ClientCore: Sendable {
         try configuration.validate()
         self.configuration = configuration
         self.signer = try configuration.authentication.resolve()
-        self.tokens = ProviderTokenCache()
+        self.tokens = ProviderTokenCache(policy: try configuration.authentication.tokenPolicy())
         self.encoder = RequestEncoder(authority: configuration.environment.authority)
         self.group = configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
 
@@ -46,7 +46,7 @@ final class ClientCore: Sendable {
             context = try TLSContext(.client, configuration: tls)
         } catch {
             throw APNSConfigurationError(
-                code: .trustRootsUnusable,
+                .trustRootsUnusable,
                 setting: configuration.trust.caPEM == nil ? "trust.caFile" : "trust.caPEM",
                 message: error.message
             )
@@ -70,8 +70,8 @@ final class ClientCore: Sendable {
         var poolConfiguration = PoolConfiguration()
         poolConfiguration.size = pool.size
         poolConfiguration.maxOverflow = pool.maxOverflow
-        poolConfiguration.strategy = pool.strategy
-        poolConfiguration.maxQueued = pool.maxQueued
+        poolConfiguration.strategy = pool.strategy.kind
+        poolConfiguration.maxWaiters = pool.maxQueued
         poolConfiguration.maxQueuedBytes = pool.maxQueuedBytes
         poolConfiguration.idleTimeout = pool.idleTimeout
         poolConfiguration.connectSpacing = pool.connectSpacing
@@ -111,7 +111,7 @@ final class ClientCore: Sendable {
     func run() async throws {
         guard self.lifecycle.beginRun() else {
             throw APNSConfigurationError(
-                code: .alreadyRunning,
+                .alreadyRunning,
                 setting: "run",
                 message: "this client runs already, or has ended: a client runs once"
             )

@@ -1,4 +1,5 @@
 import Logging
+import NIOCore
 import SupervisedPool
 
 /// Who supervises whom.

@@ -77,7 +77,7 @@ actor ConnectionActor: PoolWorker {
     }
 
     nonisolated func disconnect(_ reason: PoolWorkerDisconnectReason) {
-        self.post(.disconnect)
+        self.post(reason == .lifetime ? .replace : .disconnect)
     }
 
     // MARK: Mailbox
@@ -226,7 +226,9 @@ actor ConnectionActor: PoolWorker {
                     )
                 )
             case 403:
-                if Rejection(status: 403, body: result.body).reason == .expiredProviderToken {
+                if [.expiredProviderToken, .unrelatedKeyIDInToken].contains(
+                    Rejection(status: 403, body: result.body).reason
+                ) {
                     // Such a connection has been seen to refuse every later token too.
                     self.perform(self.machine.replace())
                 }
@@ -380,11 +382,5 @@ extension ConnectionActor: ConnectionDelegate {
 
     nonisolated func connection(_ id: Int, isClosed error: WireError) {
         self.assumeIsolated { $0.sessionClosed(id, error) }
-    }
-}
-
-extension StreamResult {
-    static func notSent(_ cause: StreamCause, tag: UInt64 = 0) -> StreamResult {
-        StreamResult(tag: tag, ending: .notSent, cause: cause, status: 0, fields: FieldList(), body: [])
     }
 }

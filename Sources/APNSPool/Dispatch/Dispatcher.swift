@@ -1,6 +1,7 @@
 import APNSModel
 import HTTP2Wire
 import SupervisedPool
+import Synchronization
 
 extension ClientCore {
     /// The way of one push: provider token, slot, stream, answer, and again where that is safe. Never throws, and
@@ -151,7 +152,7 @@ extension ClientCore {
                 switch answer {
                 case .success(let token):
                     return .success(token)
-                case .failure(let error) where !error.isTransient:
+                case .failure(let error) where error.code == .signingFailed:
                     return .failure(
                         CredentialFailure(end: .notSent(.credential, error.description, isFinal: true))
                     )
