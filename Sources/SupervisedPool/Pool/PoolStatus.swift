@@ -71,6 +71,8 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
 public enum PoolEvent: Sendable {
     /// A worker registered.
     case registered(WorkerID)
+    /// A worker told of a change of its state.
+    case reported(WorkerID, WorkerReport)
     /// A worker was asked to connect.
     case askedToConnect(WorkerID, PoolWorkerConnectReason)
     /// A worker was asked to disconnect.
