@@ -53,18 +53,13 @@ struct TokenIdentifiers: Sendable, Hashable {
                         + "Give the team id; it is on the membership page of the developer account."
             )
         }
-        try Self.check(key, "key id", setting: "authentication.keyID", other: team)
-        try Self.check(team, "team id", setting: "authentication.teamID", other: key)
+        try Self.check(key, "key id", setting: "authentication.keyID")
+        try Self.check(team, "team id", setting: "authentication.teamID")
         self.keyID = key
         self.teamID = team
     }
 
-    private static func check(
-        _ id: String,
-        _ name: String,
-        setting: String,
-        other: String
-    ) throws(APNSConfigurationError) {
+    private static func check(_ id: String, _ name: String, setting: String) throws(APNSConfigurationError) {
         let isPlain = id.utf8.allSatisfy { isLetterOrDigit($0) }
         guard !isPlain || id.utf8.count != length else { return }
         var message = "A \(name) has \(length) letters and digits, but '\(id.prefix(40))' "

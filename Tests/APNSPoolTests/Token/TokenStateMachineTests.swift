@@ -306,6 +306,7 @@ struct TokenStateMachineTests {
             #expect(bench.use() == .useCurrent)
         }
         bench.advance(seconds: 1)
+        #expect(bench.expired(1) == .refresh)
         try #expect(bench.sign().generation == 2)
         #expect(bench.machine.heldBackUntil(now: bench.now) == until)
         bench.advance(minutes: 10)
