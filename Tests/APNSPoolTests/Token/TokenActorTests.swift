@@ -109,6 +109,23 @@ struct TokenActorTests {
         }
     }
 
+    @Test("A caller that went while nobody served yet gets no signature made for it")
+    func goneBeforeRun() async throws {
+        let actor = try bench.makeActor()
+        for _ in 0..<20 {
+            let caller = Task { await actor.token() }
+            // Mostly long enough to be waiting by then; the answer is the same if not.
+            for _ in 0..<20 { await Task.yield() }
+            caller.cancel()
+            let result = await caller.value
+            #expect(throws: TokenError.cancelled) { try result.get() }
+        }
+        let context = ChildContext(id: "token")
+        context.requestShutdown()
+        try await actor.run(context)
+        #expect(bench.signer.count == 0)
+    }
+
     @Test("When all who waited are gone the token stays unused")
     func nobodyLeft() async throws {
         try await bench.whileRunning { actor in
