@@ -135,6 +135,7 @@ actor PoolCore {
             onEvent(.registered(id))
         case .report(let report, let id):
             machine.report(report, from: id, now: now)
+            onEvent(.reported(id, report))
         case .stop:
             isStopping = true
         }
