@@ -41,6 +41,7 @@ final class BulkRun<Element> {
     /// To be sent again when their time has come.
     private var resends: [Int] = []
     private var inFlight = 0
+    private var wakeUp = NIODeadline.uptimeNanoseconds(0)
     private var isInputOver = false
     private var hasEntered = false
     private var isOver = false
@@ -58,7 +59,9 @@ final class BulkRun<Element> {
     }
 
     deinit {
-        if self.hasEntered, !self.isOver { self.core.lifecycle.leave() }
+        guard self.hasEntered, !self.isOver else { return }
+        // A drain waits for what is in flight.
+        self.collector.abandon(expecting: self.inFlight) { [core] in core.lifecycle.leave(.bulk) }
     }
 
     func next() async -> PushDelivery<Element>? {
@@ -77,7 +80,7 @@ final class BulkRun<Element> {
             if !self.ready.isEmpty { continue }
             if self.isInputOver, self.inFlight == 0, self.waiting.isEmpty, self.resends.isEmpty {
                 self.isOver = true
-                self.core.lifecycle.leave()
+                self.core.lifecycle.leave(.bulk)
                 return nil
             }
             await self.collector.wait()
@@ -88,7 +91,7 @@ final class BulkRun<Element> {
 
     private func enter() {
         self.hasEntered = true
-        if self.core.lifecycle.enter() { return }
+        if self.core.lifecycle.enter(.bulk) { return }
         // The client is shutting down: nothing was pulled, so there is nothing to say an outcome of.
         self.isOver = true
     }
@@ -99,8 +102,12 @@ final class BulkRun<Element> {
         self.pullElements()
         guard !self.waiting.isEmpty else { return false }
         if self.core.lifecycle.current == .notStarted { await self.waitForRun() }
-
-        let deadline = self.flights[self.waiting[0]]?.history.deadline ?? self.core.clock.now
+        if let end = self.interruption() {
+            self.endWaiting(end)
+            return true
+        }
+        guard let first = self.waiting.first else { return true }
+        let deadline = self.flights[first]?.history.deadline ?? self.core.clock.now
         switch await self.core.credential(until: deadline) {
         case .failure(let failure):
             self.endWaiting(failure.end)
@@ -130,6 +137,8 @@ final class BulkRun<Element> {
         } catch {
             if error.code == .full {
                 self.expireWaiting()
+                // Slots of other connections and callers come back without a word to us.
+                self.wake(in: .milliseconds(50))
                 return !self.ready.isEmpty
             }
             self.endWaiting(AttemptEnd(error))
@@ -187,9 +196,10 @@ final class BulkRun<Element> {
 
     private func pullElements() {
         guard !self.isInputOver else { return }
-        var room = min(Self.batchSize, self.options.maxInFlight - self.inFlight) - self.waiting.count
+        let unfinished = self.inFlight + self.resends.count
+        var room = min(Self.batchSize, self.options.maxInFlight - unfinished) - self.waiting.count
         while room > 0 {
-            guard self.core.lifecycle.current.takesPushes, let pulled = self.pull() else {
+            guard self.core.lifecycle.current.takesPushes, !Task.isCancelled, let pulled = self.pull() else {
                 self.isInputOver = true
                 return
             }
@@ -267,32 +277,44 @@ final class BulkRun<Element> {
         }
     }
 
+    /// Why nothing more is sent. A cancelled consumer gets what is in flight, and the end.
+    private func interruption() -> AttemptEnd? {
+        if Task.isCancelled { return .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
+        return self.core.interruption()
+    }
+
     private func endWaiting(_ end: AttemptEnd) {
+        if case .notSent(.deadlineExceeded, _, _, _) = end {
+            // The deadline of the first, which a resent push may have brought: each has its own.
+            self.expireWaiting(end)
+            return
+        }
         let waiting = self.waiting
         self.waiting = []
         for index in waiting { self.end(index, end) }
     }
 
-    private func expireWaiting() {
+    private func expireWaiting(
+        _ end: AttemptEnd = .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: true)
+    ) {
         let now = self.core.clock.now
         let expired = self.waiting.filter { (self.flights[$0]?.history.deadline ?? now) <= now }
         guard !expired.isEmpty else { return }
         self.waiting.removeAll { expired.contains($0) }
-        for index in expired {
-            self.end(index, .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: true))
-        }
+        for index in expired { self.end(index, end) }
     }
 
     /// Puts the retries whose time has come before all that waits, and arms a wake-up for the others.
     private func admitResends() {
         guard !self.resends.isEmpty else { return }
         let now = self.core.clock.now
+        let isOver = self.interruption() != nil
         var later: [Int] = []
         var due: [Int] = []
         var next = MonotonicInstant.distantFuture
         for index in self.resends {
             guard let notBefore = self.flights[index]?.notBefore else { continue }
-            if notBefore <= now {
+            if isOver || notBefore <= now {
                 due.append(index)
             } else {
                 later.append(index)
@@ -301,11 +323,15 @@ final class BulkRun<Element> {
         }
         self.waiting.insert(contentsOf: due, at: 0)
         self.resends = later
-        if !later.isEmpty {
-            self.core.group.any().scheduleTask(in: TimeAmount(now.duration(to: next))) { [collector] in
-                collector.poke()
-            }
-        }
+        if !later.isEmpty { self.wake(in: TimeAmount(now.duration(to: next))) }
+    }
+
+    /// Wakes the consumer's task after `time`, unless it is to be woken before.
+    private func wake(in time: TimeAmount) {
+        let now = NIODeadline.now()
+        guard self.wakeUp <= now || self.wakeUp > now + time else { return }
+        self.wakeUp = now + time
+        self.core.group.any().scheduleTask(deadline: self.wakeUp) { [collector] in collector.poke() }
     }
 
     private func finish(_ index: Int, _ outcome: PushOutcome) {

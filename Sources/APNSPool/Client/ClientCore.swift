@@ -26,6 +26,8 @@ final class ClientCore: Sendable {
     private let isInitialPoolUsed = Atomic<Bool>(false)
     /// Until when the tree rests after an escalation.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
+    private static let firstPause = Duration.seconds(30)
+    private let hasWarned = Atomic<Bool>(false)
 
     /// The answer time-out; whole durations cost 128-bit arithmetic a push.
     private let answerNanoseconds: Int64
@@ -120,7 +122,23 @@ final class ClientCore: Sendable {
                 message: "this client runs already, or has ended: a client runs once"
             )
         }
-        defer { self.lifecycle.finish() }
+        let result: Result<Void, any Error>
+        do {
+            try await self.runUntilEnd()
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        // A pool that was never run would let its waiters wait for their deadlines.
+        await self.pool.drain()
+        await self.pool.failWaiters()
+        // In a task of its own: the cancellation that may have brought us here must not cut this short.
+        _ = await Task { await self.lifecycle.quiet.wait() }.value
+        self.lifecycle.finish()
+        try result.get()
+    }
+
+    private func runUntilEnd() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             let supervisor = ChildRef<Supervisor>()
             group.addTask { try await self.runTrees(supervisor) }
@@ -133,8 +151,10 @@ final class ClientCore: Sendable {
     }
 
     private func runTrees(_ current: ChildRef<Supervisor>) async throws {
-        var pause = Duration.seconds(30)
+        defer { self.lifecycle.end() }
+        var pause = Self.firstPause
         while true {
+            let began = self.clock.now
             let supervisor = ClientTree.make(self)
             current.set(supervisor)
             if self.lifecycle.current == .draining, self.lifecycle.idle.isOpen { return }
@@ -143,6 +163,7 @@ final class ClientCore: Sendable {
                 return
             } catch {
                 if Task.isCancelled || self.lifecycle.current != .running { return }
+                if began.duration(to: self.clock.now) > .seconds(600) { pause = Self.firstPause }
                 self.counters.escalations.wrappingAdd(1, ordering: .relaxed)
                 self.logger.critical(
                     "the supervision tree gave up; this is a bug in the library",
@@ -151,7 +172,8 @@ final class ClientCore: Sendable {
                 if self.configuration.onEscalation == .throw { throw error }
                 let until = self.clock.now.advanced(by: pause)
                 self.pausedUntil.withLock { $0 = until }
-                try? await self.clock.sleep(until: until)
+                _ = await self.lifecycle.drainRequested.wait(until: until, clock: self.clock)
+                if Task.isCancelled || self.lifecycle.current != .running { return }
                 self.pausedUntil.withLock { $0 = nil }
                 pause = min(pause * 2, .seconds(300))
             }
@@ -193,7 +215,9 @@ final class ClientCore: Sendable {
         let warning = min(self.clock.now.advanced(by: .seconds(1)), deadline)
         if await self.lifecycle.running.wait(until: warning, clock: self.clock) { return true }
         if Task.isCancelled { return false }
-        self.logger.warning("a push waits, but nobody runs the client: call run(), start() or withAPNSClient")
+        if !self.hasWarned.exchange(true, ordering: .relaxed) {
+            self.logger.warning("a push waits, but nobody runs the client: call run(), start() or withAPNSClient")
+        }
         return await self.lifecycle.running.wait(until: deadline, clock: self.clock)
     }
 }

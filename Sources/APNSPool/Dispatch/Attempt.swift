@@ -33,7 +33,8 @@ extension AttemptEnd {
         case .notSent:
             switch result.cause {
             case .deadline:
-                self = .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: true)
+                // Only the time for this try may be over: its connection took no further bytes.
+                self = .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: isPastDeadline)
             case .cancelled:
                 self = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
             case .faulty:
