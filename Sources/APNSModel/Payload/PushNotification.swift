@@ -233,7 +233,7 @@ extension PushNotification {
             try aps.validate(for: type)
         }
         let omitsAPS = rule.omitsEmptyAPS && aps.isEmpty
-        var writer = PayloadWriter(capacity: 512)
+        var writer = PayloadWriter(capacity: 256)
         if !omitsAPS {
             try writer.aps(aps)
         }

@@ -4,6 +4,8 @@ enum DER {
     enum Kind: Equatable {
         /// An EC private key; the curve as the bytes of its object identifier, `nil` when the key does not name it.
         case elliptic(curve: [UInt8]?)
+        /// An EC private key that holds the curve's numbers in the place of its name, which RFC 5480 forbids.
+        case unnamedCurve
         case rsa
         /// A private key of another algorithm, in words.
         case otherAlgorithm(String)
@@ -76,7 +78,10 @@ enum DER {
         var fields = Reader(content)
         guard let algorithm = fields.next(), algorithm.tag == identifier else { return .unknown }
         let id = Array(algorithm.content)
-        if id == ellipticKey { return .elliptic(curve: curve(in: content[algorithm.content.endIndex...])) }
+        if id == ellipticKey {
+            let curve = curve(in: content[algorithm.content.endIndex...])
+            return curve == nil && fields.next()?.tag == sequence ? .unnamedCurve : .elliptic(curve: curve)
+        }
         if id.starts(with: rsaPrefix) { return .rsa }
         return .otherAlgorithm(otherAlgorithms.first { $0.id == id }?.name ?? "a key for another algorithm")
     }

@@ -96,6 +96,12 @@ enum PrivateKeyText {
             if let curve, curve != DER.p256 {
                 throw wrongType("an EC key on the curve \(DER.name(ofCurve: curve))")
             }
+        case .unnamedCurve:
+            throw Fault(
+                .keyTypeWrong,
+                "It is an EC key that writes its curve out instead of naming it. If the curve is P-256, "
+                    + "'openssl ec -in KEY -param_enc named_curve' makes a key that can be used."
+            )
         case .rsa:
             throw wrongType("an RSA key")
         case .otherAlgorithm(let name):

@@ -40,8 +40,7 @@ struct TokenIdentifiers: Sendable, Hashable {
                 message: isSwapped
                     ? "The file's name says that the key id is \(named), which is given as the team id. "
                         + "Are key id and team id swapped?"
-                    : "The key id is \(key), but the file's name says \(named). Leave keyID out, or give the key's own "
-                        + "file\(team == key ? "" : " (are key id and team id swapped?)")."
+                    : "The key id is \(key), but the file's name says \(named). Leave keyID out, or give the key's own file."
             )
         }
         guard key != team else {
@@ -54,18 +53,13 @@ struct TokenIdentifiers: Sendable, Hashable {
                         + "Give the team id; it is on the membership page of the developer account."
             )
         }
-        try Self.check(key, "key id", setting: "authentication.keyID", other: team)
-        try Self.check(team, "team id", setting: "authentication.teamID", other: key)
+        try Self.check(key, "key id", setting: "authentication.keyID")
+        try Self.check(team, "team id", setting: "authentication.teamID")
         self.keyID = key
         self.teamID = team
     }
 
-    private static func check(
-        _ id: String,
-        _ name: String,
-        setting: String,
-        other: String
-    ) throws(APNSConfigurationError) {
+    private static func check(_ id: String, _ name: String, setting: String) throws(APNSConfigurationError) {
         let isPlain = id.utf8.allSatisfy { isLetterOrDigit($0) }
         guard !isPlain || id.utf8.count != length else { return }
         var message = "A \(name) has \(length) letters and digits, but '\(id.prefix(40))' "

@@ -211,8 +211,10 @@ struct TokenStateMachine: Sendable {
         guard let token else { return .refresh }
         if generation != token.generation { return .alreadyReplaced }
         if token.isRefused { return .refresh }
-        if let heldBackUntil, now < heldBackUntil { return .heldBack(until: heldBackUntil) }
         let age = token.signedAt.duration(to: now)
+        if let heldBackUntil, now < heldBackUntil, age < TokenPolicy.usableAge {
+            return .heldBack(until: heldBackUntil)
+        }
         let shortestAge = token.isForced ? TokenPolicy.shortestUse : TokenPolicy.shortestForcedAge
         if age < shortestAge {
             isClockSuspect = true

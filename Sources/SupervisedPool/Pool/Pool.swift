@@ -145,6 +145,7 @@ public actor Pool<Worker: PoolWorker> {
             onEvent(.registered(id))
         case .report(let report, let id):
             machine.report(report, from: id, now: now)
+            onEvent(.reported(id, report))
         case .stop:
             isStopping = true
         }

@@ -1,0 +1,222 @@
+import APNSModel
+import Foundation
+import Testing
+
+@Suite struct CodingTests {
+    private func roundTrip<T: Codable>(_ value: T) throws -> T {
+        try JSONDecoder().decode(T.self, from: try JSONEncoder().encode(value))
+    }
+
+    private func text(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+
+    private func json(_ bytes: [UInt8]) throws -> NSDictionary {
+        try #require(try JSONSerialization.jsonObject(with: Data(bytes)) as? NSDictionary)
+    }
+
+    @Test func notificationForm() throws {
+        let notification = PushNotification(topic: "com.example.app", alert: "Hi")
+            .badge(1)
+            .priority(.conserve)
+            .expiration(.at(secondsSince1970: 1_700_000_000))
+            .collapseID("c")
+            .custom(key: "id", 9_007_199_254_740_993 as Int64)
+        #expect(
+            try text(notification) == """
+                {"collapseID":"c","expiration":1700000000,"payload":{"aps":{"alert":"Hi","badge":1},\
+                "id":9007199254740993},"priority":5,"pushType":"alert","topic":"com.example.app"}
+                """
+        )
+        let again = try roundTrip(notification)
+        let push = try again.prepared()
+        #expect(try json(push.payload) == json(notification.prepared().payload))
+        #expect(push.payload == (try notification.prepared().payload))
+        #expect(push.priority == .conserve && push.collapseID?.rawValue == "c")
+        #expect(push.expiration == .at(secondsSince1970: 1_700_000_000))
+        #expect(try text(again) == text(notification))
+    }
+
+    @Test func defaultsStayDefaults() throws {
+        let voip = PushNotification(topic: "com.example.app", pushType: .voip).custom(key: "a", 1)
+        #expect(
+            try text(voip) == #"{"payload":{"a":1,"aps":{}},"pushType":"voip","topic":"com.example.app"}"#
+        )
+        #expect(try roundTrip(voip).prepared().expiration == .immediate)
+        #expect(try roundTrip(voip).prepared().topic == "com.example.app.voip")
+        let kept = voip.expiration(.systemDefault)
+        #expect(try text(kept).contains(#""expiration":"system-default""#))
+        #expect(try roundTrip(kept).prepared().expiration == .systemDefault)
+        #expect(try roundTrip(voip.expiration(.immediate)).prepared().expiration == .immediate)
+        let open = try roundTrip(PushNotification(topic: "t", pushType: PushType(rawValue: "hologram")))
+        #expect(try open.prepared().pushType.rawValue == "hologram")
+    }
+
+    /// A form written by an earlier version. It must be read for ever.
+    @Test func formOfVersionOne() throws {
+        let notification = try JSONDecoder().decode(
+            PushNotification.self,
+            from: Data(
+                """
+                {"topic":"com.example.app","pushType":"alert","priority":10,"expiration":0,"collapseID":"x",
+                "payload":{"aps":{"alert":{"title":"T"}},"n":18446744073709551615,"d":0.1,"b":true,"z":null,"l":[1,"s"]}}
+                """.utf8
+            )
+        )
+        let push = try notification.prepared()
+        #expect(
+            String(decoding: push.payload, as: UTF8.self) == """
+                {"aps":{"alert":{"title":"T"}},"b":true,"d":0.1,"l":[1,"s"],"n":18446744073709551615,"z":null}
+                """
+        )
+        #expect(push.expiration == .immediate && push.priority == .immediate)
+        #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode(PushNotification.self, from: Data(#"{"topic":"t","pushType":"alert"}"#.utf8))
+        }
+        #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode(
+                PushNotification.self,
+                from: Data(#"{"topic":"t","pushType":"alert","payloadBase64":"?"}"#.utf8)
+            )
+        }
+    }
+
+    @Test func preparedPush() throws {
+        let push = try PushNotification(topic: "com.example.app", alert: "ü🎉\u{1}")
+            .pushType(.liveactivity).collapseID("c").expiration(.immediate).prepared()
+        let again = try roundTrip(push)
+        #expect(again == push)
+        #expect(
+            try text(push) == #"{"collapseID":"c","expiration":0,"payload":{"aps":{"alert":"ü🎉\u0001"}},"#
+                + #""pushType":"liveactivity","topic":"com.example.app.push-type.liveactivity"}"#
+        )
+    }
+
+    @Test(arguments: [
+        "[1]", "not json", "{\"a\":1,\"a\":2}", "{\"a\":\"\\ud800\"}", "{\"a\":0.12345678901234567890}", "{} x",
+        "{\"a\":01}", "{\"a\":1.}", "{\"a\":1e}", "{\"a\":+1}", "{\"a\":tru}", "{a:1}", "{\"a\":\"\n\"}", "",
+    ])
+    func otherPayloadsGoAsBase64(payload: String) throws {
+        let notification = PushNotification(topic: "t", rawPayload: payload.utf8)
+        #expect(try text(notification).contains("payloadBase64"))
+        #expect(try roundTrip(notification).prepared(skippingValidation: true).payload == Array(payload.utf8))
+        let push = try PreparedPush(
+            topic: "t",
+            pushType: .alert,
+            payload: Array(payload.utf8),
+            skippingValidation: true
+        )
+        #expect(try roundTrip(push) == push)
+    }
+
+    @Test func invalidUTF8GoesAsBase64() throws {
+        let bytes: [UInt8] = Array(#"{"a":""#.utf8) + [0xFF] + Array(#""}"#.utf8)
+        #expect(try roundTrip(PushNotification(topic: "t", rawPayload: bytes)).prepared().payload == bytes)
+    }
+
+    @Test(arguments: [
+        #"{"a":123456789012345678901234567890}"#, #"{"a":-9223372036854775808}"#, #"{"a":9007199254740993}"#,
+        #"{"a":1e2,"b":-0,"c":-0.0,"d":1.5E-7,"e":100}"#, "{ \"a\" : [ ] , \"b\" : { } }\n",
+        #"{"aps":{"alert":"\"\\\/\b\f\n\r\t\u00e9\ud83c\udf89"}}"#, #"{"a":[[[[[[{"b":[null,true,false]}]]]]]]}"#,
+    ])
+    func objectsStayEqualAsJSON(payload: String) throws {
+        let notification = PushNotification(topic: "t", rawPayload: Array(payload.utf8))
+        #expect(!(try text(notification).contains("payloadBase64")))
+        let again = try roundTrip(notification).prepared().payload
+        #expect(try json(again) == json(Array(payload.utf8)))
+        if payload.contains("1234567890123") { #expect(String(decoding: again, as: UTF8.self) == payload) }
+    }
+
+    @Test func deepPayloads() throws {
+        let deep = String(repeating: #"{"a":"#, count: 600) + "1" + String(repeating: "}", count: 600)
+        let notification = PushNotification(topic: "t", rawPayload: deep.utf8)
+        #expect(try roundTrip(notification).prepared().payload == Array(deep.utf8))
+    }
+
+    @Test func outcomes() throws {
+        let id = try #require(APNSID("eabeae54-14a8-11e5-b60b-1697f925ec7b"))
+        let accepted = PushOutcome.accepted(Receipt(apnsID: id, apnsUniqueID: "u", attempts: 2))
+        #expect(
+            try text(accepted)
+                == #"{"outcome":"accepted","receipt":{"apnsID":"eabeae54-14a8-11e5-b60b-1697f925ec7b","#
+                + #""apnsUniqueID":"u","attempts":2}}"#
+        )
+        #expect(try roundTrip(accepted) == accepted)
+
+        let rejection = Rejection(
+            status: 410,
+            body: Array(#"{"reason":"Unregistered","timestamp":5}"#.utf8),
+            apnsID: id
+        )
+        let rejected = PushOutcome.failed(.rejected(rejection, attempts: 1, retryAfter: .milliseconds(1_500)))
+        #expect(try roundTrip(rejected) == rejected)
+        #expect(
+            try text(rejected) == """
+                {"error":{"apnsID":"eabeae54-14a8-11e5-b60b-1697f925ec7b","attempts":1,"certainty":"rejected",\
+                "code":"rejected","message":"410 Unregistered: the device token is no longer active for the topic",\
+                "rejection":{"apnsID":"eabeae54-14a8-11e5-b60b-1697f925ec7b",\
+                "rawBodyBase64":"eyJyZWFzb24iOiJVbnJlZ2lzdGVyZWQiLCJ0aW1lc3RhbXAiOjV9","reason":"Unregistered",\
+                "status":410,"timestamp":5},"retryAfterSeconds":1.5},"outcome":"rejected"}
+                """
+        )
+        for certainty in Certainty.allCases where certainty != .accepted {
+            let failed = PushOutcome.failed(
+                PushError(
+                    code: .init(rawValue: "future"),
+                    certainty: certainty,
+                    message: "m",
+                    validation: ValidationError(code: .topicInvalid, field: "f", value: "v", limit: 1, actual: 2)
+                )
+            )
+            #expect(try roundTrip(failed) == failed)
+            #expect(try text(failed).contains(#""outcome":"\#(certainty.rawValue)""#))
+        }
+    }
+}
+
+@Suite struct PushSenderTests {
+    /// Accepts everything; the attempts tell which way the push came.
+    private struct Recorder: PushSender {
+        func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+            guard options.deadline != .zero else {
+                return .failed(PushError(code: .deadlineExceeded, certainty: .notSent, message: "late"))
+            }
+            return .accepted(Receipt(apnsID: options.apnsID ?? APNSID(high: 0, low: 0), attempts: push.payload.count))
+        }
+    }
+
+    @Test func sugar() async throws {
+        let sender: any PushSender = Recorder()
+        let id = APNSID(high: 1, low: 2)
+        let token = try DeviceToken("abcd")
+        let notification = PushNotification(topic: "t", alert: "Hi")
+        let size = try notification.prepared().payload.count
+        #expect(try await sender.send(notification, to: token, deadline: .seconds(5), apnsID: id).apnsID == id)
+        #expect(try await sender.send(notification.prepared(), to: "ABCD").attempts == size)
+        #expect(await sender.deliver(notification, to: token).receipt?.attempts == size)
+        #expect(await sender.deliver(notification, to: "abcd", options: DeliveryOptions(apnsID: id)).apnsID == id)
+        await #expect(throws: PushError(code: .deadlineExceeded, certainty: .notSent, message: "late")) {
+            try await sender.send(notification, to: token, deadline: .zero)
+        }
+    }
+
+    @Test func faultsBeforeTheNetwork() async throws {
+        let sender = Recorder()
+        let id = APNSID(high: 1, low: 2)
+        let notification = PushNotification(topic: "t", alert: "Hi")
+        let badToken = await sender.deliver(notification, to: "xyz", apnsID: id)
+        #expect(badToken.certainty == .notSent && badToken.error?.code == .validation && badToken.apnsID == id)
+        #expect(badToken.error?.validation?.code == .deviceTokenNotHexadecimal)
+        #expect(!badToken.canResend && badToken.advice == .fixRequest && badToken.attempts == 0)
+        let badPush = await sender.deliver(notification.badge(-1), to: try DeviceToken("ab"))
+        #expect(badPush.error?.validation?.code == .badgeInvalid)
+        do {
+            try await sender.send(notification.prepared(), to: "")
+            Issue.record("an empty device token was accepted")
+        } catch {
+            #expect((error as? PushError)?.validation?.code == .deviceTokenEmpty)
+        }
+    }
+}

@@ -1,0 +1,454 @@
+import APNSModel
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+/// The custom encoder against Foundation's: for each value both must give the same JSON.
+@Suite(.timeLimit(.minutes(1))) struct EncoderTests {
+    /// Both texts, normalised by a third party: JSONSerialization reads them and writes them with sorted keys.
+    private func normalised(_ data: Data) throws -> String {
+        let object = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
+        let sorted = try JSONSerialization.data(withJSONObject: object, options: [.sortedKeys, .fragmentsAllowed])
+        return String(decoding: sorted, as: UTF8.self)
+    }
+
+    /// What `.custom(key:)` writes for a value.
+    private func ours(_ value: some Encodable & Sendable) throws -> Data {
+        let payload = try PushNotification(topic: "t").custom(key: "v", value).prepared(skippingValidation: true)
+            .payload
+        return Data(payload.dropFirst(#"{"aps":{},"v":"#.utf8.count).dropLast())
+    }
+
+    private func expectEqual(_ value: some Encodable & Sendable, _ comment: Comment? = nil) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        let ours = try ours(value)
+        let theirs = try encoder.encode(value)
+        if ours.count != theirs.count || ours != theirs {
+            #expect(try normalised(ours) == normalised(theirs), comment)
+        }
+        #expect(ours.count == theirs.count, comment)
+    }
+
+    @Test func randomValues() throws {
+        for seed in 0..<3_000 {
+            var generator = Seeded(UInt64(seed))
+            try expectEqual(Sample.random(depth: 4, using: &generator), "seed \(seed)")
+        }
+    }
+
+    @Test func randomNumbers() throws {
+        var generator = Seeded(7)
+        for _ in 0..<300 {
+            let bits = (0..<20).map { _ in generator.next() }
+            try expectEqual(bits.map { Double(bitPattern: $0) }.filter(\.isFinite))
+            try expectEqual(bits.map { Float(bitPattern: UInt32(truncatingIfNeeded: $0)) }.filter(\.isFinite))
+            try expectEqual(bits.map { Double(Int64(bitPattern: $0) >> Int64($0 & 63)) })
+            try expectEqual(bits.map { Int64(bitPattern: $0) >> Int64($0 & 63) })
+            try expectEqual(bits)
+            try expectEqual(bits.map { Decimal(Int64(bitPattern: $0)) / 1_000 })
+        }
+        try expectEqual([
+            0.0, -0.0, 1, -1, 0.1, 1e15, 1e16, 1e17, 1e-5, .leastNonzeroMagnitude, .greatestFiniteMagnitude, 0x1p53,
+        ])
+        try expectEqual([Float(0), -0.0, 1, 0.1, 16_777_216, 1e10, .leastNonzeroMagnitude])
+        try expectEqual([Int.min, .max, 0])
+        try expectEqual([Int8.min, .max])
+        try expectEqual([UInt16.max])
+    }
+
+    @Test func oneOfEach() throws {
+        struct Everything: Encodable, Sendable {
+            enum Raw: String, Encodable { case one, two }
+            enum Payload: Encodable {
+                case none
+                case pair(Int, name: String)
+            }
+            struct Empty: Encodable {}
+            var bool = true
+            var int = -1, int8 = Int8.min, int16 = Int16.min, int32 = Int32.min, int64 = Int64.min
+            var uint = UInt.max, uint8 = UInt8.max, uint16 = UInt16.max, uint32 = UInt32.max, uint64 = UInt64.max
+            var float: Float = 0.1, double = 0.1, text = "t\"e/x\u{1}t", missing: Int?
+            var some: Int? = 1
+            var nested: [[Int?]] = [[1, nil], []]
+            var date = Date(timeIntervalSinceReferenceDate: 1.5), data = Data([1, 2, 255])
+            var url = URL(string: "https://example.com/a/b?c=d#e"), uuid = UUID()
+            var decimal = Decimal(string: "-12345678901234567890.125")
+            var raw = Raw.two, payloads = [Payload.none, .pair(1, name: "x")]
+            var empty = Empty(), empties = [Empty()]
+            var byKey = ["a": 1, "b/c": 2], byInt = [3: "x", -4: "y"], byRaw = [Raw.one: 1]
+            var bytes: [UInt8] = [1, 2], set: Set<Int> = [1]
+            var dates = [Date(timeIntervalSinceReferenceDate: -3)], urls = ["k": URL(string: "a/b")]
+            var range = 1..<3
+        }
+        try expectEqual(Everything())
+        try expectEqual([Everything?.none])
+        try expectEqual(Data([1, 2, 3]))
+        try expectEqual(Date(timeIntervalSinceReferenceDate: 123_456.789))
+        try expectEqual("text")
+        try expectEqual(Int?.none)
+        try expectEqual(Optional(Data([1])))
+    }
+
+    @Test func inheritance() throws {
+        class Base: Encodable, @unchecked Sendable {
+            var a = 1, b = ["x"]
+        }
+        final class Flat: Base, @unchecked Sendable {
+            var c = 2
+            enum Key: CodingKey { case c, d }
+            override func encode(to encoder: any Encoder) throws {
+                // Two containers of one encoder are one object.
+                try super.encode(to: encoder)
+                var container = encoder.container(keyedBy: Key.self)
+                try container.encode(c, forKey: .c)
+                var again = encoder.container(keyedBy: Key.self)
+                try again.encode(3, forKey: .d)
+                try container.encode(4, forKey: .d)
+            }
+        }
+        final class Nested: Base, @unchecked Sendable {
+            var c = 2
+            enum Key: CodingKey { case c, d, e }
+            override func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Key.self)
+                let late = container.superEncoder(forKey: .d)
+                try super.encode(to: container.superEncoder())
+                try container.encode(c, forKey: .c)
+                try super.encode(to: late)
+                _ = container.superEncoder(forKey: .e)
+            }
+        }
+        try expectEqual(Flat())
+        try expectEqual([Nested(), Base(), Flat()])
+        #expect(
+            try PushNotification(topic: "t").custom(Flat()).text()
+                == #"{"aps":{},"a":1,"b":["x"],"c":2,"d":4}"#
+        )
+    }
+
+    @Test func containersInAnyOrder() throws {
+        struct Late: Encodable, Sendable {
+            enum Key: CodingKey { case a, b, c, d }
+            func encode(to encoder: any Encoder) throws {
+                var root = encoder.container(keyedBy: Key.self)
+                var first = root.nestedContainer(keyedBy: Key.self, forKey: .a)
+                var second = root.nestedUnkeyedContainer(forKey: .b)
+                try second.encode(1)
+                try first.encode("late", forKey: .a)
+                try root.encode(true, forKey: .c)
+                var inner = second.nestedContainer(keyedBy: Key.self)
+                try first.encodeNil(forKey: .d)
+                try second.encode(2)
+                try inner.encode([2], forKey: .b)
+                let count = second.count
+                try first.encode(count, forKey: .c)
+            }
+        }
+        struct InOrder: Encodable, Sendable {
+            enum Key: CodingKey { case a, b, c }
+            func encode(to encoder: any Encoder) throws {
+                var root = encoder.container(keyedBy: Key.self)
+                var first = root.nestedContainer(keyedBy: Key.self, forKey: .a)
+                try first.encode("x", forKey: .a)
+                var second = root.nestedUnkeyedContainer(forKey: .b)
+                try second.encode(second.count)
+                try second.encodeNil()
+                var third = second.nestedUnkeyedContainer()
+                try third.encode("y")
+                _ = second.nestedContainer(keyedBy: Key.self)
+                try second.encode(second.count)
+                try root.encode(1.5, forKey: .c)
+            }
+        }
+        try expectEqual(Late())
+        try expectEqual(InOrder())
+        try expectEqual([[Late()], []])
+        #expect(
+            try PushNotification(topic: "t").custom(InOrder()).text()
+                == #"{"aps":{},"a":{"a":"x"},"b":[0,null,["y"],{},4],"c":1.5}"#
+        )
+    }
+
+    @Test func oddities() throws {
+        struct Path: Encodable, Sendable {
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.singleValueContainer()
+                try container.encode(encoder.codingPath.map(\.stringValue))
+            }
+        }
+        struct Swallows: Encodable, Sendable {
+            enum Key: CodingKey { case a, b }
+            struct Thrower: Encodable {
+                func encode(to encoder: any Encoder) throws {
+                    var container = encoder.unkeyedContainer()
+                    try container.encode(1)
+                    throw CancellationError()
+                }
+            }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Key.self)
+                try? container.encode(Thrower(), forKey: .a)
+                try? container.encode(Double.nan, forKey: .a)
+                try container.encode(1, forKey: .b)
+            }
+        }
+        struct Nothing: Encodable, Sendable {
+            func encode(to encoder: any Encoder) throws {}
+        }
+        struct Forwards<Value: Encodable & Sendable>: Encodable, Sendable {
+            var value: Value
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.singleValueContainer()
+                try container.encode(value)
+            }
+        }
+        struct Erased: Encodable, Sendable {
+            var value: any Encodable & Sendable
+            func encode(to encoder: any Encoder) throws {
+                try value.encode(to: encoder)
+            }
+        }
+        try expectEqual(Swallows())
+        try expectEqual([Nothing()])
+        try expectEqual(["k": Nothing()])
+        try expectEqual(Forwards(value: Forwards(value: ["a": [1, 2]])))
+        try expectEqual(Forwards(value: ["x", "y"]))
+        try expectEqual(Forwards(value: Data([1, 2])))
+        try expectEqual([Erased(value: Data([1, 2])), Erased(value: 1), Erased(value: ["k": "v"])])
+        try expectEqual((0..<300).map { ["key\($0)": $0] })
+        try expectEqual(Dictionary(uniqueKeysWithValues: (0..<1_000).map { ("key\($0)", $0) }))
+        let paths = try PushNotification(topic: "t").custom(["outer": ["x": [Path()]]]).text()
+        #expect(paths.contains(#""outer","x""#))
+        #expect(try PushNotification(topic: "t").custom(Nothing()).text() == #"{"aps":{}}"#)
+        #expect(try PushNotification(topic: "t").custom(Forwards(value: ["k": 1])).text() == #"{"aps":{},"k":1}"#)
+        #expect(try PushNotification(topic: "t").custom(Erased(value: ["k": 1])).text() == #"{"aps":{},"k":1}"#)
+        #expect(try PushNotification(topic: "t").custom(Swallows()).text() == #"{"aps":{},"b":1}"#)
+    }
+
+    /// The tree encodes a value a second time; plain values must not need it.
+    @Test func plainValuesAreEncodedOnce() throws {
+        final class Counted: Encodable, Sendable {
+            enum Key: CodingKey { case texts, record, twice }
+            let calls = Mutex(0)
+            let repeatsKey: Bool
+
+            init(repeatsKey: Bool) {
+                self.repeatsKey = repeatsKey
+            }
+
+            func encode(to encoder: any Encoder) throws {
+                calls.withLock { $0 += 1 }
+                var container = encoder.container(keyedBy: Key.self)
+                try container.encode(["a"], forKey: .texts)
+                try container.encode(["k": [Date.now: Acme(acme2: [])]], forKey: .record)
+                try container.encodeIfPresent(1, forKey: .twice)
+                if repeatsKey { try container.encode(2, forKey: .twice) }
+            }
+        }
+        for (repeatsKey, calls) in [(false, 1), (true, 2)] {
+            let value = Counted(repeatsKey: repeatsKey)
+            _ = try PushNotification(topic: "t").custom(value).prepared()
+            #expect(value.calls.withLock { $0 } == calls)
+        }
+    }
+
+    /// Deep values must fail by the limit, also on the small stacks of secondary threads.
+    @Test func depthFitsASmallStack() throws {
+        struct Level: Encodable, Sendable {
+            var left: Int
+            enum Key: CodingKey { case down }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Key.self)
+                if left > 0 { try container.encode([Level(left: left - 1)], forKey: .down) }
+            }
+        }
+        struct Results: Sendable {
+            var fits: ValidationError.Code?
+            var tooDeep: ValidationError.Code?
+        }
+        let results = Mutex(Results())
+        let done = DispatchSemaphore(value: 0)
+        let thread = Thread {
+            let fits = code { _ = try PushNotification(topic: "t").custom(Level(left: 50)).prepared() }
+            let tooDeep = code { _ = try PushNotification(topic: "t").custom(Level(left: 70)).prepared() }
+            results.withLock { $0 = Results(fits: fits, tooDeep: tooDeep) }
+            done.signal()
+        }
+        thread.stackSize = 512 * 1_024
+        thread.start()
+        done.wait()
+        #expect(results.withLock { $0.fits } == nil)
+        #expect(results.withLock { $0.tooDeep } == .notEncodable)
+    }
+
+    @Test func takingBackLeavesTheRestAlone() throws {
+        struct Twice: Encodable, Sendable {
+            enum Key: CodingKey { case a, b }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Key.self)
+                try container.encode(1, forKey: .a)
+                try container.encode([2], forKey: .b)
+                try container.encode(3, forKey: .a)
+            }
+        }
+        let notification = PushNotification(topic: "t")
+            .custom(key: "first", ["x"]).custom(Twice()).custom(key: "second", Twice()).custom(Acme(acme2: []))
+        #expect(
+            try notification.text()
+                == #"{"aps":{},"first":["x"],"a":3,"b":[2],"second":{"a":3,"b":[2]},"acme2":[]}"#
+        )
+        #expect(code { _ = try notification.custom(Twice()).prepared() } == .customKeyDuplicate)
+    }
+
+    @Test func mixedContainersFail() {
+        struct Mixed: Encodable, Sendable {
+            enum Key: CodingKey { case a }
+            func encode(to encoder: any Encoder) throws {
+                var list = encoder.unkeyedContainer()
+                try list.encode(1)
+                var keyed = encoder.container(keyedBy: Key.self)
+                try keyed.encode(2, forKey: .a)
+            }
+        }
+        struct TwoScalars: Encodable, Sendable {
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.singleValueContainer()
+                try container.encode(1)
+                try container.encode("x")
+            }
+        }
+        #expect(code { _ = try PushNotification(topic: "t").custom(key: "k", Mixed()).prepared() } == .notEncodable)
+        #expect(code { _ = try PushNotification(topic: "t").custom(Mixed()).prepared() } == .notEncodable)
+        #expect(
+            code { _ = try PushNotification(topic: "t").custom(key: "k", TwoScalars()).prepared() } == .notEncodable
+        )
+    }
+}
+
+/// A random value of any shape.
+private indirect enum Sample: Encodable, Sendable {
+    case null
+    case bool(Bool)
+    case int(Int)
+    case small(Int16)
+    case unsigned(UInt64)
+    case double(Double)
+    case float(Float)
+    case text(String)
+    case date(Date)
+    case data(Data)
+    case url(URL)
+    case uuid(UUID)
+    case decimal(Decimal)
+    case texts([String])
+    case list([Sample])
+    case optionals([Sample?])
+    case dictionary([String: Sample])
+    case numbered([Int: Sample])
+    case record(Record)
+    case byHand([Sample])
+
+    struct Record: Encodable, Sendable {
+        var first: String
+        var second: Sample?
+        var third: [Sample]
+        var fourth: Double?
+        var fifth: [String: [Int]]
+    }
+
+    private enum Key: CodingKey { case a, b, c }
+
+    func encode(to encoder: any Encoder) throws {
+        if case .byHand(let samples) = self {
+            var root = encoder.container(keyedBy: Key.self)
+            var list = root.nestedUnkeyedContainer(forKey: .a)
+            for sample in samples {
+                try list.encode(sample)
+                var inner = list.nestedContainer(keyedBy: Key.self)
+                try inner.encode(sample, forKey: .b)
+            }
+            try root.encode(samples.count, forKey: .c)
+            return
+        }
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null, .byHand: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .int(let value): try container.encode(value)
+        case .small(let value): try container.encode(value)
+        case .unsigned(let value): try container.encode(value)
+        case .double(let value): try container.encode(value)
+        case .float(let value): try container.encode(value)
+        case .text(let value): try container.encode(value)
+        case .date(let value): try container.encode(value)
+        case .data(let value): try container.encode(value)
+        case .url(let value): try container.encode(value)
+        case .uuid(let value): try container.encode(value)
+        case .decimal(let value): try container.encode(value)
+        case .texts(let value): try container.encode(value)
+        case .list(let value): try container.encode(value)
+        case .optionals(let value): try container.encode(value)
+        case .dictionary(let value): try container.encode(value)
+        case .numbered(let value): try container.encode(value)
+        case .record(let value): try container.encode(value)
+        }
+    }
+
+    static func text(using generator: inout Seeded) -> String {
+        var text = ""
+        for _ in 0..<Int.random(in: 0..<24, using: &generator) {
+            switch generator.next() % 8 {
+            case 0: text.unicodeScalars.append(UnicodeScalar(UInt8(generator.next() % 0x20)))
+            case 1: text += ["\"", "\\", "/", "\u{7F}", "\u{2028}"].randomElement(using: &generator) ?? ""
+            case 2: text += ["é", "ß", "漢", "🎉", "👩‍👧"].randomElement(using: &generator) ?? ""
+            default: text.unicodeScalars.append(UnicodeScalar(UInt8(0x20 + generator.next() % 0x5F)))
+            }
+        }
+        return text
+    }
+
+    static func random(depth: Int, using generator: inout Seeded) -> Sample {
+        func children(_ generator: inout Seeded) -> [Sample] {
+            (0..<Int.random(in: 0..<5, using: &generator)).map { _ in random(depth: depth - 1, using: &generator) }
+        }
+        switch generator.next() % (depth > 0 ? 20 : 14) {
+        case 0: return .null
+        case 1: return .bool(generator.chance(2))
+        case 2: return .int(Int(truncatingIfNeeded: generator.next()))
+        case 3: return .small(Int16(truncatingIfNeeded: generator.next()))
+        case 4: return .unsigned(generator.next())
+        case 5: return .double(Double.random(in: -1e6...1e6, using: &generator))
+        case 6: return .float(Float.random(in: -10...10, using: &generator))
+        case 7: return .text(text(using: &generator))
+        case 8: return .date(Date(timeIntervalSinceReferenceDate: Double(generator.next() % 1_000_000_000) / 8))
+        case 9: return .data(Data((0..<(generator.next() % 20)).map { UInt8($0) }))
+        case 10: return .url(URL(string: "https://example.com/\(generator.next() % 100)/x?y=z") ?? URL(filePath: "/"))
+        case 11: return .uuid(APNSID.random(using: &generator).uuid)
+        case 12: return .decimal(Decimal(Int64(bitPattern: generator.next())) / 100)
+        case 13: return .texts((0..<(generator.next() % 4)).map { _ in text(using: &generator) })
+        case 14: return .list(children(&generator))
+        case 15: return .optionals(children(&generator).map { generator.chance(3) ? nil : $0 })
+        case 16:
+            return .dictionary(
+                Dictionary(children(&generator).map { (text(using: &generator), $0) }, uniquingKeysWith: { $1 })
+            )
+        case 17:
+            return .numbered(
+                Dictionary(children(&generator).map { (Int(generator.next() % 50), $0) }, uniquingKeysWith: { $1 })
+            )
+        case 18:
+            return .record(
+                Record(
+                    first: text(using: &generator),
+                    second: generator.chance(2) ? nil : random(depth: depth - 1, using: &generator),
+                    third: children(&generator),
+                    fourth: generator.chance(2) ? nil : 0.5,
+                    fifth: [text(using: &generator): [1, 2]]
+                )
+            )
+        default: return .byHand(children(&generator))
+        }
+    }
+}
