@@ -31,6 +31,7 @@ final class BulkRun<Element> {
     private let options: BulkOptions
     private let collector = BulkCollector()
     private let pull: () -> Pulled?
+    private let deadlineNanoseconds: Int64
     private var ids = IDSource.Generator()
 
     private var flights: [Flight?] = []
@@ -40,6 +41,7 @@ final class BulkRun<Element> {
     /// To be sent again when their time has come.
     private var resends: [Int] = []
     private var inFlight = 0
+    private var wakeUp = NIODeadline.uptimeNanoseconds(0)
     private var isInputOver = false
     private var hasEntered = false
     private var isOver = false
@@ -53,10 +55,13 @@ final class BulkRun<Element> {
         self.core = core
         self.options = options
         self.pull = pull
+        self.deadlineNanoseconds = TimeAmount(options.deadline ?? core.configuration.timeouts.deadline).nanoseconds
     }
 
     deinit {
-        if self.hasEntered, !self.isOver { self.core.lifecycle.leave() }
+        guard self.hasEntered, !self.isOver else { return }
+        // A drain waits for what is in flight.
+        self.collector.abandon(expecting: self.inFlight) { [core] in core.lifecycle.leave(.bulk) }
     }
 
     func next() async -> PushDelivery<Element>? {
@@ -75,7 +80,7 @@ final class BulkRun<Element> {
             if !self.ready.isEmpty { continue }
             if self.isInputOver, self.inFlight == 0, self.waiting.isEmpty, self.resends.isEmpty {
                 self.isOver = true
-                self.core.lifecycle.leave()
+                self.core.lifecycle.leave(.bulk)
                 return nil
             }
             await self.collector.wait()
@@ -86,7 +91,7 @@ final class BulkRun<Element> {
 
     private func enter() {
         self.hasEntered = true
-        if self.core.lifecycle.enter() { return }
+        if self.core.lifecycle.enter(.bulk) { return }
         // The client is shutting down: nothing was pulled, so there is nothing to say an outcome of.
         self.isOver = true
     }
@@ -97,8 +102,12 @@ final class BulkRun<Element> {
         self.pullElements()
         guard !self.waiting.isEmpty else { return false }
         if self.core.lifecycle.current == .notStarted { await self.waitForRun() }
-
-        let deadline = self.flights[self.waiting[0]]?.history.deadline ?? self.core.clock.now
+        if let end = self.interruption() {
+            self.endWaiting(end)
+            return true
+        }
+        guard let first = self.waiting.first else { return true }
+        let deadline = self.flights[first]?.history.deadline ?? self.core.clock.now
         switch await self.core.credential(until: deadline) {
         case .failure(let failure):
             self.endWaiting(failure.end)
@@ -128,6 +137,8 @@ final class BulkRun<Element> {
         } catch {
             if error.code == .full {
                 self.expireWaiting()
+                // Slots of other connections and callers come back without a word to us.
+                self.wake(in: .milliseconds(50))
                 return !self.ready.isEmpty
             }
             self.endWaiting(AttemptEnd(error))
@@ -142,7 +153,6 @@ final class BulkRun<Element> {
         var taken = 0
         let now = self.core.clock.now
         let loopNow = NIODeadline.now()
-        let answer = self.core.configuration.timeouts.answer
         while taken < self.waiting.count, batch.count < count {
             let index = self.waiting[taken]
             taken += 1
@@ -166,7 +176,7 @@ final class BulkRun<Element> {
             batch.append(
                 PushSubmission(
                     request: request,
-                    deadline: loopNow + TimeAmount(min(now.duration(to: flight.history.deadline), answer)),
+                    deadline: self.core.loopDeadline(flight.history.deadline, now: now, loopNow: loopNow),
                     ticket: 0,
                     receiver: .bulk(self.collector, index: index, grant)
                 )
@@ -176,13 +186,9 @@ final class BulkRun<Element> {
         return batch
     }
 
-    /// The shared fields; the last push's fit most of the time.
+    /// The shared fields; a prepared push that goes to many has the last one's.
     private func headerBlock(_ push: PreparedPush) -> HeaderBlock {
-        if let (last, block) = self.block, last.topic == push.topic, last.pushType == push.pushType,
-            last.priority == push.priority
-        {
-            return block
-        }
+        if let (last, block) = self.block, last.isIdentical(to: push) { return block }
         let block = self.core.encoder.block(for: push)
         self.block = (push, block)
         return block
@@ -190,9 +196,10 @@ final class BulkRun<Element> {
 
     private func pullElements() {
         guard !self.isInputOver else { return }
-        var room = min(Self.batchSize, self.options.maxInFlight - self.inFlight) - self.waiting.count
+        let unfinished = self.inFlight + self.resends.count
+        var room = min(Self.batchSize, self.options.maxInFlight - unfinished) - self.waiting.count
         while room > 0 {
-            guard self.core.lifecycle.current.takesPushes, let pulled = self.pull() else {
+            guard self.core.lifecycle.current.takesPushes, !Task.isCancelled, let pulled = self.pull() else {
                 self.isInputOver = true
                 return
             }
@@ -201,9 +208,11 @@ final class BulkRun<Element> {
             case .failure(let error):
                 self.ready.append(PushDelivery(element: pulled.element, outcome: .failed(error)))
             case .success(let (push, token)):
+                // An input that blocks takes its own time; the deadline starts when it has given the element.
+                let deadline = self.core.clock.now.nanoseconds.addingReportingOverflow(self.deadlineNanoseconds)
                 let history = PushHistory(
                     id: APNSID.random(using: &self.ids),
-                    deadline: self.core.deadline(self.options.deadline)
+                    deadline: MonotonicInstant(nanoseconds: deadline.overflow ? .max : deadline.partialValue)
                 )
                 let flight = Flight(
                     element: pulled.element,
@@ -232,6 +241,10 @@ final class BulkRun<Element> {
         guard !self.items.isEmpty else { return }
         self.inFlight -= self.items.count
         for item in self.items {
+            if item.result.isAccepted {
+                self.accept(item)
+                continue
+            }
             guard var history = self.flights[item.index]?.history else { continue }
             let end = self.core.read(
                 item.result,
@@ -244,13 +257,16 @@ final class BulkRun<Element> {
         self.items.removeAll(keepingCapacity: true)
     }
 
+    private func accept(_ item: BulkCollector.Item) {
+        guard let flight = self.flights[item.index].take() else { return }
+        self.freeFlights.append(item.index)
+        let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
+        self.ready.append(PushDelivery(element: flight.element, outcome: .accepted(receipt)))
+    }
+
     /// A try has ended: the push is done, or waits for its next.
     private func end(_ index: Int, _ end: AttemptEnd) {
         guard var flight = self.flights[index] else { return }
-        if case .accepted(let receipt) = end {
-            self.finish(index, .accepted(receipt))
-            return
-        }
         switch self.core.next(end, &flight.history) {
         case .finish(let outcome):
             self.finish(index, outcome)
@@ -261,32 +277,44 @@ final class BulkRun<Element> {
         }
     }
 
+    /// Why nothing more is sent. A cancelled consumer gets what is in flight, and the end.
+    private func interruption() -> AttemptEnd? {
+        if Task.isCancelled { return .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
+        return self.core.interruption()
+    }
+
     private func endWaiting(_ end: AttemptEnd) {
+        if case .notSent(.deadlineExceeded, _, _, _) = end {
+            // The deadline of the first, which a resent push may have brought: each has its own.
+            self.expireWaiting(end)
+            return
+        }
         let waiting = self.waiting
         self.waiting = []
         for index in waiting { self.end(index, end) }
     }
 
-    private func expireWaiting() {
+    private func expireWaiting(
+        _ end: AttemptEnd = .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: true)
+    ) {
         let now = self.core.clock.now
         let expired = self.waiting.filter { (self.flights[$0]?.history.deadline ?? now) <= now }
         guard !expired.isEmpty else { return }
         self.waiting.removeAll { expired.contains($0) }
-        for index in expired {
-            self.end(index, .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: true))
-        }
+        for index in expired { self.end(index, end) }
     }
 
     /// Puts the retries whose time has come before all that waits, and arms a wake-up for the others.
     private func admitResends() {
         guard !self.resends.isEmpty else { return }
         let now = self.core.clock.now
+        let isOver = self.interruption() != nil
         var later: [Int] = []
         var due: [Int] = []
         var next = MonotonicInstant.distantFuture
         for index in self.resends {
             guard let notBefore = self.flights[index]?.notBefore else { continue }
-            if notBefore <= now {
+            if isOver || notBefore <= now {
                 due.append(index)
             } else {
                 later.append(index)
@@ -295,11 +323,15 @@ final class BulkRun<Element> {
         }
         self.waiting.insert(contentsOf: due, at: 0)
         self.resends = later
-        if !later.isEmpty {
-            self.core.group.any().scheduleTask(in: TimeAmount(now.duration(to: next))) { [collector] in
-                collector.poke()
-            }
-        }
+        if !later.isEmpty { self.wake(in: TimeAmount(now.duration(to: next))) }
+    }
+
+    /// Wakes the consumer's task after `time`, unless it is to be woken before.
+    private func wake(in time: TimeAmount) {
+        let now = NIODeadline.now()
+        guard self.wakeUp <= now || self.wakeUp > now + time else { return }
+        self.wakeUp = now + time
+        self.core.group.any().scheduleTask(deadline: self.wakeUp) { [collector] in collector.poke() }
     }
 
     private func finish(_ index: Int, _ outcome: PushOutcome) {

@@ -196,7 +196,7 @@ public struct APNSClientConfiguration: Sendable {
             throw .outOfRange("pool.size", "0 with pool.maxOverflow 0", "at least one connection in all")
         }
         try check("pool.size + pool.maxOverflow", self.pool.size + self.pool.maxOverflow, 1...1000)
-        try check("pool.maxQueued", self.pool.maxQueued, 1...10_000_000)
+        try check("pool.maxQueued", self.pool.maxQueued, 1...1_000_000)
         try check("pool.maxQueuedBytes", self.pool.maxQueuedBytes, 8192...(1 << 40))
         try check("pool.maxConcurrentStreams", self.pool.maxConcurrentStreams, 1...1000)
         try check("pool.idleTimeout", self.pool.idleTimeout, .seconds(1), .seconds(86_400))

@@ -26,6 +26,11 @@ final class ClientCore: Sendable {
     private let isInitialPoolUsed = Atomic<Bool>(false)
     /// Until when the tree rests after an escalation.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
+    private static let firstPause = Duration.seconds(30)
+    private let hasWarned = Atomic<Bool>(false)
+
+    /// The answer time-out; whole durations cost 128-bit arithmetic a push.
+    private let answerNanoseconds: Int64
 
     var clock: any MonotonicClock { self.configuration.clock }
     var logger: Logger { self.configuration.logger }
@@ -33,6 +38,7 @@ final class ClientCore: Sendable {
     init(_ configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
         try configuration.validate()
         self.configuration = configuration
+        self.answerNanoseconds = TimeAmount(configuration.timeouts.answer).nanoseconds
         self.signer = try configuration.authentication.resolve()
         self.tokens = ProviderTokenCache(policy: try configuration.authentication.tokenPolicy())
         self.encoder = RequestEncoder(authority: configuration.environment.authority)
@@ -116,7 +122,23 @@ final class ClientCore: Sendable {
                 message: "this client runs already, or has ended: a client runs once"
             )
         }
-        defer { self.lifecycle.finish() }
+        let result: Result<Void, any Error>
+        do {
+            try await self.runUntilEnd()
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        // A pool that was never run would let its waiters wait for their deadlines.
+        await self.pool.drain()
+        await self.pool.failWaiters()
+        // In a task of its own: the cancellation that may have brought us here must not cut this short.
+        _ = await Task { await self.lifecycle.quiet.wait() }.value
+        self.lifecycle.finish()
+        try result.get()
+    }
+
+    private func runUntilEnd() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             let supervisor = ChildRef<Supervisor>()
             group.addTask { try await self.runTrees(supervisor) }
@@ -129,8 +151,10 @@ final class ClientCore: Sendable {
     }
 
     private func runTrees(_ current: ChildRef<Supervisor>) async throws {
-        var pause = Duration.seconds(30)
+        defer { self.lifecycle.end() }
+        var pause = Self.firstPause
         while true {
+            let began = self.clock.now
             let supervisor = ClientTree.make(self)
             current.set(supervisor)
             if self.lifecycle.current == .draining, self.lifecycle.idle.isOpen { return }
@@ -139,6 +163,7 @@ final class ClientCore: Sendable {
                 return
             } catch {
                 if Task.isCancelled || self.lifecycle.current != .running { return }
+                if began.duration(to: self.clock.now) > .seconds(600) { pause = Self.firstPause }
                 self.counters.escalations.wrappingAdd(1, ordering: .relaxed)
                 self.logger.critical(
                     "the supervision tree gave up; this is a bug in the library",
@@ -147,7 +172,8 @@ final class ClientCore: Sendable {
                 if self.configuration.onEscalation == .throw { throw error }
                 let until = self.clock.now.advanced(by: pause)
                 self.pausedUntil.withLock { $0 = until }
-                try? await self.clock.sleep(until: until)
+                _ = await self.lifecycle.drainRequested.wait(until: until, clock: self.clock)
+                if Task.isCancelled || self.lifecycle.current != .running { return }
                 self.pausedUntil.withLock { $0 = nil }
                 pause = min(pause * 2, .seconds(300))
             }
@@ -177,8 +203,11 @@ final class ClientCore: Sendable {
 
     /// The same instant on the loops' clock, or the answer time-out if that comes first.
     func loopDeadline(_ deadline: MonotonicInstant) -> LoopDeadline {
-        let rest = min(self.clock.now.duration(to: deadline), self.configuration.timeouts.answer)
-        return NIODeadline.now() + TimeAmount(rest)
+        self.loopDeadline(deadline, now: self.clock.now, loopNow: NIODeadline.now())
+    }
+
+    func loopDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant, loopNow: LoopDeadline) -> LoopDeadline {
+        loopNow + .nanoseconds(min(deadline.nanoseconds &- now.nanoseconds, self.answerNanoseconds))
     }
 
     /// Whether the client runs, at the latest at `deadline`. Warns in the log when it takes longer than a second.
@@ -186,7 +215,9 @@ final class ClientCore: Sendable {
         let warning = min(self.clock.now.advanced(by: .seconds(1)), deadline)
         if await self.lifecycle.running.wait(until: warning, clock: self.clock) { return true }
         if Task.isCancelled { return false }
-        self.logger.warning("a push waits, but nobody runs the client: call run(), start() or withAPNSClient")
+        if !self.hasWarned.exchange(true, ordering: .relaxed) {
+            self.logger.warning("a push waits, but nobody runs the client: call run(), start() or withAPNSClient")
+        }
         return await self.lifecycle.running.wait(until: deadline, clock: self.clock)
     }
 }

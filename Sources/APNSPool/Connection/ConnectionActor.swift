@@ -151,8 +151,7 @@ actor ConnectionActor: PoolWorker {
             case .submit(let submission):
                 submissions.append(self.accept(submission))
             case .cancel(let ticket):
-                self.submit(&submissions)
-                self.cancel(ticket)
+                self.cancel(ticket, &submissions)
             case .connect:
                 self.perform(self.machine.connect())
             case .disconnect:
@@ -188,8 +187,14 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
-    private func cancel(_ ticket: UInt64) {
+    private func cancel(_ ticket: UInt64, _ submissions: inout [StreamSubmission]) {
         guard let index = self.pending.index(ofTicket: ticket) else { return }
+        if let position = submissions.firstIndex(where: { $0.tag == UInt64(index) }) {
+            // It came in the same tick: nothing of it is written.
+            submissions.remove(at: position)
+            self.deliver([.notSent(.cancelled, tag: UInt64(index))])
+            return
+        }
         for connection in self.connections.values { connection.cancel(tag: UInt64(index)) }
     }
 
@@ -229,8 +234,12 @@ actor ConnectionActor: PoolWorker {
                 if [.expiredProviderToken, .unrelatedKeyIDInToken].contains(
                     Rejection(status: 403, body: result.body).reason
                 ) {
-                    // Such a connection has been seen to refuse every later token too.
-                    self.perform(self.machine.replace())
+                    self.perform(
+                        self.machine.tokenRefused(
+                            session: session,
+                            mayReplace: { self.shared.replacements.take(now: self.clock.now) }
+                        )
+                    )
                 }
             case 500:
                 break

@@ -112,6 +112,19 @@ struct ConnectionStateMachine {
         }
     }
 
+    /// The provider token was refused. Such a connection has been seen to refuse every later token too.
+    ///
+    /// - Parameter mayReplace: as in `answeredBadly`. A session that never worked is replaced within the budget only, or
+    ///   a server that refuses every token would be met with a storm of handshakes.
+    mutating func tokenRefused(session: Int, mayReplace: () -> Bool) -> [Action] {
+        switch self.state {
+        case .ready(session), .holding(session, _):
+            return self.isProven || mayReplace() ? self.replace(session) : []
+        default:
+            return []
+        }
+    }
+
     mutating func ready(session: Int, limit: Int) -> [Action] {
         guard self.state == .connecting(session: session) else { return [.close(session: session)] }
         self.state = .ready(session: session)

@@ -17,13 +17,7 @@ extension AttemptEnd {
     init(_ result: StreamResult, id: APNSID, attempts: Int, answerTimeout: Duration, isPastDeadline: Bool) {
         switch result.ending {
         case .response where result.status == 200:
-            self = .accepted(
-                Receipt(
-                    apnsID: result.apnsID ?? id,
-                    apnsUniqueID: result.fields.first("apns-unique-id"),
-                    attempts: attempts
-                )
-            )
+            self = .accepted(result.receipt(id: id, attempts: attempts))
         case .response:
             let rejection = Rejection(
                 status: result.status,
@@ -39,7 +33,8 @@ extension AttemptEnd {
         case .notSent:
             switch result.cause {
             case .deadline:
-                self = .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: true)
+                // Only the time for this try may be over: its connection took no further bytes.
+                self = .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: isPastDeadline)
             case .cancelled:
                 self = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
             case .faulty:
@@ -102,9 +97,21 @@ extension AttemptEnd {
 }
 
 extension StreamResult {
+    /// What a stream that was answered 200 says.
+    func receipt(id: APNSID, attempts: Int) -> Receipt {
+        Receipt(
+            apnsID: self.apnsID ?? id,
+            apnsUniqueID: self.fields.first("apns-unique-id"),
+            attempts: attempts
+        )
+    }
+
+    /// Whether APNs took the push.
+    var isAccepted: Bool { self.ending == .response && self.status == 200 }
+
     /// The id in the answer; APNs writes it in upper case, and edges leave it out.
     var apnsID: APNSID? {
-        (self.fields.first("apns-id")).flatMap { APNSID($0) }
+        self.fields.withFirst("apns-id") { APNSID(utf8: $0) } ?? nil
     }
 }
 

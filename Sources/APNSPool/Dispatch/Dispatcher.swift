@@ -26,7 +26,9 @@ extension ClientCore {
             case .finish(let outcome):
                 return outcome
             case .retry(let delay):
-                if delay > .zero { try? await self.clock.sleep(until: self.clock.now.advanced(by: delay)) }
+                if delay > .zero {
+                    _ = await self.lifecycle.ended.wait(until: self.clock.now.advanced(by: delay), clock: self.clock)
+                }
                 if Task.isCancelled { return history.fail(.cancelled, "the sending task was cancelled") }
             }
         }
@@ -73,6 +75,9 @@ extension ClientCore {
                 atFront: history.isResend
             )
             if let end = self.refusal(push) { return end }
+            if Task.isCancelled {
+                return .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
+            }
             let request = self.encoder.request(
                 push,
                 block: block,
@@ -90,6 +95,7 @@ extension ClientCore {
     /// Counts the try and reads its result; tells the token's keeper what concerns it.
     func read(_ result: StreamResult, credential: ProviderToken?, history: inout PushHistory) -> AttemptEnd {
         if result.ending != .notSent { history.countAttempt() }
+        if result.isAccepted { return .accepted(result.receipt(id: history.id, attempts: history.attempts)) }
         let end = AttemptEnd(
             result,
             id: history.id,
@@ -111,6 +117,14 @@ extension ClientCore {
     func refusal(_ push: PreparedPush) -> AttemptEnd? {
         if case .at = push.expiration, push.isExpired(atSecondsSince1970: WallClock.secondsSince1970()) {
             return .notSent(.expired, "its apns-expiration passed while it waited", isFinal: true)
+        }
+        return self.interruption()
+    }
+
+    /// Why nothing is sent at all at the moment.
+    func interruption() -> AttemptEnd? {
+        if self.lifecycle.current == .stopped {
+            return .notSent(.shuttingDown, "the client was shut down", isFinal: true)
         }
         if let until = self.pausedUntil.withLock({ $0 }) {
             return .notSent(
@@ -166,11 +180,7 @@ extension ClientCore {
                     CredentialFailure(end: .notSent(.cancelled, "the sending task was cancelled", isFinal: true))
                 )
             }
-            if self.lifecycle.current == .stopped {
-                return .failure(
-                    CredentialFailure(end: .notSent(.shuttingDown, "the client was shut down", isFinal: true))
-                )
-            }
+            if let end = self.interruption() { return .failure(CredentialFailure(end: end)) }
             let now = self.clock.now
             guard now < deadline else {
                 return .failure(
