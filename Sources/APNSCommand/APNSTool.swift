@@ -8,12 +8,11 @@ struct APNSTool: AsyncParsableCommand {
         commandName: "apns",
         abstract: "Sends push notifications to Apple devices, and simulates APNs.",
         discussion: """
-            Start with `apns demo`, which needs nothing: it runs a simulator of APNs and sends to it.
+            Start with `apns demo`, which needs nothing: it runs a simulator of APNs and sends to it. Then, with a key \
+            from the developer portal:
 
-            Then, with a key from the developer portal:
-
-              apns send --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 --topic com.grasscove.Fern \\
-                  --title "Hey There" --body "Full moon tonight" 740f4707bebcf74f
+              apns send --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 \\
+                --topic com.grasscove.Fern --title "Hey There" 740f4707bebcf74f
 
             Or without a key, against a simulator in another terminal:
 
@@ -29,6 +28,12 @@ struct APNSTool: AsyncParsableCommand {
         ]
     )
 
+    /// What the library's settings are called here.
+    private static let options = [
+        "authentication.keyFile": "--key", "authentication.keyID": "--key-id", "authentication.teamID": "--team-id",
+        "trust.caFile": "--ca-file", "environment.host": "--endpoint", "environment.port": "--endpoint",
+    ]
+
     static func main() async {
         Standard.ignoreBrokenPipes()
         do {
@@ -39,7 +44,8 @@ struct APNSTool: AsyncParsableCommand {
                 try command.run()
             }
         } catch let error as APNSConfigurationError {
-            Standard.error.print("apns: \(error.setting): \(error.message)")
+            let option = self.options[error.setting].map { "\($0): " } ?? ""
+            Standard.error.print("apns: \(option)\(error.message) (\(error.setting), \(error.code))")
             self.exit(withError: ExitStatus.configuration)
         } catch let error as InputOutputError {
             Standard.error.print("apns: \(error)")

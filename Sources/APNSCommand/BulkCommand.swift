@@ -15,13 +15,15 @@ struct BulkCommand: AsyncParsableCommand {
 
             To all devices of a list:
 
-              apns bulk --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 --topic com.grasscove.Fern \\
-                  --tokens tokens.txt --payload payload.json --results results.ndjson
+              apns bulk --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 \\
+                --topic com.grasscove.Fern --tokens tokens.txt \\
+                --payload payload.json --results results.ndjson
 
             Straight from a database, with the dead tokens picked out of the results:
 
-              psql -qtAc 'select token from devices' | apns bulk --topic com.grasscove.Fern \\
-                  --tokens - --payload payload.json --results - | jq -r 'select(.advice=="remove-token").token'
+              psql -qtAc 'select token from devices' |
+              apns bulk --tokens - --payload payload.json --results - |
+              jq -r 'select(.advice=="remove-token").token'
 
             \(ExitStatus.help)
             """

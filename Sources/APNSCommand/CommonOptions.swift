@@ -10,9 +10,9 @@ import ArgumentParser
 #endif
 
 /// Where options come from when the command line does not have them.
-struct EnvironmentVariables {
+struct EnvironmentVariables: Sendable {
     /// An empty variable is none.
-    var value: (String) -> String?
+    var value: @Sendable (String) -> String?
 
     static let process = EnvironmentVariables { name in
         guard let text = getenv(name) else { return nil }

@@ -16,9 +16,14 @@ enum ExitStatus {
     static let interrupted: Int32 = 130
 
     static let help = """
-        Exit status: 0 all pushes were accepted; 1 at least one was rejected, or refused as invalid; 75 all that failed
-        can be sent again (of those whose outcome is `unknown` you decide); 64 an option is wrong; 78 the configuration
-        is wrong (key, certificate, host); 74 a file could not be written or read.
+        Exit status:
+          0   all pushes were accepted
+          1   at least one was rejected, or refused as invalid
+          75  all that failed can be sent again; where the outcome is unknown, it
+              may arrive twice
+          64  an option is wrong
+          74  a file could not be read or written to its end
+          78  the configuration is wrong: key, certificate, host
         """
 }
 

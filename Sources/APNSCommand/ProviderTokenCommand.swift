@@ -19,12 +19,15 @@ struct ProviderTokenCommand: AsyncParsableCommand {
 
             Keep one in a variable:
 
-              JWT=$(apns provider-token --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5)
+              JWT=$(apns provider-token --key AuthKey_9UC9ZLQ8YW.p8 \\
+                --team-id ABBM6U9RM5)
 
             And send with it:
 
-              curl --http2 -H "authorization: bearer $JWT" -H "apns-topic: com.grasscove.Fern" -H "apns-push-type: alert" \\
-                  -d '{"aps":{"alert":"Hello"}}' https://api.push.apple.com/3/device/740f4707bebcf74f
+              curl --http2 -H "authorization: bearer $JWT" \\
+                -H "apns-topic: com.grasscove.Fern" -H "apns-push-type: alert" \\
+                -d '{"aps":{"alert":"Hello"}}' \\
+                https://api.push.apple.com/3/device/740f4707bebcf74f
             """
     )
 
@@ -51,8 +54,9 @@ struct ProviderTokenCommand: AsyncParsableCommand {
     private static func check(_ key: KeyOptions.Key) throws {
         do {
             _ = try APNSClient(authentication: key.authentication, logger: .plain(isVerbose: false))
-        } catch let error as APNSConfigurationError where error.code == .trustRootsUnusable {
-            // Not needed here, and looked at after the key.
+        } catch {
+            // Trust roots are not needed here, and looked at after the key.
+            if error.code != .trustRootsUnusable { throw error }
         }
     }
 
@@ -66,7 +70,7 @@ struct ProviderTokenCommand: AsyncParsableCommand {
             throw APNSConfigurationError(
                 .notAKey,
                 setting: "authentication.keyFile",
-                message: "'\(key.file)' is not in PEM form (-----BEGIN PRIVATE KEY-----), as the developer portal gives it."
+                message: "'\(key.file)' is not in PEM form, with a line -----BEGIN PRIVATE KEY-----."
             )
         }
         let keyID = key.id ?? Self.keyID(inNameOf: key.file) ?? ""

@@ -151,14 +151,16 @@ struct SendCommand: AsyncParsableCommand {
 
             An alert to one device of a development build:
 
-              apns send --environment development --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 \\
-                  --topic com.grasscove.Fern --title "Hey There" --body "Full moon tonight" --badge 1 740f4707bebcf74f
+              apns send --environment development --key AuthKey_9UC9ZLQ8YW.p8 \\
+                --team-id ABBM6U9RM5 --topic com.grasscove.Fern \\
+                --title "Hey There" --body "Did you see it?" --badge 1 740f4707bebcf74f
 
             A payload of your own to two devices of a simulator, with results for a program to read:
 
-              echo '{"aps":{"content-available":1},"id":7}' | apns send --endpoint https://localhost:2197 \\
-                  --ca-file sim/ca.pem --topic com.grasscove.Fern --push-type background --payload - --json \\
-                  740f4707bebcf74f 9bb9d77c0cab6b2f
+              echo '{"aps":{"content-available":1},"id":7}' |
+              apns send --endpoint https://localhost:2197 --ca-file sim/ca.pem \\
+                --topic com.grasscove.Fern --push-type background --payload - \\
+                --json 740f4707bebcf74f 9bb9d77c0cab6b2f
 
             \(ExitStatus.help)
             """
