@@ -86,9 +86,11 @@ let package = Package(
         .target(
             name: "APNSTesting",
             dependencies: [
+                "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
                 .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
         ),

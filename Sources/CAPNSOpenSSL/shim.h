@@ -5,6 +5,7 @@
 #error "OpenSSL's headers are missing. Install them: 'apt-get install libssl-dev' (Debian, Ubuntu), 'dnf install openssl-devel' (Fedora), 'brew install openssl@3' (macOS)."
 #endif
 
+#include <stdint.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -33,6 +34,11 @@ static inline int capns_ctx_add_chain_certificate(SSL_CTX *ctx, X509 *x509) {
 }
 static inline int capns_set_tlsext_host_name(SSL *ssl, const char *name) {
   return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+/* Whether a TLS 1.2 server asked this client for a certificate. */
+static inline int capns_certificate_was_requested(SSL *ssl) {
+  const uint8_t *types = NULL;
+  return SSL_get0_certificate_types(ssl, &types) > 0;
 }
 static inline size_t capns_bio_mem_data(BIO *bio, char **data) {
   long n = BIO_get_mem_data(bio, data);

@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// A point on a clock that never runs backwards, in whole nanoseconds since that clock's own zero.
 ///
 /// Instants of one clock can be compared; those of two clocks cannot. No arithmetic here can overflow: results beyond
@@ -49,13 +57,17 @@ public protocol MonotonicClock: Sendable {
 /// The clock of the operating system. It goes on while the machine sleeps, so a deadline that passed during that sleep
 /// is seen as passed.
 public struct SystemMonotonicClock: MonotonicClock {
-    /// All instances share one zero, so that their instants can be compared.
-    private static let zero = ContinuousClock.now
-
     public init() {}
 
     public var now: MonotonicInstant {
-        MonotonicInstant(nanoseconds: Self.zero.duration(to: ContinuousClock.now).saturatedNanoseconds)
+        // The clock behind ContinuousClock, without the 128-bit arithmetic of its instants.
+        var time = timespec()
+        #if os(Linux)
+            clock_gettime(CLOCK_BOOTTIME, &time)
+        #else
+            clock_gettime(CLOCK_MONOTONIC_RAW, &time)
+        #endif
+        return MonotonicInstant(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
     }
 
     public func sleep(until instant: MonotonicInstant) async throws {

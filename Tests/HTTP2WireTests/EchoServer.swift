@@ -73,6 +73,7 @@ actor ConnectionProbe: ConnectionDelegate {
     private let port: Int
     private let tls: Result<TLSContext, WireError>
     private var connection: Connection?
+    private weak var formerConnection: Connection?
     private var beginning: CheckedContinuation<Beginning, Never>?
     private var waiting: (count: Int, continuation: CheckedContinuation<[StreamResult], Never>)?
     private var closing: CheckedContinuation<WireError, Never>?
@@ -82,10 +83,10 @@ actor ConnectionProbe: ConnectionDelegate {
     private(set) var limits: [Int] = []
     private var nextTag: UInt64 = 0
 
-    init(server: EchoServer, host: String = "localhost") {
+    init(server: EchoServer, host: String = "localhost", port: Int? = nil) {
         var tls = TLSConfiguration()
         tls.caPEM = server.caPEM
-        self.init(host: host, port: server.port, tls: tls)
+        self.init(host: host, port: port ?? server.port, tls: tls)
     }
 
     init(host: String, port: Int, tls: TLSConfiguration) {
@@ -95,7 +96,10 @@ actor ConnectionProbe: ConnectionDelegate {
         self.tls = Result { () throws(WireError) in try TLSContext(.client, configuration: tls) }
     }
 
-    func open(configure: @Sendable (inout Connection.Configuration) -> Void = { _ in }) async -> Beginning {
+    func open(
+        resolver: (any Resolver & Sendable)? = nil,
+        configure: @Sendable (inout Connection.Configuration) -> Void = { _ in }
+    ) async -> Beginning {
         let context: TLSContext
         switch self.tls {
         case .failure(let error): return .closed(error.code)
@@ -112,7 +116,7 @@ actor ConnectionProbe: ConnectionDelegate {
         self.connection = connection
         return await withCheckedContinuation {
             self.beginning = $0
-            connection.open()
+            connection.open(resolver: resolver)
         }
     }
 
@@ -147,6 +151,13 @@ actor ConnectionProbe: ConnectionDelegate {
     func results(_ count: Int) async -> [StreamResult] {
         if self.results.count >= count { return self.results }
         return await withCheckedContinuation { self.waiting = (count, $0) }
+    }
+
+    /// Whether the connection is still there although this probe holds it no more.
+    func connectionIsHeldByOthers() -> Bool {
+        self.formerConnection = self.formerConnection ?? self.connection
+        self.connection = nil
+        return self.formerConnection != nil
     }
 
     func cancel(tag: UInt64) { self.connection?.cancel(tag: tag) }

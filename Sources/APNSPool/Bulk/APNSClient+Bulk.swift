@@ -53,6 +53,8 @@ public struct BulkSummary: Sendable, Hashable {
     public var notSent = 0
     public var unknown = 0
 
+    public init() {}
+
     public var total: Int { self.accepted + self.rejected + self.notProcessed + self.notSent + self.unknown }
 
     public mutating func count(_ certainty: Certainty) {

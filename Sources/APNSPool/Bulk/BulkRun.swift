@@ -31,6 +31,7 @@ final class BulkRun<Element> {
     private let options: BulkOptions
     private let collector = BulkCollector()
     private let pull: () -> Pulled?
+    private let deadlineNanoseconds: Int64
     private var ids = IDSource.Generator()
 
     private var flights: [Flight?] = []
@@ -54,6 +55,7 @@ final class BulkRun<Element> {
         self.core = core
         self.options = options
         self.pull = pull
+        self.deadlineNanoseconds = TimeAmount(options.deadline ?? core.configuration.timeouts.deadline).nanoseconds
     }
 
     deinit {
@@ -154,7 +156,6 @@ final class BulkRun<Element> {
         var taken = 0
         let now = self.core.clock.now
         let loopNow = NIODeadline.now()
-        let answer = self.core.configuration.timeouts.answer
         while taken < self.waiting.count, batch.count < count {
             let index = self.waiting[taken]
             taken += 1
@@ -178,7 +179,7 @@ final class BulkRun<Element> {
             batch.append(
                 PushSubmission(
                     request: request,
-                    deadline: loopNow + TimeAmount(min(now.duration(to: flight.history.deadline), answer)),
+                    deadline: self.core.loopDeadline(flight.history.deadline, now: now, loopNow: loopNow),
                     ticket: 0,
                     receiver: .bulk(self.collector, index: index, grant)
                 )
@@ -188,13 +189,9 @@ final class BulkRun<Element> {
         return batch
     }
 
-    /// The shared fields; the last push's fit most of the time.
+    /// The shared fields; a prepared push that goes to many has the last one's.
     private func headerBlock(_ push: PreparedPush) -> HeaderBlock {
-        if let (last, block) = self.block, last.topic == push.topic, last.pushType == push.pushType,
-            last.priority == push.priority
-        {
-            return block
-        }
+        if let (last, block) = self.block, last.isIdentical(to: push) { return block }
         let block = self.core.encoder.block(for: push)
         self.block = (push, block)
         return block
@@ -214,9 +211,11 @@ final class BulkRun<Element> {
             case .failure(let error):
                 self.ready.append(PushDelivery(element: pulled.element, outcome: .failed(error)))
             case .success(let (push, token)):
+                // An input that blocks takes its own time; the deadline starts when it has given the element.
+                let deadline = self.core.clock.now.nanoseconds.addingReportingOverflow(self.deadlineNanoseconds)
                 let history = PushHistory(
                     id: APNSID.random(using: &self.ids),
-                    deadline: self.core.deadline(self.options.deadline)
+                    deadline: MonotonicInstant(nanoseconds: deadline.overflow ? .max : deadline.partialValue)
                 )
                 let flight = Flight(
                     element: pulled.element,
@@ -245,6 +244,10 @@ final class BulkRun<Element> {
         guard !self.items.isEmpty else { return }
         self.inFlight -= self.items.count
         for item in self.items {
+            if item.result.isAccepted {
+                self.accept(item)
+                continue
+            }
             guard var history = self.flights[item.index]?.history else { continue }
             let end = self.core.read(
                 item.result,
@@ -257,13 +260,16 @@ final class BulkRun<Element> {
         self.items.removeAll(keepingCapacity: true)
     }
 
+    private func accept(_ item: BulkCollector.Item) {
+        guard let flight = self.flights[item.index].take() else { return }
+        self.freeFlights.append(item.index)
+        let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
+        self.ready.append(PushDelivery(element: flight.element, outcome: .accepted(receipt)))
+    }
+
     /// A try has ended: the push is done, or waits for its next.
     private func end(_ index: Int, _ end: AttemptEnd) {
         guard var flight = self.flights[index] else { return }
-        if case .accepted(let receipt) = end {
-            self.finish(index, .accepted(receipt))
-            return
-        }
         switch self.core.next(end, &flight.history) {
         case .finish(let outcome):
             self.finish(index, outcome)

@@ -29,12 +29,16 @@ final class ClientCore: Sendable {
     private static let firstPause = Duration.seconds(30)
     private let hasWarned = Atomic<Bool>(false)
 
+    /// The answer time-out; whole durations cost 128-bit arithmetic a push.
+    private let answerNanoseconds: Int64
+
     var clock: any MonotonicClock { self.configuration.clock }
     var logger: Logger { self.configuration.logger }
 
     init(_ configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
         try configuration.validate()
         self.configuration = configuration
+        self.answerNanoseconds = TimeAmount(configuration.timeouts.answer).nanoseconds
         self.signer = try configuration.authentication.resolve()
         self.tokens = ProviderTokenCache(policy: try configuration.authentication.tokenPolicy())
         self.encoder = RequestEncoder(authority: configuration.environment.authority)
@@ -199,8 +203,11 @@ final class ClientCore: Sendable {
 
     /// The same instant on the loops' clock, or the answer time-out if that comes first.
     func loopDeadline(_ deadline: MonotonicInstant) -> LoopDeadline {
-        let rest = min(self.clock.now.duration(to: deadline), self.configuration.timeouts.answer)
-        return NIODeadline.now() + TimeAmount(rest)
+        self.loopDeadline(deadline, now: self.clock.now, loopNow: NIODeadline.now())
+    }
+
+    func loopDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant, loopNow: LoopDeadline) -> LoopDeadline {
+        loopNow + .nanoseconds(min(deadline.nanoseconds &- now.nanoseconds, self.answerNanoseconds))
     }
 
     /// Whether the client runs, at the latest at `deadline`. Warns in the log when it takes longer than a second.

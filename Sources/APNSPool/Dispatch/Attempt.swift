@@ -5,7 +5,7 @@ import SupervisedPool
 /// How one try of a push ended.
 enum AttemptEnd: Sendable {
     case accepted(Receipt)
-    case rejected(Rejection, retryAfter: Duration?)
+    indirect case rejected(Rejection, retryAfter: Duration?)
     /// Nothing reached a connection, or nothing of it was written; `isFinal` when another try makes no sense.
     case notSent(PushError.Code, String, retryAfter: Duration? = nil, isFinal: Bool)
     case notProcessed(PushError.Code, String)
@@ -17,13 +17,7 @@ extension AttemptEnd {
     init(_ result: StreamResult, id: APNSID, attempts: Int, answerTimeout: Duration, isPastDeadline: Bool) {
         switch result.ending {
         case .response where result.status == 200:
-            self = .accepted(
-                Receipt(
-                    apnsID: result.apnsID ?? id,
-                    apnsUniqueID: result.fields.first("apns-unique-id"),
-                    attempts: attempts
-                )
-            )
+            self = .accepted(result.receipt(id: id, attempts: attempts))
         case .response:
             let rejection = Rejection(
                 status: result.status,
@@ -103,9 +97,21 @@ extension AttemptEnd {
 }
 
 extension StreamResult {
+    /// What a stream that was answered 200 says.
+    func receipt(id: APNSID, attempts: Int) -> Receipt {
+        Receipt(
+            apnsID: self.apnsID ?? id,
+            apnsUniqueID: self.fields.first("apns-unique-id"),
+            attempts: attempts
+        )
+    }
+
+    /// Whether APNs took the push.
+    var isAccepted: Bool { self.ending == .response && self.status == 200 }
+
     /// The id in the answer; APNs writes it in upper case, and edges leave it out.
     var apnsID: APNSID? {
-        (self.fields.first("apns-id")).flatMap { APNSID($0) }
+        self.fields.withFirst("apns-id") { APNSID(utf8: $0) } ?? nil
     }
 }
 

@@ -95,6 +95,7 @@ extension ClientCore {
     /// Counts the try and reads its result; tells the token's keeper what concerns it.
     func read(_ result: StreamResult, credential: ProviderToken?, history: inout PushHistory) -> AttemptEnd {
         if result.ending != .notSent { history.countAttempt() }
+        if result.isAccepted { return .accepted(result.receipt(id: history.id, attempts: history.attempts)) }
         let end = AttemptEnd(
             result,
             id: history.id,

@@ -67,11 +67,15 @@ package final class Connection {
     private let configuration: Configuration
     private let loop: any EventLoop
     private var delegate: (any ConnectionDelegate)?
+    /// Whoever submits after the end is still owed an answer.
+    private weak var formerDelegate: (any ConnectionDelegate)?
     private var handler: WireHandler?
     private var session: HTTP2Session?
     private var state = State.connecting
     private var connectDeadline = NIODeadline.distantFuture
     private var lastRead: NIODeadline
+    /// When the first of the open streams was opened: silence counts from there.
+    private var busySince: NIODeadline
     private var pingDeadline: NIODeadline?
     private var timer: Scheduled<Void>?
     private var timerDeadline = NIODeadline.distantFuture
@@ -88,12 +92,18 @@ package final class Connection {
         self.loop = loop
         self.delegate = delegate
         self.lastRead = loop.now
+        self.busySince = self.lastRead
     }
 
     // MARK: Life
 
     /// Starts the connect. The delegate hears `isReady…` or `isClosed`.
     package func open() {
+        self.open(resolver: nil)
+    }
+
+    /// For tests: the same with another look-up.
+    func open(resolver: (any Resolver & Sendable)?) {
         self.loop.assertInEventLoop()
         guard self.state == .connecting, self.handler == nil else { return }
         let handler: WireHandler
@@ -108,30 +118,40 @@ package final class Connection {
         self.connectDeadline = self.loop.now + self.configuration.connectTimeout
         self.arm(self.connectDeadline)
 
-        let bound = NIOLoopBound(handler, eventLoop: self.loop)
+        // The handler joins the one channel that got through: Happy Eyeballs makes a channel for each address.
         let bootstrap = ClientBootstrap(group: self.loop)
             .connectTimeout(self.configuration.connectTimeout)
             .channelOption(.socketOption(.so_keepalive), value: 1)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
-            .resolver(SystemResolver(loop: self.loop))
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(bound.value)
-                }
-            }
         let connected: EventLoopFuture<any Channel>
         if let address = try? SocketAddress(ipAddress: self.configuration.host, port: self.configuration.port) {
             connected = bootstrap.connect(to: address)
         } else {
-            connected = bootstrap.connect(host: self.configuration.host, port: self.configuration.port)
+            // A resolver must be used once it is made: it holds promises.
+            connected = bootstrap.resolver(resolver ?? SystemResolver(loop: self.loop))
+                .connect(host: self.configuration.host, port: self.configuration.port)
         }
         connected.assumeIsolated().whenComplete { result in
             switch result {
             case .failure(let error):
                 self.wireIsClosed(nil, Self.connectError(error, host: self.configuration.host))
             case .success(let channel):
-                if self.state == .closed { channel.close(mode: .all, promise: nil) }
+                self.start(on: channel)
             }
+        }
+    }
+
+    private func start(on channel: any Channel) {
+        guard self.state != .closed, let handler else {
+            channel.close(mode: .all, promise: nil)
+            return
+        }
+        do {
+            try channel.pipeline.syncOperations.addHandler(handler)
+            guard channel.isActive else { throw ChannelError.ioOnClosedChannel }
+        } catch {
+            channel.close(mode: .all, promise: nil)
+            self.wireIsClosed(nil, WireError(.connectionReset, "the peer closed the connection at once"))
         }
     }
 
@@ -179,6 +199,7 @@ package final class Connection {
             self.deliver(submissions.map { Self.refused($0, .noSlot) })
             return
         }
+        if session.openCount == 0 { self.busySince = self.loop.now }
         var broken: WireError?
         for submission in submissions {
             if broken != nil {
@@ -204,6 +225,7 @@ package final class Connection {
         if let broken {
             self.fail(broken)
         } else {
+            if session.openCount > 0 { self.arm(self.nextPing) }
             self.handler?.flush()
             self.deliverResults()
         }
@@ -232,6 +254,8 @@ package final class Connection {
     private func fail(_ error: WireError) {
         guard self.state != .closed else { return }
         self.firstError = self.firstError ?? error
+        // What nghttp2 still holds shall not leave with the farewell.
+        self.session?.giveUpUnwritten(cause: .connectionLost)
         if let handler, let session, error.code != .connectionReset {
             try? session.submitGoAway(lastStreamID: 0, code: .noError)
             handler.fail(error)
@@ -259,7 +283,7 @@ package final class Connection {
     }
 
     private func deliver(_ results: [StreamResult]) {
-        if !results.isEmpty { self.delegate?.connection(self.id, finished: results) }
+        if !results.isEmpty { (self.delegate ?? self.formerDelegate)?.connection(self.id, finished: results) }
     }
 
     private func handle(_ event: HTTP2Event) {
@@ -335,8 +359,9 @@ package final class Connection {
     }
 
     private var nextPing: NIODeadline {
-        self.lastRead
-            + (self.openStreams > 0 ? self.configuration.pingInterval : self.configuration.idlePingInterval)
+        self.openStreams > 0
+            ? max(self.lastRead, self.busySince) + self.configuration.pingInterval
+            : self.lastRead + self.configuration.idlePingInterval
     }
 
     private func pingIfQuiet(_ now: NIODeadline) {
@@ -365,14 +390,17 @@ extension Connection: WireOwner {
     func wireDidRead(_ session: HTTP2Session) {
         self.lastRead = self.loop.now
         if self.pingDeadline != nil { self.pingDeadline = nil }
-        if !session.events.isEmpty {
-            let events = session.events
-            session.events.removeAll(keepingCapacity: true)
-            let wasReady = self.state == .ready
-            for event in events { self.handle(event) }
-            if !wasReady, self.state == .ready { self.arm(self.nextPing) }
-        }
+        let wasReady = self.state == .ready
+        self.handleEvents(of: session)
+        if !wasReady, self.state == .ready { self.arm(self.nextPing) }
         self.deliverResults()
+    }
+
+    private func handleEvents(of session: HTTP2Session) {
+        guard !session.events.isEmpty else { return }
+        let events = session.events
+        session.events.removeAll(keepingCapacity: true)
+        for event in events { self.handle(event) }
     }
 
     func wireIsClosed(_ session: HTTP2Session?, _ error: WireError) {
@@ -386,11 +414,16 @@ extension Connection: WireOwner {
         self.state = .closed
         self.timer?.cancel()
         self.timer = nil
-        let delegate = self.delegate
-        self.delegate = nil
         self.handler = nil
         self.session = nil
-        if let session, !session.results.isEmpty { delegate?.connection(self.id, finished: session.results) }
+        if let session {
+            // A GOAWAY that came in the same bytes as the end explains the end.
+            self.handleEvents(of: session)
+            self.deliver(session.results)
+        }
+        let delegate = self.delegate
+        self.formerDelegate = delegate
+        self.delegate = nil
         delegate?.connection(self.id, isClosed: self.firstError ?? self.goAway ?? error)
     }
 }

@@ -121,7 +121,7 @@ final class WireHandler: ChannelInboundHandler {
         }
         self.writeOutput(context)
         if self.state == .open, self.session?.isFinished == true {
-            self.fail(WireError(.closedLocally, "the HTTP/2 session is finished"))
+            self.fail(self.session?.violation ?? WireError(.closedLocally, "the HTTP/2 session is finished"))
         }
     }
 

@@ -153,6 +153,7 @@ extension HTTP2Session {
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { self.events.append(.pingAcknowledged) }
         case NGHTTP2_GOAWAY:
             let last = capns_frame_goaway_last_stream_id(frame)
+            self.hasGoAway = true
             self.lowestGoAwayStreamID = min(self.lowestGoAwayStreamID, last)
             let debug = UnsafeBufferPointer(
                 start: capns_frame_goaway_debug_data(frame),
@@ -171,12 +172,28 @@ extension HTTP2Session {
     }
 
     private func onFrameSent(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
-        guard self.role == .client, let frame,
-            nghttp2_frame_type(UInt32(capns_frame_type(frame))) == NGHTTP2_HEADERS,
+        guard let frame else { return }
+        if capns_frame_type(frame) == UInt8(NGHTTP2_GOAWAY.rawValue) {
+            self.noteGoAwaySent(frame)
+            return
+        }
+        guard self.role == .client, capns_frame_type(frame) == UInt8(NGHTTP2_HEADERS.rawValue),
             let index = self.index(session, capns_frame_stream_id(frame)), !self.streams[index].isWritten
         else { return }
         self.streams[index].isWritten = true
-        self.unwrittenCount -= 1
+        if !self.streams[index].isConcluded { self.unwrittenCount -= 1 }
+    }
+
+    /// nghttp2 ends a session by a GOAWAY of its own, whose debug data says what the peer did.
+    private func noteGoAwaySent(_ frame: UnsafePointer<nghttp2_frame>) {
+        let code = HTTP2ErrorCode(rawValue: capns_frame_goaway_error_code(frame))
+        guard self.violation == nil, !self.hasSubmittedGoAway, code != .noError else { return }
+        let debug = UnsafeBufferPointer(
+            start: capns_frame_goaway_debug_data(frame),
+            count: capns_frame_goaway_debug_data_length(frame)
+        )
+        let detail = debug.isEmpty ? "" : ": " + String(decoding: debug, as: UTF8.self)
+        self.violation = WireError(.protocolViolation, "the peer broke the HTTP/2 protocol (\(code))\(detail)")
     }
 
     private func onFrameNotSent(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
@@ -184,14 +201,17 @@ extension HTTP2Session {
             nghttp2_frame_type(UInt32(capns_frame_type(frame))) == NGHTTP2_HEADERS,
             let index = self.streams.index(of: capns_frame_stream_id(frame))
         else { return }
-        self.conclude(index, cause: .noSlot)
+        self.conclude(index, cause: self.hasGoAway ? .goAway : .noSlot)
         self.streams.release(index)
     }
 
     private func onStreamClose(_ session: OpaquePointer?, _ streamID: Int32, _ code: HTTP2ErrorCode) {
         guard let index = self.index(session, streamID) else { return }
         switch self.role {
-        case .client: self.conclude(index, cause: .reset(code))
+        case .client:
+            // nghttp2 closes what lies above a GOAWAY's last id with REFUSED_STREAM.
+            let isAboveGoAway = streamID > self.lowestGoAwayStreamID
+            self.conclude(index, cause: isAboveGoAway ? .goAway : .reset(code))
         case .server: self.streamClosed(index, code)
         }
         self.streams.release(index)

@@ -10,7 +10,7 @@ extension HTTP2Session {
 
     /// Whether a further request may be submitted at this moment.
     package var hasSlot: Bool {
-        self.hasPeerSettings && self.lowestGoAwayStreamID == Int32.max && self.openCount < self.peerMaxConcurrentStreams
+        self.hasPeerSettings && !self.hasGoAway && self.openCount < self.peerMaxConcurrentStreams
     }
 
     /// Opens a stream. nghttp2 never queues here: without a free slot nothing is submitted.

@@ -54,6 +54,11 @@ package final class HTTP2Session {
     private(set) var peerMaxConcurrentStreams = 0
     private(set) var hasPeerSettings = false
     var lowestGoAwayStreamID = Int32.max
+    /// The peer sent GOAWAY. A graceful one names 2^31-1, so the id alone does not tell.
+    var hasGoAway = false
+    /// Why nghttp2 itself ended the session: the peer broke the protocol.
+    var violation: WireError?
+    private(set) var hasSubmittedGoAway = false
     /// Streams without a result.
     var openCount = 0
     /// Streams whose HEADERS nghttp2 has not given out yet.
@@ -126,12 +131,14 @@ package final class HTTP2Session {
         let taken = capns_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
         if taken < 0 { throw Self.error(Int32(clamping: taken)) }
         for streamID in self.earlyAnswers {
+            // The peer may have reset it in the same bytes.
+            guard nghttp2_session_get_stream_user_data(session, streamID) != nil else { continue }
             _ = nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, 0)
         }
         self.earlyAnswers.removeAll(keepingCapacity: true)
-        if self.openCount > self.peerMaxConcurrentStreams || self.lowestGoAwayStreamID != Int32.max {
+        if self.hasGoAway || self.openCount > self.peerMaxConcurrentStreams {
             // nghttp2 would keep them silently until there is room, or for ever.
-            self.giveUpUnwritten(cause: self.lowestGoAwayStreamID == Int32.max ? .noSlot : .goAway)
+            self.giveUpUnwritten(cause: self.hasGoAway ? .goAway : .noSlot)
         }
     }
 
@@ -166,6 +173,7 @@ package final class HTTP2Session {
 
     /// - Parameter lastStreamID: nil: the last stream that the peer opened.
     package func submitGoAway(lastStreamID: Int32?, code: HTTP2ErrorCode, debugData: [UInt8] = []) throws(WireError) {
+        self.hasSubmittedGoAway = true
         try self.check { session in
             let last = lastStreamID ?? nghttp2_session_get_last_proc_stream_id(session)
             return nghttp2_submit_goaway(
@@ -212,7 +220,9 @@ package final class HTTP2Session {
         of request: HTTP2Request,
         _ body: (UnsafePointer<nghttp2_nv>, Int) -> Result
     ) -> Result? {
-        request.values.withUnsafeBufferPointer { values in
+        // The first variable field is `:path`, without which no request is one.
+        guard request.valueLengths[0] > 0 else { return nil }
+        return request.values.withUnsafeBufferPointer { values in
             let names = self.variableNames.fields
             guard let first = names.first, let start = values.baseAddress else { return nil }
             let room = names.count + request.shared.fields.count + (request.credential?.fields.count ?? 0)

@@ -52,8 +52,11 @@ package final class TLSContext: @unchecked Sendable {
                 capns_ctx_select_alpn_h2(pointer)
             }
         }
-        if let chain = configuration.certificateChainPEM, let key = configuration.privateKeyPEM {
-            try self.useCertificate(chainPEM: chain, keyPEM: key)
+        switch (configuration.certificateChainPEM, configuration.privateKeyPEM) {
+        case (let chain?, let key?): try self.useCertificate(chainPEM: chain, keyPEM: key)
+        case (nil, nil): break
+        case (_?, nil): throw WireError(.certificateUnusable, "a certificate was given without its private key")
+        case (nil, _?): throw WireError(.certificateUnusable, "a private key was given without its certificate")
         }
     }
 

@@ -187,6 +187,10 @@ final class TLSSession {
                 )
             }
         }
+        if errors.firstReason == Self.alertOffset + 40, capns_certificate_was_requested(self.ssl) == 1 {
+            // TLS 1.2 has no alert of its own for a missing certificate (RFC 5246, section 7.4.6).
+            return Self.clientCertificateRefused(errors, peerName: self.peerName)
+        }
         return Self.alertError(errors, peerName: self.peerName)
             ?? WireError(.handshakeFailed, "the TLS handshake with '\(self.peerName)' failed: \(errors.text)")
     }
@@ -203,13 +207,17 @@ final class TLSSession {
         case Self.alertOffset + 120:
             return self.noHTTP2(peerName: peerName, chosen: nil)
         case Self.alertOffset + 42...Self.alertOffset + 48, Self.alertOffset + 116:
-            return WireError(
-                .clientCertificateRefused,
-                "\(peerName) refused the client certificate or wants one: \(errors.text)"
-            )
+            return self.clientCertificateRefused(errors, peerName: peerName)
         default:
             return nil
         }
+    }
+
+    private static func clientCertificateRefused(_ errors: OpenSSLErrors, peerName: String) -> WireError {
+        WireError(
+            .clientCertificateRefused,
+            "\(peerName) refused the client certificate or wants one: \(errors.text)"
+        )
     }
 
     private static let alertOffset: Int32 = 1000

@@ -6,13 +6,13 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
     public let grant: SlotGrant
     /// How many slots this lease holds.
     public private(set) var count: Int
-    private let pool: Pool<Worker>
+    private let mailbox: Mailbox<PoolItem>
 
-    init(worker: Worker, grant: SlotGrant, count: Int, pool: Pool<Worker>) {
+    init(worker: Worker, grant: SlotGrant, count: Int, mailbox: Mailbox<PoolItem>) {
         self.worker = worker
         self.grant = grant
         self.count = count
-        self.pool = pool
+        self.mailbox = mailbox
     }
 
     /// Returns the slots now.
@@ -29,6 +29,6 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
     }
 
     deinit {
-        if count > 0 { pool.checkin(grant, count: count) }
+        if count > 0 { mailbox.post(.checkin(grant, count)) }
     }
 }

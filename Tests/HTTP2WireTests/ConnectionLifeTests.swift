@@ -1,0 +1,459 @@
+import Foundation
+import NIOCore
+import NIOEmbedded
+import NIOPosix
+import Testing
+
+@testable import HTTP2Wire
+
+/// Counts what the client's channel writes.
+private final class WriteCounter: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+    private(set) var writes = 0
+    private(set) var bytes = 0
+    /// Called after each write.
+    var onWrite: () -> Void = {}
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        self.writes += 1
+        self.bytes += self.unwrapOutboundIn(data).readableBytes
+        context.write(data, promise: promise)
+        self.onWrite()
+    }
+}
+
+/// A delegate that does what it is told to inside each call. Confined to one loop.
+final class ScriptedDelegate: ConnectionDelegate {
+    enum Told: Equatable {
+        case ready
+        case limit(Int)
+        case goingAway(WireError.Code)
+        case finished([Ended])
+        case closed(WireError.Code)
+    }
+    var told: [Told] = []
+    var onReady: () -> Void = {}
+    var onFinished: ([StreamResult]) -> Void = { _ in }
+    var onClosed: () -> Void = {}
+
+    var tags: [UInt64] {
+        self.told.flatMap { told -> [UInt64] in
+            guard case .finished(let ended) = told else { return [] }
+            return ended.map(\.tag)
+        }
+    }
+
+    func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
+        self.told.append(.ready)
+        self.onReady()
+    }
+    func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) { self.told.append(.limit(limit)) }
+    func connection(_ id: Int, isGoingAway error: WireError) { self.told.append(.goingAway(error.code)) }
+    func connection(_ id: Int, finished results: [StreamResult]) {
+        self.told.append(.finished(results.map { Ended($0.tag, $0.ending, $0.cause) }))
+        self.onFinished(results)
+    }
+    func connection(_ id: Int, isClosed error: WireError) {
+        self.told.append(.closed(error.code))
+        self.onClosed()
+    }
+}
+
+/// A client connection over an in-memory channel, against a TLS session and hand-written frames.
+final class MemoryLink {
+    let channel: EmbeddedChannel
+    let connection: Connection
+    let delegate = ScriptedDelegate()
+    private let server: TLSSession
+    fileprivate let counter = WriteCounter()
+    var received: [Frame] = []
+
+    var writes: Int { self.counter.writes }
+    var loop: EmbeddedEventLoop { self.channel.embeddedEventLoop }
+
+    init(configure: (inout Connection.Configuration) -> Void = { _ in }) throws {
+        let authority = try CertificateAuthority()
+        let identity = try authority.issue(names: ["localhost"])
+        var serverTLS = TLSConfiguration()
+        serverTLS.certificateChainPEM = identity.certificateChainPEM
+        serverTLS.privateKeyPEM = identity.privateKeyPEM
+        self.server = try TLSSession(context: TLSContext(.server, configuration: serverTLS), peerName: "")
+        var clientTLS = TLSConfiguration()
+        clientTLS.caPEM = authority.certificatePEM
+        clientTLS.trustsSystemRoots = false
+        var configuration = Connection.Configuration(
+            host: "localhost",
+            port: 443,
+            tls: try TLSContext(.client, configuration: clientTLS),
+            variableNames: [":path", "apns-id"]
+        )
+        configure(&configuration)
+        self.channel = EmbeddedChannel()
+        self.connection = Connection(
+            id: 1,
+            configuration: configuration,
+            loop: self.channel.embeddedEventLoop,
+            delegate: self.delegate
+        )
+        self.channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 443), promise: nil)
+        try self.channel.pipeline.syncOperations.addHandler(self.counter)
+        try self.connection.adopt(self.channel)
+    }
+
+    /// TLS and SETTINGS.
+    func shakeHands(limit: UInt32 = 1000) throws {
+        for _ in 0..<4 {
+            try self.exchange()
+            if case .complete = self.server.handshake() { break }
+        }
+        try self.send(.settings(maxConcurrentStreams: limit), .settingsAck)
+        try self.exchange()
+        self.received.removeAll()
+    }
+
+    /// Carries bytes both ways until nobody says anything more.
+    func exchange() throws {
+        var moved = true
+        while moved {
+            moved = false
+            while let bytes = try self.channel.readOutbound(as: ByteBuffer.self) {
+                bytes.withUnsafeReadableBytes { self.server.feed($0) }
+                moved = true
+            }
+            _ = self.server.handshake()
+            self.readFrames()
+            if self.server.outputCount > 0 {
+                var bytes = ByteBuffer()
+                self.server.takeOutput(into: &bytes)
+                if self.channel.isActive { try self.channel.writeInbound(bytes) }
+                moved = true
+            }
+        }
+    }
+
+    func send(_ frames: Frame..., closeNotify: Bool = false) throws {
+        frames.flatMap(\.bytes).withUnsafeBytes { _ = self.server.write($0) }
+        if closeNotify { self.server.closeNotify() }
+        try self.exchange()
+    }
+
+    /// All frames in one read of the client's channel.
+    func sendTogether(_ frames: [Frame]) throws {
+        frames.flatMap(\.bytes).withUnsafeBytes { _ = self.server.write($0) }
+        try self.exchange()
+    }
+
+    private func readFrames() {
+        var bytes: [UInt8] = []
+        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 16)
+        defer { piece.deallocate() }
+        while case .bytes(let count) = self.server.read(into: piece) { bytes += piece[..<count] }
+        self.received += Frame.parse(bytes)
+    }
+
+    func submit(_ tags: ClosedRange<UInt64>, body: String = "{}", within time: TimeAmount = .seconds(30)) {
+        self.connection.submit(
+            tags.map {
+                StreamSubmission(request: .test(body: body), tag: $0, deadline: self.loop.now + time)
+            }
+        )
+    }
+
+    func finish() {
+        self.connection.close()
+        self.loop.run()
+        _ = try? self.channel.finish(acceptAlreadyClosed: true)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ConnectionLifeTests {
+    @Test func whatIsSubmittedInOneTickLeavesInOneWrite() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        #expect(link.delegate.told == [.ready])
+        let before = link.writes
+        link.submit(1...100)
+        #expect(link.writes == before + 1)
+        try link.exchange()
+        #expect(link.received.filter { $0.kind == .headers }.count == 100)
+        #expect(link.received.filter { $0.kind == .data && $0.endsStream }.count == 100)
+        link.finish()
+    }
+
+    @Test func aChannelThatIsFullGetsNoMore() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        // Windows wide open: only the channel holds us back.
+        try link.send(
+            .settings([(4, 0x7FFF_FFFF)]),
+            Frame(.windowUpdate, bigEndian(0x7FFF_0000))
+        )
+        link.received.removeAll()
+        link.counter.onWrite = { [unowned link] in link.channel.isWritable = false }
+        let body = String(repeating: "x", count: 1_000_000)
+        link.submit(1...8, body: body)
+        var bytes = link.counter.bytes
+        for round in 1...8 {
+            let limit = link.counter.bytes + 300_000
+            // Nothing more while it is full, however often we are asked.
+            link.submit(UInt64(round + 100)...UInt64(round + 100))
+            link.loop.run()
+            #expect(link.counter.bytes == bytes)
+            link.channel.isWritable = true
+            link.channel.pipeline.fireChannelWritabilityChanged()
+            link.loop.run()
+            #expect(link.counter.bytes > bytes && link.counter.bytes < limit)
+            bytes = link.counter.bytes
+        }
+        link.counter.onWrite = {}
+        link.channel.isWritable = true
+        link.channel.pipeline.fireChannelWritabilityChanged()
+        for _ in 0..<60 { link.loop.run() }
+        try link.exchange()
+        #expect(link.received.filter { $0.kind == .data }.map(\.payload.count).reduce(0, +) == 8_000_016)
+        #expect(link.received.filter { $0.endsStream && $0.kind == .data }.count == 16)
+        link.finish()
+    }
+
+    // MARK: Results and the end
+
+    @Test func eachResultComesOnceAndBeforeTheEnd() throws {
+        let link = try MemoryLink()
+        link.submit(1...1)
+        #expect(link.delegate.told == [.finished([Ended(1, .notSent, .noSlot)])])
+        try link.shakeHands()
+        link.submit(2...4)
+        try link.exchange()
+        try link.send(.headers(1, status: 200, end: true), .headers(3, status: 500))
+        link.connection.close()
+        try link.exchange()
+        link.submit(5...5)
+        #expect(
+            link.delegate.told == [
+                .finished([Ended(1, .notSent, .noSlot)]), .ready, .finished([Ended(2, .response, .answered)]),
+                .finished([Ended(3, .response, .answered), Ended(4, .unknown, .connectionLost)]),
+                .closed(.closedLocally), .finished([Ended(5, .notSent, .noSlot)]),
+            ]
+        )
+        #expect(link.received.contains { $0.kind == .goAway })
+        link.finish()
+        #expect(link.delegate.told.count == 6)
+    }
+
+    @Test func whatIsUnwrittenDoesNotLeaveWithTheFarewell() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.channel.isWritable = false
+        link.submit(1...3)
+        link.channel.isWritable = true  // without an event
+        link.connection.close()
+        try link.exchange()
+        #expect(
+            link.delegate.told.dropFirst() == [
+                .finished((1...3).map { Ended($0, .notSent, .connectionLost) }), .closed(.closedLocally),
+            ]
+        )
+        #expect(!link.received.contains { $0.kind == .headers })
+        link.finish()
+    }
+
+    @Test func aGoAwayInTheSameBytesAsTheEndExplainsIt() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        try link.send(
+            .goAway(0, .noError, debug: #"{"reason":"BadCertificateEnvironment"}"#),
+            closeNotify: true
+        )
+        #expect(
+            link.delegate.told == [
+                .ready, .goingAway(.clientCertificateRefused), .closed(.clientCertificateRefused),
+            ]
+        )
+        link.finish()
+    }
+
+    @Test func aGoAwayWithoutStreamsEndsTheConnection() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        try link.send(.goAway(.max))
+        #expect(link.delegate.told == [.ready, .goingAway(.goAway), .closed(.goAway)])
+        link.finish()
+    }
+
+    @Test func aGoAwayLetsOpenStreamsFinish() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.submit(1...2)
+        try link.exchange()
+        try link.send(.goAway(.max))
+        link.submit(3...3)
+        try link.send(.goAway(1, debug: "Shutdown"), .headers(1, status: 200, end: true))
+        #expect(link.delegate.tags.sorted() == [1, 2, 3])
+        #expect(link.delegate.told.last == .closed(.goAway))
+        #expect(link.delegate.told.contains(.finished([Ended(3, .notSent, .noSlot)])))
+        link.finish()
+    }
+
+    @Test func aPeerThatBreaksTheProtocolIsNamed() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.submit(1...1)
+        try link.exchange()
+        try link.send(Frame(.continuation, flags: 4, stream: 1))
+        #expect(
+            link.delegate.told.dropFirst() == [
+                .finished([Ended(1, .unknown, .connectionLost)]), .closed(.protocolViolation),
+            ]
+        )
+        #expect(link.received.last?.kind == .goAway)
+        link.finish()
+    }
+
+    @Test func aDrainWaitsForWhatIsOpen() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.submit(1...1)
+        try link.exchange()
+        link.connection.drain()
+        link.submit(2...2)
+        #expect(link.delegate.told.last == .finished([Ended(2, .notSent, .noSlot)]))
+        try link.send(.headers(1, status: 200, end: true))
+        #expect(link.delegate.told.suffix(2) == [.finished([Ended(1, .response, .answered)]), .closed(.closedLocally)])
+        link.finish()
+    }
+
+    @Test func anUnusableRequestEndsTheConnection() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        var broken = HTTP2Request.test()
+        broken.valueLengths = .zero
+        link.connection.submit(
+            [HTTP2Request.test(), broken, HTTP2Request.test()].enumerated().map {
+                StreamSubmission(request: $1, tag: UInt64($0), deadline: .distantFuture)
+            }
+        )
+        #expect(link.delegate.told.last == .closed(.invariantBroken))
+        #expect(link.delegate.tags.sorted() == [0, 1, 2])
+        link.finish()
+    }
+
+    @Test func aReadFullOfPingsIsNoFlood() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        let pings = (0..<3800).map { Frame.ping(UInt8($0 & 0xFF)) }
+        // 64 KiB in one piece of ciphertext.
+        try link.sendTogether(pings)
+        #expect(link.received.filter { $0.kind == .ping && $0.flags == Frame.ack }.count == 3800)
+        #expect(link.delegate.told == [.ready])
+        link.finish()
+    }
+
+    // MARK: Calls from inside a call
+
+    @Test func theDelegateMaySubmitCancelAndCloseInsideItsCalls() throws {
+        let link = try MemoryLink()
+        link.delegate.onReady = { [unowned link] in
+            link.submit(1...4)
+            link.connection.cancel(tag: 2)
+        }
+        link.delegate.onFinished = { [unowned link] results in
+            if results.contains(where: { $0.tag == 1 }) {
+                link.submit(5...6)
+                link.connection.cancel(tag: 6)
+                link.connection.drain()
+                link.submit(7...7)
+                link.connection.close()
+                link.submit(8...8)
+            }
+            // The connection is closing by now: this one is still owed its answer.
+            if results.contains(where: { $0.tag == 3 }) { link.submit(9...9) }
+        }
+        link.delegate.onClosed = { [unowned link] in
+            link.connection.close()
+            link.connection.cancel(tag: 3)
+        }
+        try link.shakeHands()
+        try link.send(.headers(1, status: 200, end: true))
+        #expect(link.delegate.tags.sorted() == Array(1...9))
+        #expect(link.delegate.told.filter { $0 == .closed(.closedLocally) }.count == 1)
+        // Only what was submitted after the end is answered after it.
+        #expect(link.delegate.told.last == .finished([Ended(8, .notSent, .noSlot)]))
+        link.finish()
+    }
+
+    @Test func aCloseInsideReadyIsTheEnd() throws {
+        let link = try MemoryLink()
+        link.delegate.onReady = { [unowned link] in link.connection.close() }
+        try link.shakeHands()
+        #expect(link.delegate.told == [.ready, .closed(.closedLocally)])
+        link.finish()
+    }
+
+    // MARK: Time
+
+    @Test func aSilentServerIsAConnectTimeout() throws {
+        let link = try MemoryLink { $0.connectTimeout = .seconds(3) }
+        link.loop.advanceTime(by: .milliseconds(2999))
+        #expect(link.delegate.told.isEmpty)
+        link.loop.advanceTime(by: .milliseconds(1))
+        #expect(link.delegate.told == [.closed(.connectTimeout)])
+        link.finish()
+    }
+
+    @Test func aPingAsksASilentPeer() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        // Idle for five minutes: silence counts from the first open stream.
+        link.loop.advanceTime(by: .minutes(5))
+        link.submit(1...1, within: .minutes(10))
+        try link.exchange()
+        link.loop.advanceTime(by: .seconds(29))
+        #expect(!link.received.contains { $0.kind == .ping })
+        link.loop.advanceTime(by: .seconds(1))
+        try link.exchange()
+        #expect(link.received.filter { $0.kind == .ping }.count == 1)
+        let ping = try #require(link.received.last)
+        try link.send(Frame(.ping, flags: Frame.ack, ping.payload))
+        link.loop.advanceTime(by: .seconds(31))
+        try link.exchange()
+        #expect(link.received.filter { $0.kind == .ping }.count == 2)
+        link.loop.advanceTime(by: .seconds(5))
+        #expect(
+            link.delegate.told == [.ready, .finished([Ended(1, .unknown, .connectionLost)]), .closed(.pingTimeout)]
+        )
+        link.finish()
+    }
+
+    @Test func aDeadlineResetsTheStream() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.submit(1...1, within: .seconds(2))
+        link.submit(2...2, within: .seconds(1))
+        try link.exchange()
+        link.loop.advanceTime(by: .seconds(1))
+        #expect(link.delegate.told.last == .finished([Ended(2, .unknown, .deadline)]))
+        link.loop.advanceTime(by: .seconds(1))
+        try link.exchange()
+        #expect(link.delegate.told.last == .finished([Ended(1, .unknown, .deadline)]))
+        #expect(link.received.filter { $0.kind == .reset } == [.reset(3, .cancel), .reset(1, .cancel)])
+        link.finish()
+    }
+
+    @Test func afterTheEndNothingIsHeld() throws {
+        weak var connection: Connection?
+        weak var delegate: ScriptedDelegate?
+        weak var session: MemoryLink?
+        do {
+            let link = try MemoryLink()
+            connection = link.connection
+            delegate = link.delegate
+            session = link
+            try link.shakeHands()
+            link.submit(1...3)
+            link.finish()
+        }
+        #expect(connection == nil && delegate == nil && session == nil)
+    }
+}

@@ -1,0 +1,170 @@
+import NIOCore
+import Testing
+
+@testable import HTTP2Wire
+
+/// Random steps against a model that knows what each stream's end must be.
+@Suite(.timeLimit(.minutes(1)))
+struct SessionModelTests {
+    private struct Stream {
+        var tag: UInt64
+        var deadline: Int
+        var id: Int32?
+        var hasHeaders = false
+    }
+
+    /// The server's side of the story: what it saw, what it said, what must have come of it.
+    private struct World {
+        var random: SeededRandom
+        var script: FrameScript
+        var limit: Int
+        var now = 0
+        var lastGoAway = Int32.max
+        var isGoingAway = false
+        /// Submitted, in order, HEADERS not written yet.
+        var unwritten: [Stream] = []
+        var written: [Stream] = []
+        var seen: Set<UInt64> = []
+        var expected: [UInt64: StreamEnding] = [:]
+
+        init(random: SeededRandom, limit: Int) throws {
+            self.random = random
+            self.limit = limit
+            self.script = try FrameScript(limit: UInt32(limit))
+        }
+
+        mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self.random) }
+
+        mutating func write(_ count: Int) {
+            for frame in self.script.write(frames: count) where frame.kind == .headers {
+                var stream = self.unwritten.removeFirst()
+                stream.id = frame.streamID
+                self.written.append(stream)
+            }
+        }
+
+        mutating func end(_ stream: Stream, _ ending: StreamEnding) {
+            self.expected[stream.tag] = stream.hasHeaders ? .response : ending
+        }
+
+        mutating func dropUnwritten() {
+            for stream in self.unwritten { self.end(stream, .notSent) }
+            self.unwritten.removeAll()
+        }
+    }
+
+    @Test(arguments: 0..<20) func eachStreamGetsExactlyOneResult(_ seed: Int) throws {
+        var random = SeededRandom(seed: UInt64(seed))
+        var tag: UInt64 = 0
+        var steps = 0
+        while steps < 1000 {
+            var world = try World(random: random, limit: .random(in: 0...12, using: &random))
+            for _ in 0..<Int.random(in: 1...150, using: &random) {
+                steps += 1
+                try self.step(&world, &tag)
+                if !self.check(&world, "seed \(seed), step \(steps)") { return }
+            }
+            world.script.loseConnection()
+            world.dropUnwritten()
+            for stream in world.written { world.end(stream, .unknown) }
+            world.written.removeAll()
+            #expect(self.check(&world, "seed \(seed), end"))
+            #expect(world.expected.isEmpty, "seed \(seed): no result for \(world.expected)")
+            random = world.random
+        }
+    }
+
+    private func step(_ world: inout World, _ tag: inout UInt64) throws {
+        switch world.number(0...19) {
+        case 0...6:
+            tag += 1
+            let deadline = world.now + world.number(1...30)
+            let body = String(repeating: "b", count: world.number(0...3) == 0 ? 90_000 : 10)
+            let open = world.unwritten.count + world.written.count
+            let answer = try world.script.submit(tag, body: body, deadline: .uptimeNanoseconds(UInt64(deadline)))
+            #expect(answer == (!world.isGoingAway && open < world.limit ? .accepted : .noSlot))
+            if answer == .accepted { world.unwritten.append(Stream(tag: tag, deadline: deadline)) }
+        case 7...9:
+            world.write(world.number(1...6))
+        case 10...12:
+            guard let stream = world.written.randomElement(using: &world.random), let id = stream.id else { return }
+            let place = world.written.firstIndex { $0.id == id } ?? 0
+            switch world.number(0...3) {
+            case 0:
+                try world.script.server(.headers(id, status: 100))
+                if stream.hasHeaders { world.written.remove(at: place) }  // pseudo fields in trailers: see below
+            case 1 where !stream.hasHeaders:
+                try world.script.server(.headers(id, status: 200))
+                world.written[place].hasHeaders = true
+                return
+            default:
+                let end = stream.hasHeaders ? Frame.data(id, "x", end: true) : .headers(id, status: 200, end: true)
+                try world.script.server(end)
+                world.written.remove(at: place)
+                world.end(stream, .response)
+                return
+            }
+            if stream.hasHeaders {
+                // A second block without END_STREAM, with `:status`: broken, nghttp2 resets it at its next write.
+                world.end(stream, .response)
+                world.write(.max)
+            }
+        case 13:
+            guard let stream = world.written.randomElement(using: &world.random), let id = stream.id else { return }
+            let isRefused = world.number(0...1) == 0
+            try world.script.server(.reset(id, isRefused ? .refusedStream : .internalError))
+            world.written.removeAll { $0.id == id }
+            world.end(stream, isRefused ? .notProcessed : .unknown)
+        case 14...15:
+            world.limit = world.number(0...12)
+            let open = world.unwritten.count + world.written.count
+            try world.script.server(.settings(maxConcurrentStreams: UInt32(world.limit)))
+            if open > world.limit { world.dropUnwritten() }
+        case 16:
+            let streams = world.unwritten + world.written
+            guard let stream = streams.randomElement(using: &world.random) else { return }
+            world.script.cancel(stream.tag)
+            world.unwritten.removeAll { $0.tag == stream.tag }
+            world.written.removeAll { $0.tag == stream.tag }
+            world.end(stream, stream.id == nil ? .notSent : .unknown)
+        case 17...18:
+            world.now += world.number(1...10)
+            world.script.expire(at: .uptimeNanoseconds(UInt64(world.now)))
+            for stream in world.unwritten where stream.deadline <= world.now { world.end(stream, .notSent) }
+            for stream in world.written where stream.deadline <= world.now { world.end(stream, .unknown) }
+            world.unwritten.removeAll { $0.deadline <= world.now }
+            world.written.removeAll { $0.deadline <= world.now }
+        default:
+            guard world.number(0...3) == 0 else { return }
+            let last = world.number(0...2) == 0 ? Int32.max : world.written.randomElement(using: &world.random)?.id ?? 0
+            guard last <= world.lastGoAway else { return }
+            world.lastGoAway = last
+            world.isGoingAway = true
+            try world.script.server(.goAway(last))
+            world.dropUnwritten()
+            for stream in world.written where stream.id ?? 0 > last { world.end(stream, .notProcessed) }
+            world.written.removeAll { $0.id ?? 0 > last }
+        }
+    }
+
+    private func check(_ world: inout World, _ place: String) -> Bool {
+        for result in world.script.takeResults() {
+            guard let expected = world.expected.removeValue(forKey: result.tag) else {
+                Issue.record("\(place): a result too many for \(result.tag): \(result.ending)")
+                return false
+            }
+            guard world.seen.insert(result.tag).inserted, result.ending == expected else {
+                Issue.record("\(place): \(result.tag) ended as \(result.ending), not \(expected)")
+                return false
+            }
+        }
+        let open = world.unwritten.count + world.written.count
+        guard world.expected.isEmpty, world.script.client.openCount == open,
+            world.script.client.unwrittenCount == world.unwritten.count
+        else {
+            Issue.record("\(place): expected \(world.expected), open \(open), says \(world.script.client.openCount)")
+            return false
+        }
+        return true
+    }
+}

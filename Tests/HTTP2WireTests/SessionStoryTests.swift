@@ -1,0 +1,358 @@
+import NIOCore
+import Testing
+
+@testable import HTTP2Wire
+
+/// Frame by frame: what the peer says, and what each stream's end proves.
+@Suite(.timeLimit(.minutes(1)))
+struct SessionStoryTests {
+    private let long = String(repeating: "x", count: 100_000)
+
+    // MARK: Answers
+
+    @Test(arguments: [true, false]) func anAnswerEndsOnHeadersOrOnEmptyData(_ onHeaders: Bool) throws {
+        let script = try FrameScript()
+        #expect(try script.submit(1) == .accepted)
+        #expect(script.write().map(\.kind) == [.headers, .data])
+        if onHeaders {
+            try script.server(.headers(1, status: 200, [("apns-id", "A")], end: true))
+        } else {
+            try script.server(.headers(1, status: 200, [("apns-id", "A")]))
+            #expect(script.take().isEmpty)
+            try script.server(.data(1, "", end: true))
+        }
+        let result = try #require(script.takeResults().first)
+        #expect(result.ending == .response && result.status == 200 && result.cause == .answered)
+        #expect(result.fields.first("apns-id") == "A")
+        #expect(script.client.openCount == 0 && script.client.streams.count == 0)
+        #expect(script.write().isEmpty)
+    }
+
+    @Test func aBodyIsKeptUpToItsLimit() throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        script.write()
+        try script.server(.headers(1, status: 400))
+        for _ in 0..<20 { try script.server(.data(1, String(repeating: "y", count: 1000), end: false)) }
+        try script.server(.data(1, "z", end: true))
+        let result = try #require(script.takeResults().first)
+        #expect(result.body == [UInt8](repeating: UInt8(ascii: "y"), count: StreamTable.bodyLimit))
+    }
+
+    @Test func informationalBlocksAreNoAnswer() throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        try script.submit(2)
+        script.write()
+        try script.server(.headers(1, status: 103, [("link", "x")]), .headers(3, status: 100), .headers(1, status: 100))
+        try script.server(.headers(1, status: 429, [("apns-id", "A")], end: true))
+        let result = try #require(script.takeResults().first)
+        #expect(result.status == 429)
+        #expect(result.fields.all.map(\.name) == ["apns-id"])
+        script.loseConnection()
+        #expect(script.take() == [Ended(2, .unknown, .connectionLost)])
+    }
+
+    @Test func trailersChangeNothing() throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        script.write()
+        try script.server(
+            .headers(1, status: 200, [("a", "1")]),
+            .data(1, "body", end: false),
+            .headers(1, [("a", "2"), ("b", "3")], end: true)
+        )
+        let result = try #require(script.takeResults().first)
+        #expect(result.status == 200)
+        #expect(result.fields.all.map(\.value) == ["1"])
+        #expect(String(decoding: result.body, as: UTF8.self) == "body")
+    }
+
+    @Test func aLongHeaderBlockIsKeptUpToItsLimit() throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        script.write()
+        let value = String(repeating: "v", count: 5000)
+        let block = Frame.block([(":status", "200")] + (0..<8).map { ("h\($0)", value) })
+        try script.server(
+            Frame(.headers, flags: Frame.endStream, stream: 1, Array(block[..<16000])),
+            Frame(.continuation, stream: 1, Array(block[16000..<32000])),
+            Frame(.continuation, flags: Frame.endHeaders, stream: 1, Array(block[32000...]))
+        )
+        let result = try #require(script.takeResults().first)
+        #expect(result.ending == .response && result.status == 200)
+        #expect(result.fields.all.count == 3)
+        #expect(result.fields.byteCount <= StreamTable.fieldLimit)
+    }
+
+    @Test func headersWithoutTheirEndAreNoAnswer() throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        script.write()
+        try script.server(.headers(1, status: 200, endHeaders: false))
+        script.loseConnection()
+        #expect(script.take() == [Ended(1, .unknown, .connectionLost)])
+    }
+
+    @Test func anAnswerBeforeTheBodyIsCompleteFreesTheStreamAtOnce() throws {
+        let script = try FrameScript(limit: 1)
+        try script.submit(1, body: self.long)
+        let frames = script.write()
+        #expect(frames.filter { $0.kind == .data }.map(\.payload.count).reduce(0, +) == 65535)
+        #expect(!frames.contains { $0.endsStream })
+        try script.server(.headers(1, status: 413), .data(1, "too large", end: true))
+        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.client.hasSlot)
+        #expect(try script.submit(2) == .accepted)
+        #expect(script.write().first == .reset(1, .noError))
+        #expect(script.client.streams.count == 1)
+    }
+
+    @Test func anAnswerBeforeTheBodyAndAResetInTheSameBytesNeedNoResetOfOurs() throws {
+        let script = try FrameScript()
+        try script.submit(1, body: self.long)
+        script.write()
+        try script.server(.headers(1, status: 200, end: true), .reset(1, .noError))
+        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.write().isEmpty)
+        #expect(script.client.streams.count == 0)
+    }
+
+    @Test func anAnswerOfHeadersAloneCountsWhateverFollows() throws {
+        for ending in 0..<4 {
+            let script = try FrameScript()
+            try script.submit(1, deadline: .uptimeNanoseconds(5))
+            script.write()
+            try script.server(.headers(1, status: 200), .data(1, "half", end: false))
+            switch ending {
+            case 0: try script.server(.reset(1, .internalError))
+            case 1: script.loseConnection()
+            case 2: script.expire(at: .uptimeNanoseconds(6))
+            default: script.cancel(1)
+            }
+            let results = script.takeResults()
+            #expect(results.map(\.ending) == [.response])
+            #expect(results.first?.status == 200)
+            #expect(results.first.map { String(decoding: $0.body, as: UTF8.self) } == "half")
+        }
+    }
+
+    @Test func aBodyShorterThanItsLengthStillLeavesTheStatus() throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        script.write()
+        try script.server(.headers(1, status: 200, [("content-length", "10")]), .data(1, "abc", end: true))
+        script.write()
+        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.client.streams.count == 0)
+    }
+
+    // MARK: Resets
+
+    @Test func aRefusedStreamIsNotProcessedAndOthersAreUnknown() throws {
+        let script = try FrameScript()
+        for tag in 1...4 { try script.submit(UInt64(tag)) }
+        script.write()
+        try script.server(.reset(1, .refusedStream), .reset(3, .streamClosed), .reset(5, .noError))
+        try script.server(.headers(7, status: 103), .reset(7, .refusedStream))
+        #expect(
+            script.take() == [
+                Ended(1, .notProcessed, .reset(.refusedStream)), Ended(2, .unknown, .reset(.streamClosed)),
+                Ended(3, .unknown, .reset(.noError)), Ended(4, .notProcessed, .reset(.refusedStream)),
+            ]
+        )
+        #expect(script.client.openCount == 0 && script.client.streams.count == 0)
+    }
+
+    @Test func aResetAfterACompleteAnswerIsSilent() throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        script.write()
+        try script.server(.headers(1, status: 200, end: true))
+        try script.server(.reset(1, .cancel))
+        #expect(script.take() == [Ended(1, .response, .answered)])
+    }
+
+    // MARK: GOAWAY
+
+    @Test func aGoAwaySplitsWhatIsWritten() throws {
+        let script = try FrameScript()
+        for tag in 1...3 { try script.submit(UInt64(tag)) }
+        script.write()
+        for tag in 4...5 { try script.submit(UInt64(tag)) }
+        try script.server(.goAway(3, .noError, debug: #"{"reason":"Shutdown"}"#))
+        #expect(
+            Set(script.take()) == [
+                Ended(3, .notProcessed, .goAway), Ended(4, .notSent, .goAway), Ended(5, .notSent, .goAway),
+            ]
+        )
+        #expect(try script.submit(6) == .noSlot)
+        #expect(!script.write().contains { $0.kind == .headers })
+        try script.server(.headers(1, status: 200, end: true), .reset(3, .cancel))
+        #expect(script.take() == [Ended(1, .response, .answered), Ended(2, .unknown, .reset(.cancel))])
+        #expect(script.client.streams.count == 0)
+        #expect(script.client.isFinished)
+    }
+
+    @Test func aSecondGoAwayMayOnlyGoDown() throws {
+        let script = try FrameScript()
+        for tag in 1...3 { try script.submit(UInt64(tag)) }
+        script.write()
+        try script.server(.goAway(5, .noError, debug: "first"))
+        #expect(script.take().isEmpty)
+        try script.server(.goAway(1))
+        #expect(Set(script.take()) == [Ended(2, .notProcessed, .goAway), Ended(3, .notProcessed, .goAway)])
+        try script.server(.goAway(5))
+        script.write()
+        #expect(script.client.violation?.code == .protocolViolation)
+    }
+
+    @Test func aGracefulGoAwayGivesBackWhatIsUnwritten() throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        script.write()
+        try script.submit(2)
+        try script.server(.goAway(.max))
+        #expect(script.take() == [Ended(2, .notSent, .goAway)])
+        #expect(!script.client.hasSlot)
+        #expect(try script.submit(3) == .noSlot)
+        #expect(script.write().isEmpty)
+        try script.server(.goAway(1), .headers(1, status: 200, end: true))
+        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.client.streams.count == 0)
+    }
+
+    @Test func aGracefulGoAwayAtTheLimitReportsWhatNghttp2WouldKeep() throws {
+        let script = try FrameScript(limit: 2)
+        try script.submit(1)
+        script.write()
+        try script.submit(2)
+        try script.server(.settings(maxConcurrentStreams: 1), .goAway(.max))
+        #expect(script.take() == [Ended(2, .notSent, .goAway)])
+        script.loseConnection()
+        #expect(script.take() == [Ended(1, .unknown, .connectionLost)])
+    }
+
+    // MARK: SETTINGS
+
+    @Test(arguments: [UInt32(0), 1, 2]) func aFallingLimitTakesBackWhatIsUnwritten(_ limit: UInt32) throws {
+        let script = try FrameScript(limit: 10)
+        try script.submit(1)
+        try script.submit(2)
+        script.write()
+        for tag in 3...6 { try script.submit(UInt64(tag)) }
+        try script.server(.settings(maxConcurrentStreams: limit))
+        #expect(Set(script.take()) == Set((3...6).map { Ended($0, .notSent, .noSlot) }))
+        #expect(script.client.unwrittenCount == 0 && script.client.openCount == 2)
+        #expect(!script.write().contains { $0.kind == .headers || $0.kind == .reset })
+        try script.server(.headers(1, status: 200, end: true), .headers(3, status: 200, end: true))
+        #expect(script.take().count == 2)
+        #expect(script.client.hasSlot == (limit > 0))
+        try script.server(.settings(maxConcurrentStreams: 1000))
+        #expect(try script.submit(7) == .accepted)
+        // The ids of those taken back are skipped; none of them leaves late.
+        #expect(script.write().filter { $0.kind == .headers }.map(\.streamID) == [13])
+        #expect(script.client.streams.count == 1)
+    }
+
+    @Test func withoutSettingsOrSlotNothingIsSubmitted() throws {
+        let script = try FrameScript(limit: nil)
+        #expect(try script.submit(1) == .noSlot)
+        script.write()
+        try script.server(.settings(maxConcurrentStreams: 1))
+        #expect(script.client.events == [.settings(maxConcurrentStreams: 1)])
+        #expect(try script.submit(2) == .accepted)
+        #expect(try script.submit(3) == .noSlot)
+        #expect(script.write().filter { $0.kind == .headers }.count == 1)
+    }
+
+    @Test func aPeerWithoutALimitGetsAHundred() throws {
+        let script = try FrameScript(limit: nil)
+        try script.server(.settings())
+        #expect(script.client.events == [.settings(maxConcurrentStreams: 100)])
+        let huge = try FrameScript(limit: .max - 1)
+        #expect(huge.client.peerMaxConcurrentStreams == Int(UInt32.max - 1))
+    }
+
+    // MARK: Giving up
+
+    @Test func cancelAndDeadlineBeforeAndAfterTheWrite() throws {
+        let script = try FrameScript()
+        let soon = NIODeadline.uptimeNanoseconds(100)
+        try script.submit(1)
+        try script.submit(2, deadline: soon)
+        script.write()
+        try script.submit(3)
+        try script.submit(4, deadline: soon)
+        try script.submit(5, deadline: soon + .nanoseconds(1))
+        script.cancel(1)
+        script.cancel(3)
+        script.cancel(77)
+        #expect(script.take() == [Ended(1, .unknown, .cancelled), Ended(3, .notSent, .cancelled)])
+        #expect(script.client.expire(now: .uptimeNanoseconds(99)) == soon)
+        script.expire(at: soon)
+        #expect(Set(script.take()) == [Ended(2, .unknown, .deadline), Ended(4, .notSent, .deadline)])
+        let frames = script.write()
+        #expect(frames.filter { $0.kind == .reset } == [.reset(1, .cancel), .reset(3, .cancel)])
+        #expect(frames.filter { $0.kind == .headers }.map(\.streamID) == [9])
+        script.cancel(1)
+        script.expire(at: .distantFuture)
+        #expect(script.take() == [Ended(5, .unknown, .deadline)])
+        script.write()
+        #expect(script.client.streams.count == 0 && script.client.openCount == 0 && script.client.unwrittenCount == 0)
+    }
+
+    @Test func aCancelledSlotIsFreeAtOnceAndTheResetGoesFirst() throws {
+        let script = try FrameScript(limit: 1)
+        try script.submit(1)
+        script.write()
+        script.cancel(1)
+        #expect(try script.submit(2) == .accepted)
+        #expect(script.write().map(\.kind) == [.reset, .headers, .data])
+    }
+
+    @Test func aLostConnectionSaysWhatItProves() throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        try script.submit(2)
+        script.write()
+        try script.submit(3)
+        try script.server(.headers(1, status: 503))
+        script.loseConnection()
+        script.loseConnection()
+        #expect(
+            script.take() == [
+                Ended(1, .response, .answered), Ended(2, .unknown, .connectionLost),
+                Ended(3, .notSent, .connectionLost),
+            ]
+        )
+        #expect(script.client.openCount == 0 && script.client.unwrittenCount == 0)
+    }
+
+    @Test func usedUpStreamIDsEndTheSlots() throws {
+        let script = try FrameScript()
+        #expect(!script.client.isNearlyExhausted)
+        try script.client.setNextStreamID(.max)
+        #expect(script.client.isNearlyExhausted)
+        #expect(try script.submit(1) == .accepted)
+        #expect(try script.submit(2) == .noSlot)
+        #expect(script.write().filter { $0.kind == .headers }.map(\.streamID) == [.max])
+        try script.server(.headers(.max, status: 200, end: true))
+        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.client.isNearlyExhausted)
+    }
+
+    @Test func aCancelBetweenTheFramesOfALongBlockKeepsTheCounts() throws {
+        let script = try FrameScript()
+        try script.submit(1, path: "/" + String(repeating: "@", count: 40_000))
+        #expect(script.write(frames: 1).map(\.kind) == [.headers])
+        script.cancel(1)
+        script.write()
+        #expect(script.take().count == 1)
+        #expect(script.client.unwrittenCount == 0 && script.client.openCount == 0 && script.client.streams.count == 0)
+        try script.submit(2)
+        #expect(script.client.unwrittenCount == 1)
+        try script.server(.settings(maxConcurrentStreams: 0))
+        #expect(script.take() == [Ended(2, .notSent, .noSlot)])
+    }
+}

@@ -1,0 +1,169 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HTTP2Wire
+
+/// A server on our own session type that answers when it is told to. All inside one loop.
+final class SlowServer: ServerConnectionDelegate {
+    let connection: ServerConnection
+    let answer: [UInt8]
+    init(_ connection: ServerConnection, answer: [UInt8]) {
+        self.connection = connection
+        self.answer = answer
+    }
+    func received(_ requests: [ServerRequest]) {
+        for request in requests {
+            self.connection.respond(streamID: request.streamID, status: 200, fields: FieldList(), body: self.answer)
+        }
+        self.connection.flush()
+    }
+    func streamClosed(_ streamID: Int32, code: HTTP2ErrorCode) {}
+    func closed(_ error: WireError) {}
+}
+
+/// Finds `::1`, where nobody listens, and `127.0.0.1`.
+private struct TwoAddresses: Resolver, Sendable {
+    let loop: any EventLoop
+    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        self.loop.makeCompletedFuture { [try SocketAddress(ipAddress: "127.0.0.1", port: port)] }
+    }
+    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        self.loop.makeCompletedFuture { [try SocketAddress(ipAddress: "::1", port: port)] }
+    }
+    func cancelQueries() {}
+}
+
+@Suite(.timeLimit(.minutes(1)), .serialized)
+struct SocketTests {
+    private static func descriptors() -> Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
+    }
+
+    /// Other suites open and close sockets meanwhile, so the count has a process of its own.
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd"), "there is no /proc/self/fd"))
+    func twoHundredConnectionsLeaveNoDescriptors() async {
+        await #expect(processExitsWith: .success) {
+            let server = try await EchoServer.start()
+            func round(_ index: Int) async {
+                let probe = ConnectionProbe(server: server, host: index % 2 == 0 ? "localhost" : "127.0.0.1")
+                let beginning = await probe.open()
+                #expect(beginning == .ready(maxConcurrentStreams: 100))
+                #expect(await probe.send(["x"]).map(\.ending) == [.response])
+                await probe.close()
+                _ = await probe.closed()
+            }
+            for index in 0..<10 { await round(index) }
+            let before = SocketTests.descriptors()
+            for index in 0..<200 { await round(index) }
+            // The server's ends close a little later; a tick of each loop at a time.
+            var rest = 0
+            for _ in 0..<1000 {
+                rest = SocketTests.descriptors()
+                if rest <= before { break }
+                for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() {
+                    try await loop.submit {}.get()
+                }
+            }
+            #expect(rest <= before)
+            await server.stop()
+        }
+    }
+
+    @Test func aClosedConnectionIsFreed() async throws {
+        let server = try await EchoServer.start()
+        let probe = ConnectionProbe(server: server)
+        _ = await probe.open()
+        _ = await probe.send(["x"])
+        await probe.close()
+        _ = await probe.closed()
+        // NIO lets go of the channel within its next ticks.
+        for _ in 0..<1000 where await probe.connectionIsHeldByOthers() {
+            for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { try await loop.submit {}.get() }
+        }
+        #expect(await !probe.connectionIsHeldByOthers())
+        await server.stop()
+    }
+
+    @Test func aPeerThatReadsAgainGetsEverything() async throws {
+        let server = try await EchoServer.start(session: { $0.maxConcurrentStreams = 10_000 })
+        let relay = try await StallingRelay.start(to: server.port)
+        let probe = ConnectionProbe(server: server, port: relay.port)
+        #expect(await probe.open() == .ready(maxConcurrentStreams: 10_000))
+        try await relay.stall()
+        // 16 MiB that nobody takes: far more than the sockets' buffers and the window.
+        let body = String(repeating: "x", count: 4000)
+        await probe.submit(Array(repeating: probe.request(body: body), count: 4000), deadline: .seconds(50))
+        #expect(await probe.results.isEmpty)
+        try await relay.resume()
+        let results = await probe.results(4000)
+        #expect(results.count == 4000)
+        #expect(results.allSatisfy { $0.ending == .response && $0.body.count == 4000 })
+        await probe.close()
+        await relay.stop()
+        await server.stop()
+    }
+
+    @Test func aHugeAnswerIsEatenAndCapped() async throws {
+        let authority = try CertificateAuthority()
+        let identity = try authority.issue(names: ["localhost"])
+        var tls = TLSConfiguration()
+        tls.certificateChainPEM = identity.certificateChainPEM
+        tls.privateKeyPEM = identity.privateKeyPEM
+        let listener = try await Listener.bind(
+            host: "127.0.0.1",
+            port: 0,
+            tls: TLSContext(.server, configuration: tls),
+            group: MultiThreadedEventLoopGroup.singleton,
+            configuration: { HTTP2Session.Configuration() },
+            accept: { SlowServer($0, answer: [UInt8](repeating: 7, count: 5_000_000)) }
+        )
+        var client = TLSConfiguration()
+        client.caPEM = authority.certificatePEM
+        let probe = ConnectionProbe(host: "localhost", port: listener.port, tls: client)
+        _ = await probe.open()
+        let results = await probe.send(["a", "b", "c", "d"])
+        #expect(results.allSatisfy { $0.ending == .response && $0.body.count == StreamTable.bodyLimit })
+        await probe.close()
+        await listener.close()
+    }
+
+    @Test func aServerThatAcceptsAndSaysNothingIsATimeout() async throws {
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(channel.localAddress?.port)
+        let probe = ConnectionProbe(host: "localhost", port: port, tls: TLSConfiguration())
+        let beginning = await probe.open { $0.connectTimeout = .milliseconds(300) }
+        #expect(beginning == .closed(.connectTimeout))
+        #expect(await probe.closeError?.isConfiguration == false)
+        try await channel.close().get()
+    }
+
+    @Test func aSilentPeerIsAPingTimeout() async throws {
+        let server = try await EchoServer.start()
+        let relay = try await StallingRelay.start(to: server.port)
+        let probe = ConnectionProbe(server: server, port: relay.port)
+        _ = await probe.open {
+            $0.pingInterval = .milliseconds(100)
+            $0.pingTimeout = .milliseconds(100)
+        }
+        try await relay.stall()
+        let results = await probe.send(["x"])
+        #expect(results.map(\.ending) == [.unknown])
+        #expect(await probe.closed().code == .pingTimeout)
+        await relay.stop()
+        await server.stop()
+    }
+
+    /// Several addresses for one name: the attempt that fails must not end the one that gets through.
+    @Test func anAddressThatRefusesDoesNotSpoilTheNext() async throws {
+        let server = try await EchoServer.start()
+        let probe = ConnectionProbe(server: server)
+        let resolver = TwoAddresses(loop: MultiThreadedEventLoopGroup.singleton.next())
+        #expect(await probe.open(resolver: resolver) == .ready(maxConcurrentStreams: 100))
+        #expect(await probe.send(["x"]).map(\.ending) == [.response])
+        await probe.close()
+        await server.stop()
+    }
+}

@@ -1,0 +1,54 @@
+import Testing
+
+@testable import HTTP2Wire
+
+/// One test a line of the certainty table.
+@Suite struct StreamCertaintyTests {
+    static let causes: [StreamCause] = [
+        .answered, .reset(.refusedStream), .reset(.noError), .reset(.cancel), .goAway, .connectionLost, .deadline,
+        .cancelled, .noSlot, .faulty,
+    ]
+
+    private func ending(
+        headers: Bool = false,
+        written: Bool,
+        _ cause: StreamCause,
+        id: Int32 = 5,
+        goAway: Int32 = .max
+    ) -> StreamEnding {
+        StreamCertainty.ending(
+            hasFinalHeaders: headers,
+            isWritten: written,
+            cause: cause,
+            streamID: id,
+            lowestGoAwayStreamID: goAway
+        )
+    }
+
+    @Test(arguments: causes) func whatWasNotTakenWasNotSent(_ cause: StreamCause) {
+        #expect(self.ending(written: false, cause) == .notSent)
+        #expect(self.ending(written: false, cause, goAway: 3) == .notSent)
+        #expect(self.ending(written: false, cause, goAway: 7) == .notSent)
+    }
+
+    @Test func refusedIsNotProcessed() {
+        #expect(self.ending(written: true, .reset(.refusedStream)) == .notProcessed)
+    }
+
+    @Test(arguments: causes) func aboveAGoAwayIsNotProcessed(_ cause: StreamCause) {
+        #expect(self.ending(written: true, cause, id: 5, goAway: 3) == .notProcessed)
+        #expect(self.ending(written: true, cause, id: 1, goAway: 0) == .notProcessed)
+    }
+
+    @Test(arguments: causes.filter { $0 != .reset(.refusedStream) })
+    func whatWasWrittenAndNotAnsweredIsUnknown(_ cause: StreamCause) {
+        #expect(self.ending(written: true, cause) == .unknown)
+        #expect(self.ending(written: true, cause, id: 5, goAway: 5) == .unknown)
+        #expect(self.ending(written: true, cause, id: 5, goAway: 7) == .unknown)
+    }
+
+    @Test(arguments: causes) func aCompleteFinalHeaderBlockIsAResponseWhateverFollows(_ cause: StreamCause) {
+        #expect(self.ending(headers: true, written: true, cause) == .response)
+        #expect(self.ending(headers: true, written: true, cause, goAway: 3) == .response)
+    }
+}

@@ -1,0 +1,129 @@
+import NIOCore
+
+@testable import HTTP2Wire
+
+/// A client session and a server made of hand-written frames, joined in memory.
+final class FrameScript {
+    let client: HTTP2Session
+    /// All frames that the client has written, in their order.
+    private(set) var written: [Frame] = []
+    private(set) var results: [StreamResult] = []
+
+    /// - Parameter limit: the server's MAX_CONCURRENT_STREAMS; nil: no SETTINGS are exchanged.
+    init(limit: UInt32? = 100, settings: [(UInt16, UInt32)] = []) throws {
+        var configuration = HTTP2Session.Configuration()
+        configuration.variableNames = [":path", "apns-id"]
+        self.client = try HTTP2Session(role: .client, configuration: configuration)
+        guard let limit else { return }
+        self.write()
+        try self.server(.settings([(3, limit)] + settings), .settingsAck)
+        self.write()
+        self.written.removeAll()
+    }
+
+    /// The server says these frames, in one piece.
+    func server(_ frames: Frame...) throws {
+        try self.server(bytes: frames.flatMap(\.bytes))
+    }
+
+    func server(bytes: [UInt8]) throws {
+        defer { self.collect() }
+        // Not rethrown through the closure: that crashes the compiler (6.3.1).
+        let error: WireError? = bytes.withUnsafeBytes {
+            do throws(WireError) {
+                try self.client.receive($0)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let error { throw error }
+    }
+
+    /// The client writes all it has; the frames of this write.
+    @discardableResult
+    func write(frames limit: Int = .max) -> [Frame] {
+        var bytes: [UInt8] = []
+        var count = 0
+        while count < limit, let frame = try? self.client.nextFrame(), !frame.isEmpty {
+            bytes += frame
+            count += 1
+        }
+        let frames = Frame.parse(bytes)
+        self.written += frames
+        self.collect()
+        return frames
+    }
+
+    @discardableResult
+    func submit(
+        _ tag: UInt64,
+        path: String = "/3/device/00",
+        id: String = "",
+        body: String = "{}",
+        deadline: NIODeadline = .distantFuture
+    ) throws -> HTTP2Session.Submission {
+        let request = HTTP2Request.test(path: path, id: id, body: body)
+        return try self.client.submit(request, tag: tag, deadline: deadline)
+    }
+
+    func cancel(_ tag: UInt64) {
+        self.client.cancel(tag: tag)
+        self.collect()
+    }
+
+    func expire(at now: NIODeadline) {
+        _ = self.client.expire(now: now)
+        self.collect()
+    }
+
+    func loseConnection() {
+        self.client.concludeAll(cause: .connectionLost)
+        self.collect()
+    }
+
+    /// What ended since the last call, shortest form.
+    func take() -> [Ended] {
+        defer { self.results.removeAll() }
+        return self.results.map { Ended($0.tag, $0.ending, $0.cause) }
+    }
+
+    func takeResults() -> [StreamResult] {
+        defer { self.results.removeAll() }
+        return self.results
+    }
+
+    private func collect() {
+        self.results += self.client.results
+        self.client.results.removeAll(keepingCapacity: true)
+    }
+}
+
+struct Ended: Hashable, CustomStringConvertible {
+    var tag: UInt64
+    var ending: StreamEnding
+    var cause: StreamCause
+    init(_ tag: UInt64, _ ending: StreamEnding, _ cause: StreamCause) {
+        self.tag = tag
+        self.ending = ending
+        self.cause = cause
+    }
+    var description: String { "\(self.tag): \(self.ending), \(self.cause)" }
+}
+
+extension HTTP2Request {
+    static let testFields = HeaderBlock([
+        .init(":method", "POST"), .init(":scheme", "https"), .init(":authority", "localhost"),
+        .init("apns-topic", "com.example.app"),
+    ])
+
+    static func test(path: String = "/3/device/00", id: String = "", body: String = "{}") -> HTTP2Request {
+        HTTP2Request(
+            shared: self.testFields,
+            credential: nil,
+            values: Array(path.utf8) + Array(id.utf8),
+            valueLengths: [UInt16(path.utf8.count), UInt16(id.utf8.count), 0, 0, 0, 0, 0, 0],
+            body: Array(body.utf8)
+        )
+    }
+}

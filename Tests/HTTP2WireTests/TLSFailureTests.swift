@@ -1,0 +1,275 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HTTP2Wire
+
+/// A server that speaks first, and not TLS.
+private final class Greeter: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    func channelActive(context: ChannelHandlerContext) {
+        let greeting = ByteBuffer(string: "HTTP/1.1 400 Bad Request\r\n\r\n")
+        context.writeAndFlush(self.wrapOutboundOut(greeting), promise: nil)
+    }
+}
+
+/// What a bad certificate, a wrong port or a missing trust root is called, and how soon.
+@Suite(.timeLimit(.minutes(1)), .serialized)
+struct TLSFailureTests {
+    /// Opens a connection that must fail: with this code, and not by a timeout.
+    private func expectFailure(
+        _ code: WireError.Code,
+        isConfiguration: Bool,
+        host: String = "localhost",
+        port: Int,
+        tls: TLSConfiguration = TLSConfiguration(),
+        at location: SourceLocation = #_sourceLocation
+    ) async {
+        let probe = ConnectionProbe(host: host, port: port, tls: tls)
+        let begin = NIODeadline.now()
+        let beginning = await probe.open()
+        #expect(beginning == .closed(code), sourceLocation: location)
+        // It takes milliseconds; a loaded machine gets some room below the connect timeout of 10 s.
+        #expect(NIODeadline.now() - begin < .seconds(5), sourceLocation: location)
+        if let error = await probe.closeError {
+            #expect(error.isConfiguration == isConfiguration, "\(error)", sourceLocation: location)
+            #expect(!error.message.isEmpty && !error.message.contains("no further detail"), sourceLocation: location)
+        }
+        #expect(await probe.results.isEmpty, sourceLocation: location)
+    }
+
+    private func trusting(_ pem: String) -> TLSConfiguration {
+        var tls = TLSConfiguration()
+        tls.caPEM = pem
+        tls.trustsSystemRoots = false
+        return tls
+    }
+
+    // MARK: Certificates
+
+    @Test func anUntrustedCertificate() async throws {
+        let server = try await EchoServer.start()
+        let stranger = try CertificateAuthority()
+        await self.expectFailure(
+            .certificateUntrusted,
+            isConfiguration: true,
+            port: server.port,
+            tls: self.trusting(stranger.certificatePEM)
+        )
+        await server.stop()
+    }
+
+    @Test(arguments: [
+        (-200_000, -100_000, WireError.Code.certificateExpired), (100_000, 200_000, .certificateNotYetValid),
+    ])
+    func aCertificateOutOfItsTime(_ from: Int, _ to: Int, _ code: WireError.Code) async throws {
+        let authority = try CertificateAuthority()
+        let identity = try authority.issue(names: ["localhost"], validFrom: from, validTo: to)
+        let server = try await EchoServer.start { tls in
+            tls.certificateChainPEM = identity.certificateChainPEM
+            tls.privateKeyPEM = identity.privateKeyPEM
+        }
+        let tls = self.trusting(authority.certificatePEM)
+        await self.expectFailure(code, isConfiguration: true, port: server.port, tls: tls)
+        await server.stop()
+    }
+
+    @Test(arguments: [
+        (["example.com"], "localhost"), (["localhost"], "127.0.0.1"), (["127.0.0.2"], "127.0.0.1"),
+        (["127.0.0.1"], "localhost"),
+    ])
+    func aCertificateForAnotherHost(_ names: [String], _ host: String) async throws {
+        let server = try await EchoServer.start(names: names)
+        let tls = self.trusting(server.caPEM)
+        let code = WireError.Code.certificateForOtherHost
+        await self.expectFailure(code, isConfiguration: true, host: host, port: server.port, tls: tls)
+        await server.stop()
+    }
+
+    @Test func anAddressThatTheCertificateNames() async throws {
+        let server = try await EchoServer.start(names: ["127.0.0.1"])
+        let probe = ConnectionProbe(server: server, host: "127.0.0.1")
+        #expect(await probe.open() == .ready(maxConcurrentStreams: 100))
+        #expect(await probe.send(["x"]).map(\.ending) == [.response])
+        await probe.close()
+        await server.stop()
+    }
+
+    @Test(arguments: [TLSConfiguration.Version.tls12, .tls13])
+    func oneVersionOfTLSAlone(_ version: TLSConfiguration.Version) async throws {
+        let server = try await EchoServer.start { tls in
+            tls.minimumVersion = version
+            tls.maximumVersion = version
+        }
+        let probe = ConnectionProbe(server: server)
+        #expect(await probe.open() == .ready(maxConcurrentStreams: 100))
+        #expect(await probe.send(["a", "b"]).count == 2)
+        await probe.close()
+        var tls = self.trusting(server.caPEM)
+        tls.minimumVersion = version == .tls12 ? .tls13 : .tls12
+        tls.maximumVersion = tls.minimumVersion
+        await self.expectFailure(.handshakeFailed, isConfiguration: false, port: server.port, tls: tls)
+        await server.stop()
+    }
+
+    // MARK: Not HTTP/2
+
+    @Test func aServerWithoutHTTP2() async throws {
+        let server = try await EchoServer.start { $0.offersHTTP11Only = true }
+        let tls = self.trusting(server.caPEM)
+        await self.expectFailure(.noHTTP2, isConfiguration: true, port: server.port, tls: tls)
+        await server.stop()
+    }
+
+    private static let hasOpenSSL = ForeignServer.isInstalled("openssl")
+
+    private func startOpenSSL(_ arguments: [String]) async throws -> ForeignServer {
+        try await ForeignServer.start("openssl") { port, _ in
+            ["s_server", "-accept", "127.0.0.1:\(port)", "-cert", "cert.pem", "-key", "key.pem", "-quiet"] + arguments
+        }
+    }
+
+    @Test(.enabled(if: hasOpenSSL, "openssl is not installed")) func aServerWithoutALPN() async throws {
+        let server = try await self.startOpenSSL([])
+        defer { server.stop() }
+        let tls = self.trusting(server.caPEM)
+        await self.expectFailure(.noHTTP2, isConfiguration: true, port: server.port, tls: tls)
+    }
+
+    @Test(.enabled(if: hasOpenSSL, "openssl is not installed"), arguments: ["-tls1_3", "-tls1_2"])
+    func aServerThatWantsACertificate(_ version: String) async throws {
+        let server = try await self.startOpenSSL(["-Verify", "1", "-alpn", "h2", version])
+        defer { server.stop() }
+        let tls = self.trusting(server.caPEM)
+        await self.expectFailure(.clientCertificateRefused, isConfiguration: true, port: server.port, tls: tls)
+    }
+
+    @Test(.enabled(if: hasOpenSSL, "openssl is not installed"), arguments: ["-tls1_3", "-tls1_2"])
+    func aServerThatRefusesOurCertificate(_ version: String) async throws {
+        let server = try await self.startOpenSSL([
+            "-Verify", "1", "-verify_return_error", "-CAfile", "ca.pem", "-alpn", "h2", version,
+        ])
+        defer { server.stop() }
+        let stranger = try CertificateAuthority(commonName: "Stranger").issue(names: ["client"])
+        var tls = self.trusting(server.caPEM)
+        tls.certificateChainPEM = stranger.certificateChainPEM
+        tls.privateKeyPEM = stranger.privateKeyPEM
+        await self.expectFailure(.clientCertificateRefused, isConfiguration: true, port: server.port, tls: tls)
+    }
+
+    // MARK: Not TLS, not there
+
+    @Test func aServerThatIsNotTLS() async throws {
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { child in
+                child.eventLoop.makeCompletedFuture { try child.pipeline.syncOperations.addHandler(Greeter()) }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(channel.localAddress?.port)
+        await self.expectFailure(.notTLS, isConfiguration: true, port: port)
+        try await channel.close().get()
+    }
+
+    @Test(arguments: ["localhost", "127.0.0.1", "::1"]) func aClosedPort(_ host: String) async throws {
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(channel.localAddress?.port)
+        try await channel.close().get()
+        let probe = ConnectionProbe(host: host, port: port, tls: TLSConfiguration())
+        let beginning = await probe.open()
+        // A machine without IPv6 says something else of ::1.
+        #expect(beginning == .closed(.connectRefused) || (host == "::1" && beginning == .closed(.connectFailed)))
+        #expect(await probe.closeError?.isConfiguration == false)
+    }
+
+    @Test func aHostThatDoesNotExist() async throws {
+        let probe = ConnectionProbe(host: "nobody.invalid", port: 443, tls: TLSConfiguration())
+        let beginning = await probe.open()
+        // Without any name server the answer is "try again".
+        #expect([.closed(.hostNotFound), .closed(.nameResolutionFailed)].contains(beginning))
+        if beginning == .closed(.hostNotFound) { #expect(await probe.closeError?.isConfiguration == true) }
+    }
+
+    @Test func aServerThatClosesAtOnce() async throws {
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { $0.close() }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(channel.localAddress?.port)
+        let probe = ConnectionProbe(host: "127.0.0.1", port: port, tls: TLSConfiguration())
+        let beginning = await probe.open()
+        #expect([.closed(.closedByPeer), .closed(.connectionReset)].contains(beginning))
+        try await channel.close().get()
+    }
+
+    // MARK: Trust roots and our own certificate
+
+    private func code(_ change: (inout TLSConfiguration) throws -> Void) rethrows -> WireError.Code? {
+        var configuration = TLSConfiguration()
+        try change(&configuration)
+        do {
+            _ = try TLSContext(.client, configuration: configuration)
+            return nil
+        } catch {
+            #expect(error.isConfiguration)
+            return error.code
+        }
+    }
+
+    @Test func filesAndTextsThatHoldNoCertificate() throws {
+        let garbage = NSTemporaryDirectory() + "http2wire-" + UUID().uuidString + ".pem"
+        try "not a certificate".write(toFile: garbage, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: garbage) }
+        #expect(self.code { $0.caFile = "/nowhere/ca.pem" } == .trustRootsUnreadable)
+        #expect(self.code { $0.caFile = garbage } == .trustRootsUnreadable)
+        #expect(self.code { $0.caFile = NSTemporaryDirectory() } == .trustRootsUnreadable)
+        #expect(self.code { $0.caPEM = "" } == .trustRootsUnreadable)
+        #expect(self.code { $0.caPEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" } != nil)
+    }
+
+    @Test func certificatesAndKeysThatDoNotFit() throws {
+        let authority = try CertificateAuthority()
+        let one = try authority.issue(names: ["a"])
+        let other = try authority.issue(names: ["b"])
+        #expect(
+            self.code {
+                $0.certificateChainPEM = one.certificateChainPEM
+                $0.privateKeyPEM = other.privateKeyPEM
+            } == .certificateUnusable
+        )
+        #expect(
+            self.code {
+                $0.certificateChainPEM = "garbage"
+                $0.privateKeyPEM = one.privateKeyPEM
+            } == .certificateUnusable
+        )
+        #expect(
+            self.code {
+                $0.certificateChainPEM = one.certificateChainPEM
+                $0.privateKeyPEM = "garbage"
+            } == .certificateUnusable
+        )
+        #expect(self.code { $0.certificateChainPEM = one.certificateChainPEM } == .certificateUnusable)
+        #expect(self.code { $0.privateKeyPEM = one.privateKeyPEM } == .certificateUnusable)
+    }
+
+    /// The environment belongs to the whole process, so this one has a process of its own.
+    @Test func aMachineWithoutTrustRoots() async {
+        await #expect(processExitsWith: .success) {
+            setenv("SSL_CERT_FILE", "/nowhere/cert.pem", 1)
+            setenv("SSL_CERT_DIR", "/nowhere/certs", 1)
+            #expect(throws: Never.self) {
+                var configuration = TLSConfiguration()
+                configuration.caPEM = try CertificateAuthority().certificatePEM
+                _ = try TLSContext(.client, configuration: configuration)
+            }
+            let error = #expect(throws: WireError.self) {
+                _ = try TLSContext(.client, configuration: TLSConfiguration())
+            }
+            #expect(error?.code == .trustStoreMissing)
+            #expect(error?.isConfiguration == true)
+        }
+    }
+}
