@@ -87,7 +87,9 @@ struct SendTests {
             let path = try server.folder.write(other.certificateAuthorityPEM, to: "other.pem")
             await other.stop()
             for extra in [["--ca-file", path], []] {
-                let options = ["--endpoint", "https://localhost:\(server.simulator.port)", "--topic", "com.example.app"]
+                let options = [
+                    "--endpoint", "https://localhost:\(server.simulator.port)", "--topic", "com.example.app",
+                ]
                 let result = try await Tool.run(["send", "--title", "Hey", token(1)] + options + extra)
                 #expect(result.status == 78)
                 #expect(result.time < .seconds(2))
