@@ -30,7 +30,9 @@ struct Throughput: AsyncParsableCommand {
             """
     )
 
-    @Option(help: ArgumentHelp("The server. Without it: a simulator in another process.", valueName: "https://HOST:PORT"))
+    @Option(
+        help: ArgumentHelp("The server. Without it: a simulator in another process.", valueName: "https://HOST:PORT")
+    )
     var endpoint: String?
 
     @Option(help: ArgumentHelp("Further trust roots.", valueName: "PEM"))

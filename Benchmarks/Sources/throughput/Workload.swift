@@ -55,7 +55,7 @@ struct Row: Sendable {
 
 /// The rows of a run, made as they are pulled: their number costs no memory.
 struct Rows: Sequence, IteratorProtocol {
-    private var next0: UInt64 = 0
+    private var position: UInt64 = 0
     private let count: UInt64
 
     init(count: Int) {
@@ -63,9 +63,9 @@ struct Rows: Sequence, IteratorProtocol {
     }
 
     mutating func next() -> Row? {
-        guard next0 < count else { return nil }
-        defer { next0 += 1 }
-        return Row(number: next0, pulled: MonotonicTime.microseconds())
+        guard position < count else { return nil }
+        defer { position += 1 }
+        return Row(number: position, pulled: MonotonicTime.microseconds())
     }
 }
 
@@ -85,8 +85,10 @@ enum DeviceTokens {
             var state = number &* 4
             for offset in stride(from: 0, to: 64, by: 16) {
                 let word = splitMix(state)
-                bytes.storeBytes(of: hexadecimal(UInt32(truncatingIfNeeded: word &>> 32)), toByteOffset: offset, as: UInt64.self)
-                bytes.storeBytes(of: hexadecimal(UInt32(truncatingIfNeeded: word)), toByteOffset: offset + 8, as: UInt64.self)
+                let high = hexadecimal(UInt32(truncatingIfNeeded: word &>> 32))
+                let low = hexadecimal(UInt32(truncatingIfNeeded: word))
+                bytes.storeBytes(of: high, toByteOffset: offset, as: UInt64.self)
+                bytes.storeBytes(of: low, toByteOffset: offset + 8, as: UInt64.self)
                 state &+= 1
             }
             return 64

@@ -5,7 +5,7 @@ import SupervisedPool
 /// How one try of a push ended.
 enum AttemptEnd: Sendable {
     case accepted(Receipt)
-    case rejected(Rejection, retryAfter: Duration?)
+    indirect case rejected(Rejection, retryAfter: Duration?)
     /// Nothing reached a connection, or nothing of it was written; `isFinal` when another try makes no sense.
     case notSent(PushError.Code, String, retryAfter: Duration? = nil, isFinal: Bool)
     case notProcessed(PushError.Code, String)
