@@ -33,8 +33,8 @@ struct OtherCommandsTests {
     @Test func theSimulatorSaysHowToSendToItAndEndsOnInterrupt() async throws {
         let folder = try Folder()
         let faults = try folder.write(
-            #"[{"match":{"skip":1},"effect":{"answer":{"status":410,"reason":"Unregistered"}}},"#
-                + #"{"match":{"skip":500},"effect":{"goAway":{"refusesPush":true}}}]"#,
+            #"{"faults":[{"when":{"skip":1},"effect":{"kind":"answer","reason":"Unregistered"}},"#
+                + #"{"when":{"skip":500},"effect":{"kind":"goaway"}}]}"#,
             to: "faults.json"
         )
         let running = try Running(
