@@ -1,6 +1,32 @@
 import APNSPool
 import ArgumentParser
 
+/// What `apns bulk` reads and writes.
+struct BulkFileOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("A file with a device token on each line, or - for standard input.", valueName: "file"))
+    var tokens: String
+
+    @Option(help: ArgumentHelp("The payload, a file with a JSON object. It is sent as it is.", valueName: "file"))
+    var payload: String
+
+    @Option(help: ArgumentHelp("Where the results go, or - for standard output.", valueName: "file"))
+    var results: String
+
+    @Option(
+        help: ArgumentHelp(
+            "alert, background, voip, liveactivity, location, widgets, …; default alert.",
+            valueName: "type"
+        )
+    )
+    var pushType: String?
+
+    func validate() throws {
+        if self.tokens == "-", self.payload == "-" {
+            throw UsageError("--tokens and --payload cannot both be read from standard input.")
+        }
+    }
+}
+
 /// `apns bulk`
 struct BulkCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -29,49 +55,27 @@ struct BulkCommand: AsyncParsableCommand {
             """
     )
 
-    @Option(help: ArgumentHelp("A file with a device token on each line, or - for standard input.", valueName: "file"))
-    var tokens: String
-
-    @Option(help: ArgumentHelp("The payload, a file with a JSON object. It is sent as it is.", valueName: "file"))
-    var payload: String
-
-    @Option(help: ArgumentHelp("Where the results go, or - for standard output.", valueName: "file"))
-    var results: String
-
-    @Option(
-        help: ArgumentHelp(
-            "alert, background, voip, liveactivity, location, widgets, …; default alert.",
-            valueName: "type"
-        )
-    )
-    var pushType: String?
-
+    @OptionGroup(title: "Input and output") var files: BulkFileOptions
     @OptionGroup(title: "Connection") var common: CommonOptions
-
-    func validate() throws {
-        if self.tokens == "-", self.payload == "-" {
-            throw UsageError("--tokens and --payload cannot both be read from standard input.")
-        }
-    }
 
     func run() async throws {
         let options = try self.common.resolved()
         let topic = try options.requireTopic()
         let push: PreparedPush
-        let bytes = try Payload.read(self.payload)
+        let bytes = try Payload.read(self.files.payload)
         do {
             push = try PushNotification(
                 topic: topic,
-                pushType: PushType(rawValue: self.pushType ?? "alert"),
+                pushType: PushType(rawValue: self.files.pushType ?? "alert"),
                 rawPayload: bytes
             ).prepared()
         } catch {
             throw UsageError("The notification cannot be sent: \(error).")
         }
-        let reader = try LineReader(path: self.tokens, option: "--tokens")
+        let reader = try LineReader(path: self.files.tokens, option: "--tokens")
         // The client first: a key that cannot be read must not empty a results file.
         let client = try APNSClient(configuration: options.configuration)
-        let writer = try ResultWriter(path: self.results, option: "--results")
+        let writer = try ResultWriter(path: self.files.results, option: "--results")
         Interrupts.handle()
         try await client.start()
         let counts = await Self.send(push, with: client, from: reader, to: writer, inFlight: options.inFlight)
@@ -80,7 +84,7 @@ struct BulkCommand: AsyncParsableCommand {
         Self.report(counts)
         if let failure = writer.failure { throw failure }
         if let failure = reader.failure {
-            throw InputOutputError(description: "--tokens: '\(self.tokens)' cannot be read any further: \(failure)")
+            throw InputOutputError(description: "--tokens: '\(self.files.tokens)' cannot be read any further: \(failure)")
         }
         if counts.status != ExitStatus.success { throw counts.status }
     }

@@ -1,3 +1,4 @@
+import APNSModel
 import APNSSimulator
 import Crypto
 
@@ -13,14 +14,14 @@ struct LocalSimulator: Sendable {
     struct Counts: Sendable {
         var connectionsOpened = 0
         var received = 0
-        var processed = 0
-        var answered503 = 0
-        var goAways = 0
-        var drops = 0
+        var accepted = 0
+        var rejected = 0
+        /// Requests and connections that a fault changed.
+        var faults = 0
         var processedTwice = 0
     }
 
-    private let key = SimulatedKey()
+    private let key: SimulatedKey
     private let simulator: Simulator
 
     var port: Int { self.simulator.port }
@@ -29,7 +30,7 @@ struct LocalSimulator: Sendable {
     var teamID: String { self.key.teamID }
     var privateKey: P256.Signing.PrivateKey { self.key.privateKey }
     /// The content of a .p8 file.
-    var privateKeyPEM: String { self.key.privateKeyPEM }
+    var p8: String { self.key.p8 }
     var openConnections: Int { self.simulator.openConnections }
 
     /// - Parameters:
@@ -39,29 +40,28 @@ struct LocalSimulator: Sendable {
     static func start(port: Int = 0, wantsToken: Bool = true, recordsPushes: Bool) async throws -> LocalSimulator {
         var configuration = Simulator.Configuration()
         configuration.port = port
-        configuration.credential = wantsToken ? .providerToken : .none
+        let key = SimulatedKey()
+        configuration.credential = wantsToken ? .keys([Simulator.Key(key)]) : .none
         configuration.recordsPushes = recordsPushes
-        let started = LocalSimulator(simulator: try await Simulator.start(configuration))
-        if wantsToken { started.simulator.addKey(started.key) }
-        return started
+        return LocalSimulator(key: key, simulator: try await Simulator.start(configuration))
     }
 
-    private init(simulator: Simulator) {
+    private init(key: SimulatedKey, simulator: Simulator) {
+        self.key = key
         self.simulator = simulator
     }
 
     func stop() async { await self.simulator.stop() }
 
     var counts: Counts {
-        let ledger = self.simulator.ledger
+        let ledger = self.simulator.record
         return Counts(
             connectionsOpened: ledger.connectionsOpened,
-            received: ledger.pushesReceived,
-            processed: ledger.pushesProcessed,
-            answered503: ledger.answers[503] ?? 0,
-            goAways: ledger.goAways,
-            drops: ledger.drops,
-            processedTwice: ledger.processedCounts.values.count { $0 > 1 }
+            received: ledger.requestsReceived,
+            accepted: ledger.requestsProcessed,
+            rejected: ledger.requestsRejected,
+            faults: ledger.faultsApplied,
+            processedTwice: ledger.duplicates.count
         )
     }
 
@@ -71,35 +71,31 @@ struct LocalSimulator: Sendable {
     func inject503(tokens: [String]) {
         for token in tokens {
             self.simulator.inject(
-                Fault(.answer(status: 503, reason: "ServiceUnavailable"), match: .init(deviceToken: token))
+                Fault(.answer(.serviceUnavailable), when: FaultTrigger(deviceTokens: [token]))
             )
         }
     }
 
-    /// GOAWAY instead of an answer to the first push to this token; neither it nor what comes after it on its
-    /// connection is processed.
+    /// GOAWAY instead of an answer to the first push to this token. It is not processed, nor what comes after it on
+    /// its connection.
     func injectGoAway(token: String) {
-        self.simulator.inject(Fault(.goAway(reason: nil, refusesPush: true), match: .init(deviceToken: token)))
+        self.simulator.inject(Fault(.goAway(.beforeThisRequest), when: FaultTrigger(deviceTokens: [token])))
     }
 
-    /// Faults as somebody wrote them: a JSON array, or one fault.
-    ///
-    /// - Returns: how many.
-    func inject(json bytes: [UInt8]) throws -> Int {
+    /// Faults as somebody wrote them: `{"faults":[…]}`, or the array alone.
+    func inject(json bytes: [UInt8]) throws {
         let decoder = JSONDecoder()
         let data = Data(bytes)
         let isArray = bytes.first { $0 > 0x20 } == UInt8(ascii: "[")
-        let faults = try isArray ? decoder.decode([Fault].self, from: data) : [decoder.decode(Fault.self, from: data)]
-        self.simulator.inject(faults)
-        return faults.count
+        self.simulator.inject(
+            try isArray
+                ? FaultScript(decoder.decode([Fault].self, from: data)) : decoder.decode(FaultScript.self, from: data)
+        )
     }
 
     /// Ends the connection that was opened last, without a word. False if none is open.
     func dropNewestConnection() async -> Bool {
-        for number in stride(from: self.counts.connectionsOpened, to: 0, by: -1)
-        where await self.simulator.dropConnections(.connection(number)) > 0 {
-            return true
-        }
-        return false
+        guard let number = self.simulator.connectionNumbers.last else { return false }
+        return await self.simulator.dropConnections(.number(number)) > 0
     }
 }

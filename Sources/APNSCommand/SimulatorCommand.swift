@@ -22,11 +22,11 @@ struct SimulatorCommand: AsyncParsableCommand {
 
             With faults: after 100 pushes 20 answers 503, after 500 one GOAWAY:
 
-              echo '[
-                {"match": {"skip": 100, "times": 20}, "effect":
-                  {"answer": {"status": 503, "reason": "ServiceUnavailable"}}},
-                {"match": {"skip": 500}, "effect":
-                  {"goAway": {"refusesPush": true}}}]' > faults.json
+              echo '{"faults": [
+                {"when": {"skip": 100, "times": 20},
+                 "effect": {"kind": "answer", "reason": "ServiceUnavailable"}},
+                {"when": {"skip": 500}, "effect": {"kind": "goaway"}}
+              ]}' > faults.json
               apns simulator --faults faults.json
             """
     )
@@ -37,7 +37,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     )
     var port: String = "2197"
 
-    @Option(help: ArgumentHelp("What goes wrong: a JSON array of faults.", valueName: "file"))
+    @Option(help: ArgumentHelp("What goes wrong, and when: JSON.", valueName: "file"))
     var faults: String?
 
     @Option(
@@ -76,7 +76,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) }
         let counts = simulator.counts
         Standard.output.print(
-            "\(counts.received) pushes received, \(counts.processed) of them accepted, "
+            "\(counts.received) pushes received, \(counts.accepted) of them accepted, "
                 + "\(counts.connectionsOpened) connections"
         )
     }
@@ -97,7 +97,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         }
         if let script {
             do {
-                _ = try simulator.inject(json: script)
+                try simulator.inject(json: script)
             } catch {
                 await simulator.stop()
                 throw UsageError("--faults: '\(self.faults ?? "")' is not a list of faults: \(error)")
@@ -139,7 +139,7 @@ struct Credentials {
         try Self.write(self.simulator.certificateAuthorityPEM, to: self.caFile)
         var lines = ["APNS_ENDPOINT=\(self.endpoint)", "APNS_CA_FILE=\(Self.quoted(self.caFile))"]
         if self.needsToken {
-            try Self.write(self.simulator.privateKeyPEM, to: self.keyFile, mode: 0o600)
+            try Self.write(self.simulator.p8, to: self.keyFile, mode: 0o600)
             lines.append("APNS_KEY_FILE=\(Self.quoted(self.keyFile))")
             lines.append("APNS_KEY_ID=\(self.simulator.keyID)")
             lines.append("APNS_TEAM_ID=\(self.simulator.teamID)")

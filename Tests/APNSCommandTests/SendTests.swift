@@ -1,3 +1,4 @@
+import APNSModel
 import APNSSimulator
 import Foundation
 import Testing
@@ -11,21 +12,21 @@ struct SendTests {
             #expect(result.status == 0, "\(result.error)")
             #expect(result.lines.count == 1)
             #expect(result.output.hasPrefix("\(token(1)) accepted 200 apns-id "))
-            let push = try #require(server.simulator.ledger.pushes.first)
+            let push = try #require(server.simulator.record.pushes.first)
             #expect(push.topic == "com.example.app")
-            #expect(push.pushType == "alert")
+            #expect(push.pushType == .alert)
             #expect(String(decoding: push.payload, as: UTF8.self).contains(#""badge":2"#))
         }
     }
 
     @Test func aDeadTokenIsStatusOneAndARowSaysSinceWhen() async throws {
         try await Server.with { server in
-            server.simulator.setToken(token(2), .unregistered(since: 1_700_000_000_123))
+            server.simulator.setToken(token(2), .unregistered(sinceMilliseconds: 1_700_000_000_123))
             let arguments = ["send", "--title", "Hey", "--json", token(1), token(2)]
             let result = try await Tool.run(arguments + server.options)
             #expect(result.status == 1, "\(result.error)")
             #expect(result.lines.count == 2)
-            let id = try #require(server.simulator.ledger.pushes.first { $0.deviceToken == token(2) }?.apnsID)
+            let id = try #require(server.simulator.record.pushes.first { $0.deviceToken == token(2) }?.apnsID)
             #expect(
                 result.lines.last == #"{"token":"\#(token(2))","outcome":"rejected","status":410,"#
                     + #""reason":"Unregistered","apnsID":"\#(id)","attempts":1,"tokenInvalidSince":1700000000123,"#
@@ -42,9 +43,9 @@ struct SendTests {
                 input: payload
             )
             #expect(result.status == 0, "\(result.error)")
-            let push = try #require(server.simulator.ledger.pushes.first)
+            let push = try #require(server.simulator.record.pushes.first)
             #expect(String(decoding: push.payload, as: UTF8.self) == payload)
-            #expect(push.priority == "5")
+            #expect(push.priority == .conserve)
         }
     }
 
@@ -69,7 +70,7 @@ struct SendTests {
             #expect(result.status == 1)
             #expect(result.output.contains(#""outcome":"not-sent","status":null,"reason":null"#))
             #expect(result.output.contains(#""advice":"fix-request""#))
-            #expect(server.simulator.ledger.pushesReceived == 0)
+            #expect(server.simulator.record.requestsReceived == 0)
         }
     }
 
@@ -87,7 +88,9 @@ struct SendTests {
             let path = try server.folder.write(other.certificateAuthorityPEM, to: "other.pem")
             await other.stop()
             for extra in [["--ca-file", path], []] {
-                let options = ["--endpoint", "https://localhost:\(server.simulator.port)", "--topic", "com.example.app"]
+                let options = [
+                    "--endpoint", "https://localhost:\(server.simulator.port)", "--topic", "com.example.app",
+                ]
                 let result = try await Tool.run(["send", "--title", "Hey", token(1)] + options + extra)
                 #expect(result.status == 78)
                 #expect(result.time < .seconds(2))

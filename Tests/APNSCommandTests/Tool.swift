@@ -163,7 +163,7 @@ struct Server {
             let options = [
                 "--endpoint", "https://localhost:\(simulator.port)",
                 "--ca-file", try folder.write(simulator.certificateAuthorityPEM, to: "ca.pem"),
-                "--key", try folder.write(key.privateKeyPEM, to: "AuthKey_\(key.keyID).p8"),
+                "--key", try folder.write(key.p8, to: key.fileName),
                 "--team-id", key.teamID, "--topic", "com.example.app",
             ]
             let result = try await body(Server(simulator: simulator, folder: folder, options: options))

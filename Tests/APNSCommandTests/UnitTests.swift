@@ -1,4 +1,5 @@
 import APNSPool
+import ArgumentParser
 import Foundation
 import Testing
 
@@ -99,7 +100,9 @@ struct UnitTests {
 
     @Test func theCommandLineWinsOverTheEnvironment() throws {
         let variables = EnvironmentVariables { name in
-            ["APNS_ENDPOINT": "https://a.example:1", "APNS_POOL_SIZE": "7", "APNS_TOPIC": "", "APNS_TIMEOUT": "0.5"][name]
+            ["APNS_ENDPOINT": "https://a.example:1", "APNS_POOL_SIZE": "7", "APNS_TOPIC": "", "APNS_TIMEOUT": "0.5"][
+                name
+            ]
         }
         let plain = try CommonOptions.parse(["--endpoint", "https://b.example:2"]).resolved(variables)
         #expect(plain.environment.host == "b.example")
