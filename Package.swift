@@ -86,9 +86,11 @@ let package = Package(
         .target(
             name: "APNSTesting",
             dependencies: [
+                "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
                 .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
         ),
@@ -141,15 +143,26 @@ let package = Package(
                 "APNSPool",
                 "APNSSimulator",
                 "APNSTesting",
+                "HTTP2Wire",
+                "SupervisedPool",
                 "TestSupport",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "APNSCommandTests",
-            dependencies: ["APNSCommand", "APNSSimulator", "TestSupport"],
+            dependencies: [
+                "APNSCommand",
+                "APNSModel",
+                "APNSSimulator",
+                "TestSupport",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             swiftSettings: settings
         ),
     ]

@@ -43,6 +43,37 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
         self.init(high: high, low: low)
     }
 
+    /// The same from the bytes of a header's value.
+    package init?(utf8 bytes: UnsafeBufferPointer<UInt8>) {
+        guard bytes.count == Self.textLength, bytes[8] == 0x2D, bytes[13] == 0x2D, bytes[18] == 0x2D, bytes[23] == 0x2D
+        else { return nil }
+        var isValid = true
+        func number(_ ranges: (Range<Int>, Range<Int>, Range<Int>)) -> UInt64 {
+            var number: UInt64 = 0
+            func add(_ range: Range<Int>) {
+                for index in range {
+                    // Letters in either case, then digits; anything else is beyond 15.
+                    let byte = bytes[index]
+                    var digit = byte &- 0x30
+                    if digit > 9 {
+                        digit = (byte | 0x20) &- 0x61
+                        digit = digit < 6 ? digit + 10 : 0xFF
+                    }
+                    if digit > 15 { isValid = false }
+                    number = number << 4 | UInt64(digit & 0x0F)
+                }
+            }
+            add(ranges.0)
+            add(ranges.1)
+            add(ranges.2)
+            return number
+        }
+        let high = number((0..<8, 9..<13, 14..<18))
+        let low = number((19..<23, 24..<36, 36..<36))
+        guard isValid else { return nil }
+        self.init(high: high, low: low)
+    }
+
     /// As the form with a `String`.
     public init?(_ string: some StringProtocol) {
         self.init(String(string))

@@ -103,7 +103,7 @@ struct ForeignServerTests {
                 answer('last');
               } else if (path === '/refused') { stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
               } else if (path === '/cancelled') { stream.close(http2.constants.NGHTTP2_CANCEL);
-              } else if (path === '/destroy') { session.socket.destroySSL ? session.destroy() : session.destroy();
+              } else if (path === '/destroy') { session.destroy();
               } else if (path === '/cut') { stream.respond({ ':status': 200 }); stream.write('half', () => stream.close(2));
               } else if (path.startsWith('/limit/')) {
                 session.settings({ maxConcurrentStreams: Number(path.slice(7)) }, () => answer('set'));

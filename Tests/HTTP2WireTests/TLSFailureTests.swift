@@ -19,7 +19,7 @@ private final class Greeter: ChannelInboundHandler {
 /// What a bad certificate, a wrong port or a missing trust root is called, and how soon.
 @Suite(.timeLimit(.minutes(1)), .serialized)
 struct TLSFailureTests {
-    /// Opens a connection that must fail: with this code, within two seconds.
+    /// Opens a connection that must fail: with this code, and not by a timeout.
     private func expectFailure(
         _ code: WireError.Code,
         isConfiguration: Bool,
@@ -28,11 +28,12 @@ struct TLSFailureTests {
         tls: TLSConfiguration = TLSConfiguration(),
         at location: SourceLocation = #_sourceLocation
     ) async {
-        let begin = NIODeadline.now()
         let probe = ConnectionProbe(host: host, port: port, tls: tls)
+        let begin = NIODeadline.now()
         let beginning = await probe.open()
         #expect(beginning == .closed(code), sourceLocation: location)
-        #expect(NIODeadline.now() - begin < .seconds(2), sourceLocation: location)
+        // It takes milliseconds; a loaded machine gets some room below the connect timeout of 10 s.
+        #expect(NIODeadline.now() - begin < .seconds(5), sourceLocation: location)
         if let error = await probe.closeError {
             #expect(error.isConfiguration == isConfiguration, "\(error)", sourceLocation: location)
             #expect(!error.message.isEmpty && !error.message.contains("no further detail"), sourceLocation: location)
@@ -43,6 +44,7 @@ struct TLSFailureTests {
     private func trusting(_ pem: String) -> TLSConfiguration {
         var tls = TLSConfiguration()
         tls.caPEM = pem
+        tls.trustsSystemRoots = false
         return tls
     }
 

@@ -47,7 +47,8 @@ public struct Advice: RawRepresentable, Sendable, Hashable, Codable, CustomStrin
 /// "error": {…}}`.
 public enum PushOutcome: Sendable, Hashable {
     case accepted(Receipt)
-    case failed(PushError)
+    /// Indirect, so that an accepted push does not carry the room of an error about.
+    indirect case failed(PushError)
 
     public var certainty: Certainty {
         switch self {

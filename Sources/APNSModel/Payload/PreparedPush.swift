@@ -14,15 +14,59 @@
 ///
 /// As `payload` the bytes come back equal as JSON, not byte for byte.
 public struct PreparedPush: Sendable, Hashable {
+    /// One reference, so that handing a push to a million devices copies one word each time.
+    private final class Storage: Sendable, Hashable {
+        let payload: [UInt8]
+        let topic: String
+        let pushType: PushType
+        let priority: Priority?
+        let expiration: Expiration
+        let collapseID: CollapseID?
+
+        init(
+            _ payload: [UInt8],
+            _ topic: String,
+            _ pushType: PushType,
+            _ priority: Priority?,
+            _ expiration: Expiration,
+            _ collapseID: CollapseID?
+        ) {
+            self.payload = payload
+            self.topic = topic
+            self.pushType = pushType
+            self.priority = priority
+            self.expiration = expiration
+            self.collapseID = collapseID
+        }
+
+        static func == (left: Storage, right: Storage) -> Bool {
+            left === right
+                || (left.payload == right.payload && left.topic == right.topic && left.pushType == right.pushType
+                    && left.priority == right.priority && left.expiration == right.expiration
+                    && left.collapseID == right.collapseID)
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(payload)
+            hasher.combine(topic)
+            hasher.combine(pushType)
+            hasher.combine(priority)
+            hasher.combine(expiration)
+            hasher.combine(collapseID)
+        }
+    }
+
+    private let storage: Storage
+
     /// The body of the request, at most 4,096 bytes (5,120 for `voip`).
-    public let payload: [UInt8]
+    public var payload: [UInt8] { storage.payload }
     /// The header `apns-topic`, with the suffix of the push type.
-    public let topic: String
-    public let pushType: PushType
+    public var topic: String { storage.topic }
+    public var pushType: PushType { storage.pushType }
     /// Nil leaves the header out.
-    public let priority: Priority?
-    public let expiration: Expiration
-    public let collapseID: CollapseID?
+    public var priority: Priority? { storage.priority }
+    public var expiration: Expiration { storage.expiration }
+    public var collapseID: CollapseID? { storage.collapseID }
 
     /// Made of raw parts, for relays and queues: nothing is added, the topic must have its suffix already.
     ///
@@ -80,13 +124,11 @@ public struct PreparedPush: Sendable, Hashable {
             }
             try expiration.validate()
         }
-        self.payload = payload
-        self.topic = topic
-        self.pushType = pushType
-        self.priority = priority
-        self.expiration = expiration
-        self.collapseID = collapseID
+        storage = Storage(payload, topic, pushType, priority, expiration, collapseID)
     }
+
+    /// Whether both are the same object: then they are equal, and nothing was compared.
+    package func isIdentical(to other: PreparedPush) -> Bool { storage === other.storage }
 
     /// Whether APNs would drop the push by now: its date has come. False without a date, and for `immediate`.
     public func isExpired(atSecondsSince1970 now: Int64) -> Bool {

@@ -53,6 +53,14 @@ package struct FieldList: Sendable, Hashable {
         self.withFirst(name) { String(decoding: $0, as: UTF8.self) }
     }
 
+    /// Calls `body` with the bytes of each field, in the order of the wire.
+    package func forEach(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Void) {
+        self.storage.withUnsafeBufferPointer { bytes in
+            var position = 0
+            while let field = Self.field(in: bytes, at: &position) { body(field.name, field.value) }
+        }
+    }
+
     /// All fields in the order of the wire, as text.
     package var all: [(name: String, value: String)] {
         self.storage.withUnsafeBufferPointer { bytes in

@@ -39,6 +39,11 @@ package struct StreamResult: Sendable {
     package var fields: FieldList
     /// At most `StreamTable.bodyLimit` bytes.
     package var body: [UInt8]
+
+    /// The result of a request that no connection took.
+    package static func notSent(_ cause: StreamCause, tag: UInt64 = 0) -> StreamResult {
+        StreamResult(tag: tag, ending: .notSent, cause: cause, status: 0, fields: FieldList(), body: [])
+    }
 }
 
 /// The certainty table: what the end of a stream proves. Pure, so that each line has a test.

@@ -75,7 +75,8 @@ final class ForeignServer: Sendable {
         try? FileManager.default.removeItem(atPath: self.directory)
     }
 
-    private func end() { kill(self.processID, SIGTERM) }
+    /// SIGKILL: a child inherits the signals that the test runner's threads block, SIGTERM among them.
+    private func end() { kill(self.processID, SIGKILL) }
 
     private static func freePort() async throws -> Int {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# CPU per push of this client beside that of h2load, nghttp2's own load tool: the practical limit on one core.
+#
+# One server (the simulator) for all; client and server each on a core of their own where there are two; rounds of all
+# four, interleaved, and the least of each: what disturbs a run only ever adds to it.
+#
+#   PUSHES=200000   pushes of each run
+#   ROUNDS=5        rounds
+#   SCRATCH_PATH    where to build (default Benchmarks/.build)
+set -euo pipefail
+cd "$(dirname "$0")"
+
+pushes=${PUSHES:-200000}
+rounds=${ROUNDS:-5}
+scratch=${SCRATCH_PATH:-.build}
+in_flight=500
+# A run of a second or two that takes this long hangs.
+run_limit=60
+
+swift build -c release --product throughput --scratch-path "$scratch"
+throughput=$scratch/release/throughput
+
+client_core=()
+server_core=()
+if command -v taskset > /dev/null && taskset -c 0,1 true 2> /dev/null; then
+    client_core=(taskset -c 0)
+    server_core=(taskset -c 1)
+fi
+limit=()
+if command -v timeout > /dev/null; then
+    limit=(timeout "$run_limit")
+fi
+
+work=$(mktemp -d)
+finish() {
+    # The server ends with its standard input.
+    exec 9>&-
+    wait
+    rm -rf "$work"
+}
+trap finish EXIT
+
+die() {
+    echo "$1" >&2
+    exit 1
+}
+
+mkfifo "$work/input" "$work/output"
+${server_core[@]+"${server_core[@]}"} "$throughput" --serve < "$work/input" > "$work/output" &
+exec 9> "$work/input"
+{
+    IFS='=' read -r _ port
+    IFS='=' read -r _ ca_file
+} < "$work/output" || die "the server did not start"
+endpoint=https://localhost:$port
+
+"$throughput" --endpoint "$endpoint" --write-requests "$work"
+authorization=$(cat "$work/authorization")
+payload_bytes=$(wc -c < "$work/payload")
+
+# seconds NAME COMMAND...: user and system time of a process on the client's core; its output in $work/NAME.
+TIMEFORMAT='%U %S'
+seconds() {
+    local name=$1
+    shift
+    { time ${limit[@]+"${limit[@]}"} ${client_core[@]+"${client_core[@]}"} "$@" > "$work/$name" 2> "$work/$name.errors"; } \
+        2> "$work/$name.time" || {
+        cat "$work/$name" "$work/$name.errors" >&2
+        die "$name failed"
+    }
+    awk '{ print $1 + $2 }' "$work/$name.time"
+}
+
+# Each prints: whole process, microseconds a push; for ours also the harness's own figure, from connect to last outcome.
+run_h2load() {
+    local count=$1 time
+    time=$(seconds h2load h2load -n "$count" -c 1 -m "$in_flight" -d "$work/payload" -i "$work/uris" \
+        -H "apns-topic: com.grasscove.Fern" -H "apns-push-type: alert" \
+        -H "apns-id: 8f1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d" -H "authorization: $authorization")
+    grep -q "status codes: $count 2xx" "$work/h2load" || {
+        cat "$work/h2load" >&2
+        die "h2load: not every push was accepted"
+    }
+    awk -v t="$time" -v n="$count" 'BEGIN { printf "%.3f -\n", t * 1e6 / n }'
+}
+
+run_ours() {
+    local mode=$1 count=$2 time
+    time=$(seconds "$mode" "$throughput" --endpoint "$endpoint" --ca-file "$ca_file" --mode "$mode" \
+        --pushes "$count" --in-flight "$in_flight" --format json)
+    grep -q "\"accepted\":$count," "$work/$mode" || {
+        cat "$work/$mode" "$work/$mode.errors" >&2
+        die "$mode: not every push was accepted"
+    }
+    awk -v t="$time" -v n="$count" -v own="$(sed 's/.*"cpuMicrosecondsPerPush":\([0-9.]*\).*/\1/' "$work/$mode")" \
+        'BEGIN { printf "%.3f %s\n", t * 1e6 / n, own }'
+}
+
+run() {
+    if [ "$1" = h2load ]; then run_h2load "$2"; else run_ours "$1" "$2"; fi
+}
+
+clients=(h2load prepared encoded single)
+
+# Whether all of them get through at all, before minutes are spent.
+for client in "${clients[@]}"; do run "$client" 2000 > /dev/null; done
+
+echo "$rounds rounds of $pushes pushes, $in_flight in flight, one connection, payload of $payload_bytes bytes"
+for round in $(seq "$rounds"); do
+    line="round $round:"
+    for client in "${clients[@]}"; do
+        figures=$(run "$client" "$pushes")
+        echo "$figures" >> "$work/figures.$client"
+        line+="  $client ${figures%% *}"
+    done
+    echo "$line"
+done
+
+least() { awk -v column="$2" 'NR == 1 || $column < least { least = $column } END { print least }' "$work/figures.$1"; }
+
+# What each must stay below, as a multiple of h2load.
+must() {
+    case "$1" in
+        prepared) echo 1.4 ;;
+        encoded) echo 2.0 ;;
+        single) echo 3.2 ;;
+        *) echo - ;;
+    esac
+}
+
+reference=$(least h2load 1)
+echo
+printf '%-10s %18s %18s %10s %8s\n' "" "µs CPU per push" "from connect on" "× h2load" "must be"
+for client in "${clients[@]}"; do
+    whole=$(least "$client" 1)
+    bound=$(must "$client")
+    [ "$bound" = - ] || bound="≤ $bound"
+    ratio=$(awk -v a="$whole" -v b="$reference" 'BEGIN { printf "%.2f", a / b }')
+    # printf counts bytes: columns with other letters than ASCII's come last or are padded by hand.
+    printf '%-10s %17s %18s %9s   %s\n' "$client" "$whole" "$(least "$client" 2)" "$ratio" "$bound"
+done

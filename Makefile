@@ -1,0 +1,46 @@
+# Each target installs the system packages that it needs and that are missing (.ci/install-packages).
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build test lint format bench clean toolchain
+
+SOURCES := Package.swift Sources Tests Benchmarks
+
+# Unoptimised: ready soonest, and `make test` goes on from it.
+TOOL := .build/debug/apns
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: $(TOOL) ## Build the tool and let it push to a simulated APNs
+	@$(TOOL) demo
+
+# By the files' times: `swift build` takes seconds to find that there is nothing to do.
+$(TOOL): Package.swift $(shell find Sources -type f)
+	@.ci/check-swift
+	@.ci/install-packages build
+	swift build --product apns
+	@touch $@
+
+build: toolchain ## Build everything, optimised
+	@.ci/install-packages build
+	swift build -c release
+
+test: toolchain ## Run all tests
+	@.ci/install-packages test
+	swift test
+
+lint: toolchain ## Check the form of the sources
+	swift format lint --strict --recursive $(SOURCES)
+
+format: toolchain ## Bring the sources into form
+	swift format --in-place --recursive $(SOURCES)
+
+bench: toolchain ## Measure CPU per push beside h2load (PUSHES=200000, ROUNDS=5)
+	@.ci/install-packages bench
+	Benchmarks/bench.sh
+
+clean: ## Remove what was built
+	rm -rf .build Benchmarks/.build
+
+toolchain:
+	@.ci/check-swift

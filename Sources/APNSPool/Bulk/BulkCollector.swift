@@ -1,0 +1,84 @@
+import HTTP2Wire
+import Synchronization
+
+/// Where connections put the results of one bulk call, in arrays, and where its task waits for them.
+final class BulkCollector: Sendable {
+    struct Item: Sendable {
+        /// What the bulk call calls the push.
+        var index: Int
+        var result: StreamResult
+    }
+
+    private struct State {
+        var items: [Item] = []
+        var isPoked = false
+        var waiter: CheckedContinuation<Void, Never>?
+        /// Nobody takes any more: how many results are still to come, and what follows the last.
+        var abandoned: (left: Int, onLast: @Sendable () -> Void)?
+    }
+
+    private let state = Mutex(State())
+
+    /// Called on a connection's loop, once a tick.
+    func deliver(_ items: [Item]) {
+        let (waiter, onLast) = self.state.withLock { state in
+            if let abandoned = state.abandoned {
+                let left = abandoned.left - items.count
+                state.abandoned?.left = left
+                return (CheckedContinuation<Void, Never>?.none, left == 0 ? abandoned.onLast : nil)
+            }
+            state.items.append(contentsOf: items)
+            let waiter = state.waiter
+            state.waiter = nil
+            return (waiter, nil)
+        }
+        waiter?.resume()
+        onLast?()
+    }
+
+    /// The consumer has gone: results are counted and dropped from now on.
+    ///
+    /// - Parameters:
+    ///   - count: how many results have not been taken.
+    ///   - onLast: called once they are all here.
+    func abandon(expecting count: Int, onLast: @escaping @Sendable () -> Void) {
+        let isLast = self.state.withLock { state in
+            let left = count - state.items.count
+            state.items = []
+            state.abandoned = (left, onLast)
+            return left == 0
+        }
+        if isLast { onLast() }
+    }
+
+    /// Wakes the waiting task although no result came.
+    func poke() {
+        let waiter = self.state.withLock { state in
+            state.isPoked = true
+            let waiter = state.waiter
+            state.waiter = nil
+            return waiter
+        }
+        waiter?.resume()
+    }
+
+    /// Takes what has come; `buffer` must be empty.
+    func take(into buffer: inout [Item]) {
+        self.state.withLock { state in
+            swap(&buffer, &state.items)
+            state.isPoked = false
+        }
+    }
+
+    /// Returns when there is something to take, or after a poke. One task at a time.
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isReady = self.state.withLock { state in
+                if !state.items.isEmpty || state.isPoked { return true }
+                state.waiter = continuation
+                return false
+            }
+            if isReady { continuation.resume() }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+public import APNSModel
+public import Logging
+public import NIOCore
+public import ServiceLifecycle
+public import SupervisedPool
+import Synchronization
+
+/// Sends pushes to Apple devices through a supervised pool of connections to APNs.
+///
+/// Create it once, run it in one of three ways, and send from anywhere:
+/// - `run()` in a `ServiceGroup` of swift-service-lifecycle, or in a task of your own;
+/// - `withAPNSClient { client in … }`, which runs it around a body;
+/// - `start()` … `shutdown(within:)`, for frameworks that own the process.
+///
+/// Every push ends in exactly one outcome, by its deadline: `deliver` returns it and never throws; `send` returns the
+/// receipt of an accepted push and throws a `PushError` otherwise.
+public final class APNSClient: PushSender, Service {
+    let core: ClientCore
+    private let task = Mutex<Task<Void, any Error>?>(nil)
+
+    /// - Throws: `APNSConfigurationError` naming the setting: a key that cannot be used, trust roots that cannot be
+    ///   read, a number out of its limits.
+    public init(configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
+        self.core = try ClientCore(configuration)
+    }
+
+    /// The same with the settings that most servers need.
+    public convenience init(
+        authentication: APNSAuthentication,
+        environment: APNSEnvironment = .production,
+        pool: APNSClientConfiguration.Pool = .init(),
+        logger: Logger = Logger(label: "apns-pool"),
+        eventLoopGroup: (any EventLoopGroup)? = nil
+    ) throws(APNSConfigurationError) {
+        try self.init(
+            configuration: APNSClientConfiguration(
+                authentication: authentication,
+                environment: environment,
+                pool: pool,
+                logger: logger,
+                eventLoopGroup: eventLoopGroup
+            )
+        )
+    }
+
+    deinit {
+        guard let task = self.task.withLock({ $0 }), self.core.lifecycle.current != .stopped else { return }
+        self.core.logger.error("an APNSClient was dropped while it ran: call shutdown() first; its pushes fail now")
+        task.cancel()
+    }
+
+    // MARK: Life
+
+    /// Runs the client until it is shut down, its service group shuts down gracefully, or the task is cancelled
+    /// (which drains nothing). Returns after the last outcome was delivered.
+    ///
+    /// - Throws: `APNSConfigurationError` (`alreadyRunning`) when called twice; `SupervisorError` when the supervision
+    ///   tree gives up and `onEscalation` is `throw`.
+    public func run() async throws {
+        let core = self.core
+        try await withGracefulShutdownHandler {
+            try await core.run()
+        } onGracefulShutdown: {
+            core.lifecycle.beginDrain(within: core.configuration.timeouts.drain)
+        }
+    }
+
+    /// Starts the client in a task of its own and returns. Pushes may be sent at once.
+    ///
+    /// - Throws: `APNSConfigurationError` (`alreadyRunning`).
+    public func start() async throws(APNSConfigurationError) {
+        let core = self.core
+        let isFirst = self.task.withLock { task in
+            guard task == nil, core.lifecycle.current == .notStarted else { return false }
+            task = Task { try await core.run() }
+            return true
+        }
+        guard isFirst else {
+            throw APNSConfigurationError(
+                .alreadyRunning,
+                setting: "start",
+                message: "this client runs already, or has ended: a client runs once"
+            )
+        }
+        await core.lifecycle.running.wait()
+    }
+
+    /// Takes no further pushes, lets those in flight and in the queue finish, and ends the client.
+    ///
+    /// - Parameter time: how long that may take; what is left then ends as `notSent` (queued) or `unknown` (written).
+    ///   Nil: `timeouts.drain`.
+    /// - Returns: after the last outcome was delivered.
+    public func shutdown(within time: Duration? = nil) async {
+        let core = self.core
+        core.lifecycle.beginDrain(within: time ?? core.configuration.timeouts.drain)
+        // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
+        await Task { _ = await core.lifecycle.stopped.wait() }.value
+        if let task = self.task.withLock({ $0 }) { _ = await task.result }
+    }
+
+    // MARK: Sending
+
+    /// Sends what was encoded and checked before.
+    public func deliver(
+        _ prepared: PreparedPush,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        await self.core.deliver(prepared, to: token, options: options)
+    }
+
+    // MARK: Looking
+
+    /// A snapshot of the pool and of what happened so far.
+    public var status: APNSClientStatus {
+        get async {
+            APNSClientStatus(
+                pool: await self.core.pool.status(),
+                pushesInFlight: self.core.lifecycle.pushesInFlight,
+                resends: self.core.counters.resends.load(ordering: .relaxed),
+                restarts: self.core.counters.restarts.load(ordering: .relaxed)
+            )
+        }
+    }
+}
+
+/// A snapshot of a client.
+public struct APNSClientStatus: Sendable {
+    public var pool: PoolStatus
+    /// Pushes (and bulk calls) that have no outcome yet.
+    public var pushesInFlight: Int
+    /// How often a push was sent again.
+    public var resends: Int
+    /// How often a part of the supervision tree crashed and was restarted.
+    public var restarts: Int
+}
+
+/// Runs a client around `body` and shuts it down afterwards, draining for at most `timeouts.drain`.
+///
+/// - Throws: `APNSConfigurationError`, or what `body` throws.
+public func withAPNSClient<Result: Sendable>(
+    configuration: APNSClientConfiguration,
+    _ body: (APNSClient) async throws -> Result
+) async throws -> Result {
+    let client = try APNSClient(configuration: configuration)
+    try await client.start()
+    do {
+        let result = try await body(client)
+        await client.shutdown()
+        return result
+    } catch {
+        await client.shutdown()
+        throw error
+    }
+}

@@ -1,0 +1,233 @@
+public import Logging
+public import NIOCore
+package import SupervisedPool
+
+/// All settings of a client. Each has a default that needs no thought except the authentication.
+public struct APNSClientConfiguration: Sendable {
+    /// How many connections the client keeps, opens on demand, and how pushes wait for them.
+    public struct Pool: Sendable {
+        /// Which connection gets the next push.
+        public struct Strategy: Sendable, Hashable {
+            let kind: PoolConfiguration.Strategy
+            /// The one with the smallest share of its streams in use.
+            public static let leastLoaded = Strategy(kind: .leastLoaded)
+            /// The one used last: at low rates the others idle and overflow connections close.
+            public static let lifo = Strategy(kind: .lifo)
+            /// The one used longest ago: all in turn.
+            public static let fifo = Strategy(kind: .fifo)
+        }
+
+        /// Connections that are kept open. 0: none before the first push. Default 1.
+        public var size: Int
+        /// Connections that are opened above `size` when pushes wait, and closed after `idleTimeout`. Default 3.
+        public var maxOverflow: Int
+        /// Which connection gets the next push. Default `leastLoaded`.
+        public var strategy: Strategy
+        /// Pushes that may wait for a free stream. Default 10,000.
+        public var maxQueued: Int
+        /// Bytes of payload that may wait. Default 16 MiB.
+        public var maxQueuedBytes: Int
+        /// Streams on one connection, if APNs allows as many. Default and limit 1,000.
+        public var maxConcurrentStreams: Int
+        /// How long an overflow connection may idle. Default 5 minutes.
+        public var idleTimeout: Duration
+        /// The pause between two connects of the pool, since APNs takes many at once for an attack. Default 1 s.
+        public var connectSpacing: Duration
+        /// Without any connection for this long, pushes fail at once instead of waiting. Default 10 s.
+        public var unavailableAfter: Duration
+        /// What pushes do while there has been no connection for `unavailableAfter`. Default: they fail at once.
+        public var whenUnavailable: WhenUnavailable
+
+        public init(
+            size: Int = 1,
+            maxOverflow: Int = 3,
+            strategy: Strategy = .leastLoaded,
+            maxQueued: Int = 10_000,
+            maxQueuedBytes: Int = 16 * 1024 * 1024,
+            maxConcurrentStreams: Int = 1000,
+            idleTimeout: Duration = .seconds(300),
+            connectSpacing: Duration = .seconds(1),
+            unavailableAfter: Duration = .seconds(10),
+            whenUnavailable: WhenUnavailable = .fail
+        ) {
+            self.size = size
+            self.maxOverflow = maxOverflow
+            self.strategy = strategy
+            self.maxQueued = maxQueued
+            self.maxQueuedBytes = maxQueuedBytes
+            self.maxConcurrentStreams = maxConcurrentStreams
+            self.idleTimeout = idleTimeout
+            self.connectSpacing = connectSpacing
+            self.unavailableAfter = unavailableAfter
+            self.whenUnavailable = whenUnavailable
+        }
+    }
+
+    public struct WhenUnavailable: Sendable, Hashable {
+        private let waits: Bool
+        /// Pushes fail at once; the error says when to come again.
+        public static let fail = WhenUnavailable(waits: false)
+        /// Pushes wait until their deadlines.
+        public static let wait = WhenUnavailable(waits: true)
+    }
+
+    public struct Timeouts: Sendable {
+        /// The deadline of a push that names none: queue, connect, every try and answer together. Default 30 s.
+        public var deadline: Duration
+        /// For the answer to one try. Default 10 s.
+        public var answer: Duration
+        /// For look-up, TCP, TLS and APNs' first SETTINGS together. Default 10 s.
+        public var connect: Duration
+        /// For a graceful shutdown. Default 20 s, below the 30 s that a pod usually has.
+        public var drain: Duration
+
+        public init(
+            deadline: Duration = .seconds(30),
+            answer: Duration = .seconds(10),
+            connect: Duration = .seconds(10),
+            drain: Duration = .seconds(20)
+        ) {
+            self.deadline = deadline
+            self.answer = answer
+            self.connect = connect
+            self.drain = drain
+        }
+    }
+
+    /// What the client trusts, beside the system's roots.
+    public struct Trust: Sendable {
+        /// A file with further trust roots (PEM).
+        public var caFile: String?
+        /// Further trust roots as PEM text.
+        public var caPEM: String?
+
+        public init(caFile: String? = nil, caPEM: String? = nil) {
+            self.caFile = caFile
+            self.caPEM = caPEM
+        }
+    }
+
+    /// What is sent again, and how often. What may have been processed is never sent again.
+    public struct Retry: Sendable {
+        /// Tries of one push, the first included. Default 5; 1 turns retries off.
+        public var maxAttempts: Int
+        /// Whether an answer 500 is tried again. Default true.
+        public var retriesInternalServerError: Bool
+        /// Retries of 503 and 500 as a share of the last ten seconds' answers, in per cent (never fewer than 100
+        /// retries). Default 20.
+        public var budgetPercent: Int
+
+        public init(maxAttempts: Int = 5, retriesInternalServerError: Bool = true, budgetPercent: Int = 20) {
+            self.maxAttempts = maxAttempts
+            self.retriesInternalServerError = retriesInternalServerError
+            self.budgetPercent = budgetPercent
+        }
+    }
+
+    /// What `run()` does when the supervision tree gives up, which takes a bug in the library.
+    public struct OnEscalation: Sendable, Hashable {
+        private enum Kind { case restart, fail }
+        private let kind: Kind
+        /// Queued pushes fail with one error, the fault is logged at `critical`, and the tree is started anew after
+        /// 30 s, doubling to 5 min. The server lives.
+        public static let restart = OnEscalation(kind: .restart)
+        /// `run()` throws.
+        public static let `throw` = OnEscalation(kind: .fail)
+    }
+
+    public var authentication: APNSAuthentication
+    public var environment: APNSEnvironment
+    public var pool: Pool
+    public var timeouts: Timeouts
+    public var trust: Trust
+    public var retry: Retry
+    public var onEscalation: OnEscalation
+    public var logger: Logger
+    /// Where connections live. Default: NIO's own group, as many loops as the machine has cores.
+    public var eventLoopGroup: (any EventLoopGroup)?
+    /// Time, for tests.
+    package var clock: any MonotonicClock = SystemMonotonicClock()
+
+    public init(
+        authentication: APNSAuthentication,
+        environment: APNSEnvironment = .production,
+        pool: Pool = Pool(),
+        timeouts: Timeouts = Timeouts(),
+        trust: Trust = Trust(),
+        retry: Retry = Retry(),
+        onEscalation: OnEscalation = .restart,
+        logger: Logger = Logger(label: "apns-pool"),
+        eventLoopGroup: (any EventLoopGroup)? = nil
+    ) {
+        self.authentication = authentication
+        self.environment = environment
+        self.pool = pool
+        self.timeouts = timeouts
+        self.trust = trust
+        self.retry = retry
+        self.onEscalation = onEscalation
+        self.logger = logger
+        self.eventLoopGroup = eventLoopGroup
+    }
+
+    /// Throws for the first setting that is out of its limits, by name.
+    func validate() throws(APNSConfigurationError) {
+        func check(_ setting: String, _ value: Int, _ range: ClosedRange<Int>) throws(APNSConfigurationError) {
+            guard range.contains(value) else {
+                throw .outOfRange(setting, "\(value)", "\(range.lowerBound) to \(range.upperBound)")
+            }
+        }
+        func check(
+            _ setting: String,
+            _ value: Duration,
+            _ low: Duration,
+            _ high: Duration
+        ) throws(APNSConfigurationError) {
+            guard value >= low, value <= high else { throw .outOfRange(setting, "\(value)", "\(low) to \(high)") }
+        }
+        guard !self.environment.host.isEmpty, !self.environment.host.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7f })
+        else {
+            throw .outOfRange("environment.host", "'\(self.environment.host)'", "a host name or address")
+        }
+        try check("environment.port", self.environment.port, 1...65535)
+        try check("pool.size", self.pool.size, 0...1000)
+        try check("pool.maxOverflow", self.pool.maxOverflow, 0...1000)
+        guard self.pool.size + self.pool.maxOverflow > 0 else {
+            throw .outOfRange("pool.size", "0 with pool.maxOverflow 0", "at least one connection in all")
+        }
+        try check("pool.size + pool.maxOverflow", self.pool.size + self.pool.maxOverflow, 1...1000)
+        try check("pool.maxQueued", self.pool.maxQueued, 1...1_000_000)
+        try check("pool.maxQueuedBytes", self.pool.maxQueuedBytes, 8192...(1 << 40))
+        try check("pool.maxConcurrentStreams", self.pool.maxConcurrentStreams, 1...1000)
+        try check("pool.idleTimeout", self.pool.idleTimeout, .seconds(1), .seconds(86_400))
+        try check("pool.connectSpacing", self.pool.connectSpacing, .zero, .seconds(3600))
+        try check("pool.unavailableAfter", self.pool.unavailableAfter, .milliseconds(100), .seconds(3600))
+        try check("timeouts.deadline", self.timeouts.deadline, .milliseconds(1), .seconds(86_400))
+        try check("timeouts.answer", self.timeouts.answer, .milliseconds(1), .seconds(86_400))
+        try check("timeouts.connect", self.timeouts.connect, .milliseconds(1), .seconds(3600))
+        try check("timeouts.drain", self.timeouts.drain, .zero, .seconds(86_400))
+        try check("retry.maxAttempts", self.retry.maxAttempts, 1...5)
+        try check("retry.budgetPercent", self.retry.budgetPercent, 0...100)
+    }
+}
+
+extension APNSConfigurationError {
+    fileprivate static func outOfRange(
+        _ setting: String,
+        _ value: String,
+        _ allowed: String
+    ) -> APNSConfigurationError {
+        APNSConfigurationError(
+            .outOfRange,
+            setting: setting,
+            message: "'\(setting)' is \(value); allowed is \(allowed)"
+        )
+    }
+}
+
+extension APNSConfigurationError.Code {
+    /// The trust roots cannot be read, or the machine has none.
+    public static let trustRootsUnusable = APNSConfigurationError.Code(rawValue: "trust-roots-unusable")
+    /// The client was run twice.
+    public static let alreadyRunning = APNSConfigurationError.Code(rawValue: "already-running")
+}

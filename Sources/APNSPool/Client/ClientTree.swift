@@ -1,0 +1,77 @@
+import Logging
+import NIOCore
+import SupervisedPool
+
+/// Who supervises whom.
+///
+/// ```
+/// Supervisor (rest_for_one, in this order)
+/// ├─ pool                                   hands out stream slots; the connections report to it
+/// ├─ connections: Supervisor (one_for_one)
+/// │   ├─ connection-0                       a pool worker; owns one session that takes streams
+/// │   └─ connection-n  (size + maxOverflow)
+/// └─ provider-token                         signs and caches one token for all connections
+/// ```
+///
+/// The pool's loss restarts the connections, whose leases mean nothing without it. The token's child stands last:
+/// its token lives in a cache outside it, so its restart disturbs nobody.
+enum ClientTree {
+    static func make(_ core: ClientCore) -> Supervisor {
+        let logger = core.logger
+        let counters = core.counters
+        let onEvent: @Sendable (SupervisorEvent) -> Void = { event in
+            counters.count(event)
+            logger.log(event)
+        }
+        var children = [
+            ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
+                try await core.poolForChild().run(context)
+            },
+            ChildSpec(id: "connections", shutdown: .infinity) { context in
+                let workers = Supervisor(
+                    name: "connections",
+                    strategy: .oneForOne,
+                    children: Self.connections(core, pool: core.pool),
+                    clock: core.clock,
+                    onEvent: onEvent
+                )
+                try await workers.run(context)
+            },
+        ]
+        if let signer = core.signer {
+            children.append(
+                ChildSpec(id: "provider-token", shutdown: .within(.seconds(5))) { context in
+                    let actor = TokenActor(signer: signer, cache: core.tokens, clock: core.clock)
+                    core.tokenActor.set(actor)
+                    try await actor.run(context)
+                }
+            )
+        }
+        return Supervisor(
+            name: "apns",
+            strategy: .restForOne,
+            children: children,
+            clock: core.clock,
+            onEvent: onEvent
+        )
+    }
+
+    private static func connections(_ core: ClientCore, pool: Pool<ConnectionActor>) -> [ChildSpec] {
+        let size = core.configuration.pool.size
+        return (0..<size + core.configuration.pool.maxOverflow).map { slot in
+            // One loop for each worker, whatever its generation.
+            let loop = core.group.next()
+            return ChildSpec(id: ChildSpec.ID("connection-\(slot)"), shutdown: .within(.seconds(1))) { context in
+                let worker = ConnectionActor(
+                    id: WorkerID(slot: slot, generation: context.generation),
+                    isBase: slot < size,
+                    pool: pool,
+                    settings: core.settings,
+                    clock: core.clock,
+                    loop: loop
+                )
+                try await worker.run(context)
+            }
+        }
+    }
+}

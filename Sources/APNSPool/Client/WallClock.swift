@@ -1,0 +1,12 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The time of day.
+enum WallClock {
+    static func secondsSince1970() -> Int64 { Int64(time(nil)) }
+}

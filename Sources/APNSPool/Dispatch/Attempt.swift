@@ -1,0 +1,245 @@
+import APNSModel
+import HTTP2Wire
+import SupervisedPool
+
+/// How one try of a push ended.
+enum AttemptEnd: Sendable {
+    case accepted(Receipt)
+    indirect case rejected(Rejection, retryAfter: Duration?)
+    /// Nothing reached a connection, or nothing of it was written; `isFinal` when another try makes no sense.
+    case notSent(PushError.Code, String, retryAfter: Duration? = nil, isFinal: Bool)
+    case notProcessed(PushError.Code, String)
+    case unknown(PushError.Code, String)
+}
+
+extension AttemptEnd {
+    /// Reads what a connection says of a stream.
+    init(_ result: StreamResult, id: APNSID, attempts: Int, answerTimeout: Duration, isPastDeadline: Bool) {
+        switch result.ending {
+        case .response where result.status == 200:
+            self = .accepted(result.receipt(id: id, attempts: attempts))
+        case .response:
+            let rejection = Rejection(
+                status: result.status,
+                body: result.body,
+                apnsID: result.apnsID ?? id,
+                apnsUniqueID: result.fields.first("apns-unique-id")
+            )
+            let seconds = result.fields.first("retry-after").flatMap { Int64($0) }
+            self = .rejected(
+                rejection,
+                retryAfter: seconds.flatMap { $0 >= 0 && $0 <= 86_400 ? .seconds($0) : nil }
+            )
+        case .notSent:
+            switch result.cause {
+            case .deadline:
+                // Only the time for this try may be over: its connection took no further bytes.
+                self = .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: isPastDeadline)
+            case .cancelled:
+                self = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
+            case .faulty:
+                self = .notSent(.connectionFault, "the connection broke on this very push", isFinal: true)
+            case .goAway, .connectionLost, .noSlot, .reset, .answered:
+                self = .notSent(.connectionLost, "the connection was lost before it was sent", isFinal: false)
+            }
+        case .notProcessed:
+            switch result.cause {
+            case .reset(.refusedStream):
+                self = .notProcessed(.refused, "APNs refused the stream without looking at it (REFUSED_STREAM)")
+            default:
+                self = .notProcessed(.goAway, "APNs closed the connection without looking at it (GOAWAY)")
+            }
+        case .unknown:
+            switch result.cause {
+            case .deadline where isPastDeadline:
+                self = .unknown(.deadlineExceeded, "it was sent, and the deadline came before an answer")
+            case .deadline:
+                self = .unknown(.deadlineExceeded, "it was sent, and no answer came within \(answerTimeout)")
+            case .cancelled:
+                self = .unknown(.cancelled, "the sending task was cancelled after it was sent")
+            case .reset(let code):
+                self = .unknown(.connectionLost, "it was sent, and the stream was reset (\(code)) before an answer")
+            default:
+                self = .unknown(.connectionLost, "it was sent, and the connection was lost before an answer")
+            }
+        }
+    }
+
+    /// Reads why the pool gave no slot.
+    init(_ error: PoolError) {
+        let message = error.description
+        switch error.code {
+        case .queueFull, .full:
+            self = .notSent(.queueFull, message, retryAfter: error.retryAfter, isFinal: true)
+        case .timedOut:
+            self = .notSent(.deadlineExceeded, message, retryAfter: error.retryAfter, isFinal: true)
+        case .cancelled:
+            self = .notSent(.cancelled, message, isFinal: true)
+        case .unavailable:
+            self = .notSent(.unavailable, message, retryAfter: error.retryAfter, isFinal: true)
+        case .configurationFault:
+            let isCertificate = (error.fault?.underlying as? WireError)?.code == .clientCertificateRefused
+            self = .notSent(
+                isCertificate ? .credential : .configuration,
+                error.fault?.description ?? message,
+                retryAfter: error.retryAfter,
+                isFinal: true
+            )
+        case .shuttingDown:
+            self = .notSent(.shuttingDown, message, isFinal: true)
+        case .notRunning:
+            self = .notSent(.notRunning, message, isFinal: true)
+        default:
+            // The pool stopped. Its successor may take the push.
+            self = .notSent(.connectionLost, message, retryAfter: error.retryAfter, isFinal: false)
+        }
+    }
+}
+
+extension StreamResult {
+    /// What a stream that was answered 200 says.
+    func receipt(id: APNSID, attempts: Int) -> Receipt {
+        Receipt(
+            apnsID: self.apnsID ?? id,
+            apnsUniqueID: self.fields.first("apns-unique-id"),
+            attempts: attempts
+        )
+    }
+
+    /// Whether APNs took the push.
+    var isAccepted: Bool { self.ending == .response && self.status == 200 }
+
+    /// The id in the answer; APNs writes it in upper case, and edges leave it out.
+    var apnsID: APNSID? {
+        self.fields.withFirst("apns-id") { APNSID(utf8: $0) } ?? nil
+    }
+}
+
+/// What became of a push so far, over all its tries. Pure.
+struct PushHistory: Sendable {
+    enum Decision: Equatable {
+        case finish(PushOutcome)
+        case retry(after: Duration)
+    }
+
+    /// Tries that ended before a byte was written are free, but not endless.
+    static let unsentLimit = 20
+
+    let id: APNSID
+    let deadline: MonotonicInstant
+    /// How often the push was given to a connection that took it.
+    private(set) var attempts = 0
+    private var unsent = 0
+    /// Boxed: most pushes have none, and a bulk call holds many histories.
+    private var box: Box?
+    private var usedSecondChance = false
+
+    private final class Box: Sendable {
+        let error: PushError
+        init(_ error: PushError) { self.error = error }
+    }
+
+    private var strongest: PushError? {
+        get { self.box?.error }
+        set { self.box = newValue.map(Box.init) }
+    }
+
+    init(id: APNSID, deadline: MonotonicInstant) {
+        self.id = id
+        self.deadline = deadline
+    }
+
+    /// Whether this is not the first try: it goes to the front of the queue.
+    var isResend: Bool { self.attempts + self.unsent > 0 }
+
+    mutating func countAttempt() { self.attempts += 1 }
+
+    /// A push that ends without (another) try.
+    mutating func fail(
+        _ code: PushError.Code,
+        _ message: String,
+        retryAfter: Duration? = nil
+    ) -> PushOutcome {
+        .failed(self.merged(PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)))
+    }
+
+    /// The end of a try, and what follows from it.
+    ///
+    /// - Parameters:
+    ///   - takeBudget: asked once when the answer was 503 or 500 and a retry is otherwise due.
+    mutating func decide(
+        _ end: AttemptEnd,
+        policy: APNSClientConfiguration.Retry,
+        now: MonotonicInstant,
+        using generator: inout some RandomNumberGenerator,
+        takeBudget: () -> Bool
+    ) -> Decision {
+        switch end {
+        case .accepted(let receipt):
+            return .finish(.accepted(receipt))
+        case .rejected(let rejection, let retryAfter):
+            self.strongest = self.merged(
+                .rejected(rejection, attempts: self.attempts, retryAfter: retryAfter)
+            )
+            guard self.mayResend(rejection, policy), self.attempts < policy.maxAttempts else { return self.finish() }
+            if rejection.status == 503 || rejection.status == 500, !takeBudget() { return self.finish() }
+        case .notProcessed(let code, let message):
+            self.strongest = self.merged(PushError(code: code, certainty: .notProcessed, message: message))
+            guard self.attempts < policy.maxAttempts else { return self.finish() }
+        case .notSent(let code, let message, let retryAfter, let isFinal):
+            self.strongest = self.merged(
+                PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)
+            )
+            guard !isFinal, self.unsent < Self.unsentLimit else { return self.finish() }
+            self.unsent += 1
+        case .unknown(let code, let message):
+            self.strongest = self.merged(PushError(code: code, certainty: .unknown, message: message))
+            return self.finish()
+        }
+        let delay = self.delay(using: &generator)
+        guard now.advanced(by: delay) < self.deadline else { return self.finish() }
+        return .retry(after: delay)
+    }
+
+    private func finish() -> Decision {
+        .finish(
+            .failed(
+                self.strongest
+                    ?? PushError(code: .internalFault, certainty: .notSent, apnsID: self.id, message: "no try was made")
+            )
+        )
+    }
+
+    private mutating func mayResend(_ rejection: Rejection, _ policy: APNSClientConfiguration.Retry) -> Bool {
+        switch (rejection.status, rejection.reason) {
+        case (503, _): return true
+        case (500, _): return policy.retriesInternalServerError
+        case (400, .idleTimeout): return true
+        case (403, .expiredProviderToken), (403, .unrelatedKeyIDInToken):
+            // Once, on a new session and with a fresh token.
+            defer { self.usedSecondChance = true }
+            return !self.usedSecondChance
+        default: return false
+        }
+    }
+
+    /// The second try follows at once, later ones after full jitter of 50 ms · 2ⁿ.
+    private func delay(using generator: inout some RandomNumberGenerator) -> Duration {
+        let tries = self.attempts + self.unsent
+        guard tries >= 2 else { return .zero }
+        let limit = Int64(50) << Int64(min(tries, 6))
+        return .milliseconds(Int64.random(in: 0...limit, using: &generator))
+    }
+
+    /// The strongest of all tries so far: what may have reached a device cannot be taken back by a later failure.
+    private func merged(_ error: PushError) -> PushError {
+        var result = error
+        if let strongest, strongest.certainty > error.certainty {
+            result = strongest
+            if strongest.message != error.message { result.message += "; after that: \(error.message)" }
+        }
+        result.apnsID = self.id
+        result.attempts = self.attempts
+        return result
+    }
+}

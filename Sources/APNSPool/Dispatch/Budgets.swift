@@ -1,0 +1,88 @@
+import SupervisedPool
+import Synchronization
+
+/// How many connections a pool may replace because of 503: a burst, then one at an interval. Beyond it connections
+/// stay as they are, so that an overloaded APNs is not met with a storm of handshakes.
+final class ReplacementBudget: Sendable {
+    private struct State {
+        var tokens: Int
+        var refilledAt: MonotonicInstant?
+    }
+
+    private let burst: Int
+    private let interval: Duration
+    private let state: Mutex<State>
+
+    init(burst: Int, interval: Duration = .seconds(5)) {
+        self.burst = max(burst, 1)
+        self.interval = interval
+        self.state = Mutex(State(tokens: max(burst, 1), refilledAt: nil))
+    }
+
+    func take(now: MonotonicInstant) -> Bool {
+        self.state.withLock { state in
+            let since = state.refilledAt ?? now
+            let earned = Int(min(since.duration(to: now) / self.interval, 1_000_000))
+            if earned > 0 {
+                state.tokens = min(self.burst, state.tokens + earned)
+                state.refilledAt = since.advanced(by: self.interval * earned)
+            } else if state.refilledAt == nil {
+                state.refilledAt = now
+            }
+            guard state.tokens > 0 else { return false }
+            state.tokens -= 1
+            return true
+        }
+    }
+}
+
+/// How many answers 503 and 500 may be tried again: a share of what was answered in the last ten seconds, and never
+/// fewer than a floor. Without it every push would be sent five times to a server that is down.
+final class RetryBudget: Sendable {
+    private struct State {
+        /// Answers and retries of each of the last ten seconds.
+        var answers = [Int](repeating: 0, count: RetryBudget.seconds)
+        var retries = [Int](repeating: 0, count: RetryBudget.seconds)
+        var second: Int64 = 0
+
+        mutating func advance(to now: MonotonicInstant) -> Int {
+            let second = now.nanoseconds / 1_000_000_000
+            let passed = min(max(second - self.second, 0), Int64(RetryBudget.seconds))
+            for step in 0..<passed {
+                let index = Int((second - step) % Int64(RetryBudget.seconds))
+                self.answers[index] = 0
+                self.retries[index] = 0
+            }
+            self.second = max(self.second, second)
+            return Int(self.second % Int64(RetryBudget.seconds))
+        }
+    }
+
+    private static let seconds = 10
+    private let percent: Int
+    private let floor: Int
+    private let state = Mutex(State())
+
+    init(percent: Int, floor: Int = 100) {
+        self.percent = percent
+        self.floor = floor
+    }
+
+    func recordAnswers(_ count: Int, now: MonotonicInstant) {
+        self.state.withLock { state in
+            let index = state.advance(to: now)
+            state.answers[index] += count
+        }
+    }
+
+    /// Whether one more retry is within the budget; it is spent then.
+    func take(now: MonotonicInstant) -> Bool {
+        self.state.withLock { state in
+            let index = state.advance(to: now)
+            let allowed = max(self.floor, state.answers.reduce(0, +) * self.percent / 100)
+            guard state.retries.reduce(0, +) < allowed else { return false }
+            state.retries[index] += 1
+            return true
+        }
+    }
+}

@@ -1,0 +1,196 @@
+import APNSModel
+import HTTP2Wire
+import SupervisedPool
+import Synchronization
+
+extension ClientCore {
+    /// The way of one push: provider token, slot, stream, answer, and again where that is safe. Never throws, and
+    /// ends by its deadline.
+    func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+        var history = PushHistory(id: options.apnsID ?? self.ids.next(), deadline: self.deadline(options.deadline))
+        guard self.lifecycle.enter() else {
+            return history.fail(.shuttingDown, "the client is shutting down and takes no further pushes")
+        }
+        defer { self.lifecycle.leave() }
+        if self.lifecycle.current == .notStarted, await !self.waitUntilRunning(history.deadline) {
+            if Task.isCancelled { return history.fail(.cancelled, "the sending task was cancelled") }
+            return history.fail(
+                .notRunning,
+                "nobody runs the client: call run(), start() or withAPNSClient"
+            )
+        }
+        let block = self.encoder.block(for: push)
+        while true {
+            let end = await self.attempt(push, block: block, to: token, history: &history)
+            switch self.next(end, &history) {
+            case .finish(let outcome):
+                return outcome
+            case .retry(let delay):
+                if delay > .zero {
+                    _ = await self.lifecycle.ended.wait(until: self.clock.now.advanced(by: delay), clock: self.clock)
+                }
+                if Task.isCancelled { return history.fail(.cancelled, "the sending task was cancelled") }
+            }
+        }
+    }
+
+    /// What follows from the end of a try.
+    func next(_ end: AttemptEnd, _ history: inout PushHistory) -> PushHistory.Decision {
+        var generator = SystemRandomNumberGenerator()
+        let decision = history.decide(
+            end,
+            policy: self.configuration.retry,
+            now: self.clock.now,
+            using: &generator,
+            takeBudget: { self.settings.retries.take(now: self.clock.now) }
+        )
+        if case .retry = decision {
+            // What is left when the tree is gone is not tried again.
+            if self.lifecycle.current == .stopped {
+                return .finish(history.fail(.shuttingDown, "the client was shut down"))
+            }
+            self.counters.resends.wrappingAdd(1, ordering: .relaxed)
+        }
+        return decision
+    }
+
+    private func attempt(
+        _ push: PreparedPush,
+        block: HeaderBlock,
+        to token: DeviceToken,
+        history: inout PushHistory
+    ) async -> AttemptEnd {
+        if let end = self.refusal(push) { return end }
+        // The provider token before the slot: a slow signer must not hold one.
+        let credential: ProviderToken?
+        switch await self.credential(until: history.deadline) {
+        case .success(let token): credential = token
+        case .failure(let failure): return failure.end
+        }
+        let result: StreamResult
+        do {
+            let lease = try await self.pool.checkout(
+                deadline: history.deadline,
+                bytes: push.payload.count,
+                atFront: history.isResend
+            )
+            if let end = self.refusal(push) { return end }
+            if Task.isCancelled {
+                return .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
+            }
+            let request = self.encoder.request(
+                push,
+                block: block,
+                to: token,
+                id: history.id,
+                credential: credential?.authorization
+            )
+            result = await lease.worker.send(request, deadline: self.loopDeadline(history.deadline))
+        } catch {
+            return AttemptEnd(error)
+        }
+        return self.read(result, credential: credential, history: &history)
+    }
+
+    /// Counts the try and reads its result; tells the token's keeper what concerns it.
+    func read(_ result: StreamResult, credential: ProviderToken?, history: inout PushHistory) -> AttemptEnd {
+        if result.ending != .notSent { history.countAttempt() }
+        if result.isAccepted { return .accepted(result.receipt(id: history.id, attempts: history.attempts)) }
+        let end = AttemptEnd(
+            result,
+            id: history.id,
+            attempts: history.attempts,
+            answerTimeout: self.configuration.timeouts.answer,
+            isPastDeadline: self.clock.now >= history.deadline
+        )
+        if case .rejected(let rejection, _) = end, let credential {
+            switch rejection.reason {
+            case .some(.expiredProviderToken): self.tokenActor.current?.expired(generation: credential.generation)
+            case .some(.tooManyProviderTokenUpdates): self.tokenActor.current?.tooManyUpdates()
+            default: break
+            }
+        }
+        return end
+    }
+
+    /// Why the push is not sent at all.
+    func refusal(_ push: PreparedPush) -> AttemptEnd? {
+        if case .at = push.expiration, push.isExpired(atSecondsSince1970: WallClock.secondsSince1970()) {
+            return .notSent(.expired, "its apns-expiration passed while it waited", isFinal: true)
+        }
+        return self.interruption()
+    }
+
+    /// Why nothing is sent at all at the moment.
+    func interruption() -> AttemptEnd? {
+        if self.lifecycle.current == .stopped {
+            return .notSent(.shuttingDown, "the client was shut down", isFinal: true)
+        }
+        if let until = self.pausedUntil.withLock({ $0 }) {
+            return .notSent(
+                .unavailable,
+                "the client restarts after an internal fault",
+                retryAfter: self.clock.now.duration(to: until),
+                isFinal: true
+            )
+        }
+        return nil
+    }
+
+    struct CredentialFailure: Error {
+        var end: AttemptEnd
+    }
+
+    /// The provider token to send with, or nil where none is used.
+    func credential(until deadline: MonotonicInstant) async -> Result<ProviderToken?, CredentialFailure> {
+        guard self.signer != nil else { return .success(nil) }
+        if let token = self.tokens.current(now: self.clock.now) { return .success(token) }
+        return await self.signedCredential(until: deadline)
+    }
+
+    /// The slow path: the actor signs, or its first run is still to come.
+    private func signedCredential(until deadline: MonotonicInstant) async -> Result<ProviderToken?, CredentialFailure> {
+        var pause = Duration.milliseconds(5)
+        while true {
+            if let actor = self.tokenActor.current {
+                let answer = await withTaskGroup(of: Result<ProviderToken, TokenError>?.self) { group in
+                    group.addTask { await actor.token() }
+                    group.addTask {
+                        try? await self.clock.sleep(until: deadline)
+                        return nil
+                    }
+                    let first = await group.next() ?? nil
+                    group.cancelAll()
+                    return first
+                }
+                switch answer {
+                case .success(let token):
+                    return .success(token)
+                case .failure(let error) where error.code == .signingFailed:
+                    return .failure(
+                        CredentialFailure(end: .notSent(.credential, error.description, isFinal: true))
+                    )
+                case .failure, nil:
+                    break
+                }
+            }
+            // The token's child is about to start or to be restarted.
+            if Task.isCancelled {
+                return .failure(
+                    CredentialFailure(end: .notSent(.cancelled, "the sending task was cancelled", isFinal: true))
+                )
+            }
+            if let end = self.interruption() { return .failure(CredentialFailure(end: end)) }
+            let now = self.clock.now
+            guard now < deadline else {
+                return .failure(
+                    CredentialFailure(
+                        end: .notSent(.deadlineExceeded, "no provider token was ready in time", isFinal: true)
+                    )
+                )
+            }
+            try? await self.clock.sleep(until: min(now.advanced(by: pause), deadline))
+            pause = min(pause * 2, .milliseconds(200))
+        }
+    }
+}

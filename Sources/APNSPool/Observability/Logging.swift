@@ -1,0 +1,86 @@
+import Logging
+import SupervisedPool
+import Synchronization
+
+// One line a change of state, nothing for a push. Never a device token, a provider token or a key.
+
+extension Logger {
+    func log(_ event: SupervisorEvent) {
+        switch event {
+        case .childStarted(let id, let generation):
+            self.debug("started", metadata: ["child": "\(id)", "generation": "\(generation)"])
+        case .childFailed(let failure):
+            self.error("a child crashed; this is a bug in the library", metadata: ["failure": "\(failure)"])
+        case .childEnded(let id, let generation):
+            self.debug("ended", metadata: ["child": "\(id)", "generation": "\(generation)"])
+        case .restarting(let id):
+            self.warning("restarting", metadata: ["child": "\(id)"])
+        case .childStopped(let id, let generation, let error):
+            self.debug(
+                "stopped",
+                metadata: [
+                    "child": "\(id)", "generation": "\(generation)", "error": "\(error.map { "\($0)" } ?? "none")",
+                ]
+            )
+        case .childDeaf(let id, let generation):
+            self.warning("does not end", metadata: ["child": "\(id)", "generation": "\(generation)"])
+        case .escalating(let error):
+            self.error("a supervisor gives up", metadata: ["error": "\(error)"])
+        }
+    }
+
+    func log(_ event: PoolEvent) {
+        switch event {
+        case .registered(let id):
+            self.debug("worker registered", metadata: ["connection": "\(id)"])
+        case .askedToConnect(let id, let reason):
+            self.debug("asked to connect", metadata: ["connection": "\(id)", "reason": "\(reason)"])
+        case .askedToDisconnect(let id, let reason):
+            self.debug("asked to disconnect", metadata: ["connection": "\(id)", "reason": "\(reason)"])
+        case .reported(let id, let report):
+            self.log(report, from: id)
+        case .unavailable(_, let fault):
+            self.error(
+                "no connection to APNs for a while: pushes fail until one is ready",
+                metadata: ["fault": "\(fault.map { "\($0)" } ?? "unknown")"]
+            )
+        case .available:
+            self.notice("APNs can be reached again")
+        case .configurationFault(let fault, _):
+            self.error("no connection can be made as configured", metadata: ["fault": "\(fault)"])
+        case .invariantBroken(let what):
+            self.critical(
+                "the pool's books do not balance; this is a bug in the library",
+                metadata: ["what": "\(what)"]
+            )
+        }
+    }
+
+    private func log(_ report: WorkerReport, from id: WorkerID) {
+        switch report {
+        case .connecting:
+            self.debug("connecting", metadata: ["connection": "\(id)"])
+        case .ready(let capacity):
+            self.info("connected", metadata: ["connection": "\(id)", "streams": "\(capacity)"])
+        case .capacity(let capacity):
+            self.debug("streams allowed", metadata: ["connection": "\(id)", "streams": "\(capacity)"])
+        case .draining:
+            self.info("draining: a new connection takes over", metadata: ["connection": "\(id)"])
+        case .backingOff(_, let fault):
+            self.notice(
+                "connection lost or refused, backing off",
+                metadata: ["connection": "\(id)", "fault": "\(fault.map { "\($0)" } ?? "unknown")"]
+            )
+        case .idle:
+            self.debug("idle", metadata: ["connection": "\(id)"])
+        case .gone:
+            self.debug("gone", metadata: ["connection": "\(id)"])
+        }
+    }
+}
+
+extension ClientCounters {
+    func count(_ event: SupervisorEvent) {
+        if case .restarting = event { self.restarts.wrappingAdd(1, ordering: .relaxed) }
+    }
+}

@@ -1,0 +1,91 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Reading a small file as a whole, with errors that say what to do.
+enum KeyFile {
+    /// Far more than any key; so that a wrong path (a log, a device) does not fill the memory.
+    static let limit = 64 * 1024
+
+    /// The bytes of the file at `path`. Blocks while it reads.
+    ///
+    /// - Throws: `missing` for an empty path, `fileUnreadable` for all that the system refuses, `notAKey` above 64 KiB.
+    static func read(_ path: String, setting: String) throws(APNSConfigurationError) -> [UInt8] {
+        guard !path.isEmpty else {
+            throw APNSConfigurationError(
+                .missing,
+                setting: setting,
+                message: "The path is empty. Name the .p8 file that the developer portal gave you."
+            )
+        }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw unreadable(path, errno, setting) }
+        defer { _ = close(descriptor) }
+
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = piece.withUnsafeMutableBytes { systemRead(descriptor, $0) }
+            if count == 0 { return bytes }
+            if count < 0 {
+                let code = errno
+                if code == EINTR { continue }
+                throw unreadable(path, code, setting)
+            }
+            bytes.append(contentsOf: piece.prefix(count))
+            guard bytes.count <= limit else {
+                throw APNSConfigurationError(
+                    .notAKey,
+                    setting: setting,
+                    message: "The file '\(path)' has more than 64 KiB, so it is not a key. Name the .p8 file."
+                )
+            }
+        }
+    }
+
+    /// The key id in a file name of the form `AuthKey_XXXXXXXXXX.p8`, which the developer portal gives. What a browser
+    /// adds to the name of a second copy, as in `AuthKey_XXXXXXXXXX (1).p8`, does no harm.
+    static func keyID(inNameOf path: String) -> String? {
+        guard let name = path.split(separator: "/").last, name.hasPrefix("AuthKey_"), name.hasSuffix(".p8") else {
+            return nil
+        }
+        let id = name.dropFirst("AuthKey_".count).prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }
+        return id.utf8.count == TokenIdentifiers.length ? String(id) : nil
+    }
+
+    private static func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        #if canImport(Glibc)
+            Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+        #elseif canImport(Musl)
+            Musl.read(descriptor, buffer.baseAddress, buffer.count)
+        #else
+            Darwin.read(descriptor, buffer.baseAddress, buffer.count)
+        #endif
+    }
+
+    private static func unreadable(_ path: String, _ code: Int32, _ setting: String) -> APNSConfigurationError {
+        let advice =
+            switch code {
+            case ENOENT where path.hasPrefix("~"):
+                "There is no file '\(path)': '~' is understood by shells only, so write the path in full."
+            case ENOENT, ENOTDIR:
+                "There is no file '\(path)'. Check the path; a relative one starts at the process's working directory."
+            case EACCES, EPERM:
+                "The process may not read '\(path)'. Give its user the right to read the file."
+            case EISDIR:
+                "'\(path)' is a directory. Name the .p8 file in it."
+            default:
+                "'\(path)' cannot be read: \(text(of: code))."
+            }
+        return APNSConfigurationError(.fileUnreadable, setting: setting, message: advice)
+    }
+
+    private static func text(of code: Int32) -> String {
+        guard let text = strerror(code) else { return "error \(code)" }
+        return String(cString: text)
+    }
+}

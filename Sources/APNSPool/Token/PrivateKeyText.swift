@@ -1,0 +1,237 @@
+import Crypto
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A private key as people hand it over: a `.p8` file's text (PEM, RFC 7468, around PKCS#8, RFC 5958), or what is left
+/// of it after an environment variable. Tolerates CRLF, lost line ends, `\n` as two characters, quotes and blanks around
+/// it, a byte order mark, and base64 around the whole. Everything else is refused with words that say what it is.
+enum PrivateKeyText {
+    /// - Parameter setting: The setting that the errors name.
+    /// - Throws: `missing`, `notAKey`, `keyEncrypted`, `keyDamaged` or `keyTypeWrong`.
+    static func key(in text: [UInt8], setting: String) throws(APNSConfigurationError) -> P256.Signing.PrivateKey {
+        do throws(Fault) {
+            return try key(in: text, mayBeEncoded: true)
+        } catch {
+            throw APNSConfigurationError(error.code, setting: setting, message: error.message)
+        }
+    }
+
+    /// An error before anybody said which setting it is about.
+    struct Fault: Error {
+        var code: APNSConfigurationError.Code
+        var message: String
+
+        init(_ code: APNSConfigurationError.Code, _ message: String) {
+            self.code = code
+            self.message = message
+        }
+    }
+
+    private static func key(in text: [UInt8], mayBeEncoded: Bool) throws(Fault) -> P256.Signing.PrivateKey {
+        let text = withoutEscapes(trimmed(text[...]))
+        guard !text.isEmpty else {
+            throw Fault(.missing, "It is empty. It must hold the text of the .p8 file from the developer portal.")
+        }
+        if let block = try PEMBlock.mostPromising(in: text) {
+            return try key(in: block)
+        }
+        if mayBeEncoded, let decoded = base64(text) {
+            if decoded.firstRange(of: PEMBlock.begin) != nil {
+                return try key(in: decoded, mayBeEncoded: false)
+            }
+            // A PEM text whose first and last line are lost.
+            if decoded.first == DER.sequence { return try key(inDER: decoded) }
+        }
+        throw Fault(
+            .notAKey,
+            "It is not a private key in PEM form: there is no '-----BEGIN PRIVATE KEY-----' line. "
+                + "Give the .p8 file from the developer portal as it is."
+        )
+    }
+
+    private static func key(in block: PEMBlock) throws(Fault) -> P256.Signing.PrivateKey {
+        switch block.label {
+        case "PRIVATE KEY", "EC PRIVATE KEY":
+            break
+        case "ENCRYPTED PRIVATE KEY":
+            throw encrypted
+        case "RSA PRIVATE KEY":
+            throw wrongType("an RSA key")
+        case "DSA PRIVATE KEY":
+            throw wrongType("a DSA key")
+        case "OPENSSH PRIVATE KEY":
+            throw wrongType("an SSH key")
+        case "CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE":
+            throw Fault(
+                .notAKey,
+                "It is a certificate, not a key. A provider token needs the .p8 file of a key made under 'Keys'."
+            )
+        case "PUBLIC KEY", "RSA PUBLIC KEY", "EC PUBLIC KEY":
+            throw Fault(.notAKey, "It is a public key. Signing needs the private key in the .p8 file.")
+        default:
+            throw Fault(.notAKey, "It is a PEM text of another kind ('\(block.label)'). Give the .p8 file of the key.")
+        }
+        guard block.isComplete else {
+            throw Fault(
+                .keyDamaged,
+                "It is cut off: the line '-----END \(block.label)-----' is missing. "
+                    + "Download or copy it again (.env files often keep the first line only)."
+            )
+        }
+        // RFC 1421 header fields, which encrypted keys of the old form have.
+        if block.body.firstRange(of: Array("ENCRYPTED".utf8)) != nil { throw encrypted }
+        guard let der = base64(block.body), !der.isEmpty else {
+            throw Fault(.keyDamaged, "What stands between its BEGIN and END lines is not base64. \(askAgain)")
+        }
+        return try key(inDER: der)
+    }
+
+    private static func key(inDER bytes: [UInt8]) throws(Fault) -> P256.Signing.PrivateKey {
+        switch DER.kind(of: bytes) {
+        case .elliptic(let curve):
+            if let curve, curve != DER.p256 {
+                throw wrongType("an EC key on the curve \(DER.name(ofCurve: curve))")
+            }
+        case .unnamedCurve:
+            throw Fault(
+                .keyTypeWrong,
+                "It is an EC key that writes its curve out instead of naming it. If the curve is P-256, "
+                    + "'openssl ec -in KEY -param_enc named_curve' makes a key that can be used."
+            )
+        case .rsa:
+            throw wrongType("an RSA key")
+        case .otherAlgorithm(let name):
+            throw wrongType(name)
+        case .encrypted:
+            throw encrypted
+        case .cutOff:
+            throw Fault(.keyDamaged, "It is cut off: bytes are missing at its end. \(askAgain)")
+        case .unknown:
+            throw Fault(.keyDamaged, "Its bytes are not those of a private key. \(askAgain)")
+        }
+        do {
+            return try P256.Signing.PrivateKey(derRepresentation: bytes)
+        } catch {
+            // The library's error may quote parts of the key.
+            throw Fault(.keyDamaged, "It looks like a P-256 key, but its numbers are not valid. \(askAgain)")
+        }
+    }
+
+    private static let askAgain = "Copy the .p8 file again, all of it."
+
+    private static let encrypted = Fault(
+        .keyEncrypted,
+        "It is protected by a password. Keys from the developer portal are not: give that .p8 file, "
+            + "or take the password away with 'openssl pkcs8 -in KEY -topk8 -nocrypt'."
+    )
+
+    private static func wrongType(_ found: String) -> Fault {
+        Fault(
+            .keyTypeWrong,
+            "It is \(found), but APNs accepts EC keys on the curve P-256 only. "
+                + "Give the .p8 file of a key made for Apple Push Notifications service in the developer portal."
+        )
+    }
+
+    // MARK: - Bytes
+
+    private static func isBlank(_ byte: UInt8) -> Bool {
+        byte == 0x20 || (0x09...0x0D).contains(byte)
+    }
+
+    /// Without a byte order mark, blanks and one pair of quotes around it.
+    private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var text = text
+        if text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
+        func dropBlanks() {
+            while let first = text.first, isBlank(first) { text.removeFirst() }
+            while let last = text.last, isBlank(last) { text.removeLast() }
+        }
+        dropBlanks()
+        for quote in [UInt8(ascii: "\""), UInt8(ascii: "'")]
+        where text.count >= 2 && text.first == quote && text.last == quote {
+            text = text.dropFirst().dropLast()
+        }
+        dropBlanks()
+        return text
+    }
+
+    /// `\n` and `\r` written as two or more characters become line ends. No other backslash occurs in PEM or base64.
+    private static func withoutEscapes(_ text: ArraySlice<UInt8>) -> [UInt8] {
+        let backslash = UInt8(ascii: "\\")
+        guard text.contains(backslash) else { return Array(text) }
+        var result: [UInt8] = []
+        var isEscaped = false
+        for byte in text {
+            if byte == backslash {
+                isEscaped = true
+            } else if isEscaped {
+                let isLineEnd = byte == UInt8(ascii: "n") || byte == UInt8(ascii: "r")
+                result.append(isLineEnd ? 0x0A : byte)
+                isEscaped = false
+            } else {
+                result.append(byte)
+            }
+        }
+        return Array(trimmed(result[...]))
+    }
+
+    /// Base64 of either alphabet, with or without padding, blanks anywhere. `nil` when it is not base64.
+    private static func base64(_ text: [UInt8]) -> [UInt8]? {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(text.count + 3)
+        for byte in text where !isBlank(byte) {
+            switch byte {
+            case UInt8(ascii: "-"): plain.append(UInt8(ascii: "+"))
+            case UInt8(ascii: "_"): plain.append(UInt8(ascii: "/"))
+            default: plain.append(byte)
+            }
+        }
+        while plain.last == UInt8(ascii: "=") { plain.removeLast() }
+        while plain.count % 4 != 0 { plain.append(UInt8(ascii: "=")) }
+        return Data(base64Encoded: Data(plain)).map { Array($0) }
+    }
+}
+
+/// One block of a PEM text.
+private struct PEMBlock {
+    static let begin = Array("-----BEGIN ".utf8)
+    private static let dashes = Array("-----".utf8)
+
+    var label: String
+    var body: [UInt8]
+    /// Whether its END line is there.
+    var isComplete: Bool
+
+    /// The first private key in the text, else the first block of another kind; `nil` without any block.
+    static func mostPromising(in text: [UInt8]) throws(PrivateKeyText.Fault) -> PEMBlock? {
+        var first: PEMBlock?
+        var rest = text[...]
+        while let start = rest.firstRange(of: begin) {
+            rest = rest[start.upperBound...]
+            guard let labelEnd = rest.firstRange(of: dashes), labelEnd.lowerBound - rest.startIndex <= 64 else {
+                if let first { return first }
+                throw PrivateKeyText.Fault(
+                    .keyDamaged,
+                    "Its first line is cut off: it should be '-----BEGIN PRIVATE KEY-----'. Copy the .p8 file again."
+                )
+            }
+            let label = String(decoding: rest[..<labelEnd.lowerBound], as: UTF8.self)
+            rest = rest[labelEnd.upperBound...]
+            let end = rest.firstRange(of: Array("-----END \(label)-----".utf8))
+            let block = PEMBlock(
+                label: label,
+                body: Array(rest[..<(end?.lowerBound ?? rest.endIndex)]),
+                isComplete: end != nil
+            )
+            if label.hasSuffix("PRIVATE KEY") { return block }
+            first = first ?? block
+            if let end { rest = rest[end.upperBound...] }
+        }
+        return first
+    }
+}

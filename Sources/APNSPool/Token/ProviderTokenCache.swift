@@ -1,0 +1,166 @@
+import HTTP2Wire
+import SupervisedPool
+import Synchronization
+
+/// One signed provider token, with what every request that carries it needs made once.
+final class ProviderToken: Sendable, CustomStringConvertible {
+    /// The token in its compact form. A secret: never logged.
+    let jwt: String
+    /// 1 for the first token of its cache, 2 for the next.
+    let generation: Int
+    /// The token's `iat`, in seconds since 1970.
+    let issuedAt: Int64
+    /// The `authorization` field, never to enter an HPACK table.
+    let authorization: HeaderBlock
+
+    init(jwt: String, generation: Int, issuedAt: Int64) {
+        self.jwt = jwt
+        self.generation = generation
+        self.issuedAt = issuedAt
+        authorization = HeaderBlock([.init("authorization", "bearer " + jwt, .never)])
+    }
+
+    var description: String { "provider token \(generation), issued at \(issuedAt)" }
+}
+
+/// Where the provider token of one key lives, with all that is known about it. It outlives the ``TokenActor``, so that a
+/// restarted one presents the same token: a new token at each restart is what APNs answers with 429.
+///
+/// Shared by all connections of the key; every method takes one lock for a moment.
+final class ProviderTokenCache: Sendable {
+    private struct State {
+        var machine: TokenStateMachine
+        var token: ProviderToken?
+        /// Until this instant the token may be handed out without asking the machine.
+        var unaskedUntil = MonotonicInstant(nanoseconds: .min)
+        var lastFailure: TokenError?
+
+        /// The token after the machine allowed it.
+        mutating func handOut(now: MonotonicInstant) -> ProviderToken? {
+            unaskedUntil = machine.unaskedUntil(now: now)
+            return token
+        }
+    }
+
+    private let state: Mutex<State>
+
+    init(policy: TokenPolicy = .standard) {
+        state = Mutex(State(machine: TokenStateMachine(policy: policy)))
+    }
+
+    /// The fast path: the current token if it may be used without asking anybody, which it may for up to 30 s at a time.
+    /// One lock, no allocation, no look at the wall clock.
+    ///
+    /// - Returns: `nil` when ``TokenActor/token()`` has to be asked.
+    func current(now: MonotonicInstant) -> ProviderToken? {
+        state.withLock { now < $0.unaskedUntil ? $0.token : nil }
+    }
+
+    enum Step: Sendable {
+        case use(ProviderToken)
+        case sign(TokenStateMachine.Order)
+    }
+
+    /// A request needs a token.
+    func next(now: MonotonicInstant, wallNow: Int64) -> Step {
+        state.withLock { state in
+            switch state.machine.use(now: now, wallNow: wallNow) {
+            case .useCurrent:
+                if let token = state.handOut(now: now) { return .use(token) }
+                // Not reached: the machine knows a token only once it is here.
+                return .sign(TokenStateMachine.Order(generation: 1, issuedAt: wallNow, orderedAt: now))
+            case .sign(let order):
+                state.unaskedUntil = now
+                return .sign(order)
+            }
+        }
+    }
+
+    /// A signature was made.
+    ///
+    /// - Parameter isUsed: Whether somebody waits for the token and will use it now.
+    /// - Returns: The current token: this one, unless another one came first.
+    func install(
+        _ jwt: String,
+        for order: TokenStateMachine.Order,
+        now: MonotonicInstant,
+        isUsed: Bool
+    ) -> ProviderToken {
+        let token = ProviderToken(jwt: jwt, generation: order.generation, issuedAt: order.issuedAt)
+        return state.withLock { state in
+            if state.machine.signed(order, now: now, isUsed: isUsed) {
+                state.token = token
+                state.lastFailure = nil
+            }
+            return state.handOut(now: now) ?? token
+        }
+    }
+
+    /// A signature could not be made.
+    ///
+    /// - Returns: The old token if it still serves.
+    func signingFailed(_ error: TokenError, now: MonotonicInstant, wallNow: Int64) -> ProviderToken? {
+        state.withLock { state in
+            state.lastFailure = error
+            switch state.machine.signingFailed(now: now, wallNow: wallNow) {
+            case .useCurrent: return state.handOut(now: now)
+            case .fail: return nil
+            }
+        }
+    }
+
+    /// Nobody is there to sign.
+    ///
+    /// - Returns: The current token if it still serves.
+    func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> ProviderToken? {
+        state.withLock { state in
+            switch state.machine.signerIsGone(now: now, wallNow: wallNow) {
+            case .useCurrent: return state.token
+            case .fail: return nil
+            }
+        }
+    }
+
+    /// APNs answered `ExpiredProviderToken` to a request with the token of this generation.
+    func expired(generation: Int, now: MonotonicInstant) -> TokenStateMachine.ExpiredDecision {
+        state.withLock { state in
+            let decision = state.machine.expired(generation: generation, now: now)
+            if decision == .refresh { state.unaskedUntil = now }
+            return decision
+        }
+    }
+
+    /// APNs answered `TooManyProviderTokenUpdates`.
+    ///
+    /// - Returns: Until when nothing is signed that can wait.
+    @discardableResult
+    func tooManyUpdates(now: MonotonicInstant) -> MonotonicInstant {
+        state.withLock { $0.machine.tooManyUpdates(now: now) }
+    }
+
+    /// What there is to see, for the client's status and its log.
+    struct Status: Sendable, Hashable {
+        /// The current token's generation; `nil` before the first signature.
+        var generation: Int?
+        /// The time since its signature.
+        var age: Duration?
+        /// Set while APNs has complained of too many tokens.
+        var heldBackUntil: MonotonicInstant?
+        /// Whether APNs called a token expired that was just signed.
+        var isClockSuspect: Bool
+        /// Why the last signature failed; `nil` once one was made.
+        var lastFailure: TokenError?
+    }
+
+    func status(now: MonotonicInstant) -> Status {
+        state.withLock { state in
+            Status(
+                generation: state.token?.generation,
+                age: state.machine.age(now: now),
+                heldBackUntil: state.machine.heldBackUntil(now: now),
+                isClockSuspect: state.machine.isClockSuspect,
+                lastFailure: state.lastFailure
+            )
+        }
+    }
+}

@@ -1,0 +1,90 @@
+/// The two names in a provider token, checked. Both have 10 letters and digits, so they are easily taken for each other,
+/// and APNs answers a swap only with 403 `InvalidProviderToken`; hence the care here.
+struct TokenIdentifiers: Sendable, Hashable {
+    static let length = 10
+
+    let keyID: String
+    let teamID: String
+
+    /// - Parameters:
+    ///   - keyID: The key id, or `nil` to take it from the name of the key file. Surrounding blanks do no harm.
+    ///   - teamID: The team id. Surrounding blanks do no harm.
+    ///   - keyFile: The path of the key file, if there is one.
+    /// - Throws: `missing`, `conflict` or `identifierInvalid`.
+    init(keyID: String?, teamID: String, keyFile: String?) throws(APNSConfigurationError) {
+        let given = keyID.map(Self.trimmed)
+        let team = Self.trimmed(teamID)
+        let named = keyFile.flatMap(KeyFile.keyID(inNameOf:))
+        guard !team.isEmpty else {
+            throw APNSConfigurationError(
+                .missing,
+                setting: "authentication.teamID",
+                message: "The team id is empty. It is on the membership page of the developer account."
+            )
+        }
+        guard let key = given ?? named, !key.isEmpty else {
+            throw APNSConfigurationError(
+                .missing,
+                setting: "authentication.keyID",
+                message: keyFile.map {
+                    "There is no key id, and the name of '\($0)' does not hold one (AuthKey_XXXXXXXXXX.p8). "
+                        + "Give keyID; it is on the key's page of the developer account."
+                } ?? "The key id is empty. It is on the key's page of the developer account."
+            )
+        }
+        if let named, key != named {
+            let isSwapped = team == named
+            throw APNSConfigurationError(
+                .conflict,
+                setting: "authentication.keyID",
+                message: isSwapped
+                    ? "The file's name says that the key id is \(named), which is given as the team id. "
+                        + "Are key id and team id swapped?"
+                    : "The key id is \(key), but the file's name says \(named). Leave keyID out, or give the key's own file."
+            )
+        }
+        guard key != team else {
+            throw APNSConfigurationError(
+                .conflict,
+                setting: named == nil ? "authentication.keyID" : "authentication.teamID",
+                message: named == nil
+                    ? "Key id and team id are both \(key). Is one of them in the place of the other, or are they swapped?"
+                    : "The team id is \(team), but the file's name says that this is the key id. "
+                        + "Give the team id; it is on the membership page of the developer account."
+            )
+        }
+        try Self.check(key, "key id", setting: "authentication.keyID")
+        try Self.check(team, "team id", setting: "authentication.teamID")
+        self.keyID = key
+        self.teamID = team
+    }
+
+    private static func check(_ id: String, _ name: String, setting: String) throws(APNSConfigurationError) {
+        let isPlain = id.utf8.allSatisfy { isLetterOrDigit($0) }
+        guard !isPlain || id.utf8.count != length else { return }
+        var message = "A \(name) has \(length) letters and digits, but '\(id.prefix(40))' "
+        message += isPlain ? "has \(id.utf8.count)." : "has other characters or another length."
+        if id.contains(".") {
+            message += " It looks like a bundle id, which belongs into the topic."
+        } else {
+            message += " Are key id and team id swapped, or is something else in their place?"
+        }
+        throw APNSConfigurationError(.identifierInvalid, setting: setting, message: message)
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default: false
+        }
+    }
+
+    private static func trimmed(_ text: String) -> String {
+        var text = text[...]
+        while let first = text.first, first.isWhitespace { text.removeFirst() }
+        while let last = text.last, last.isWhitespace { text.removeLast() }
+        return String(text)
+    }
+}

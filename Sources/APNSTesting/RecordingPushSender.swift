@@ -1,0 +1,47 @@
+public import APNSModel
+import Synchronization
+
+/// A sender for the tests of code that sends pushes: it keeps what it is given and answers as it is told, without a
+/// server, a socket or a key.
+///
+/// ```swift
+/// let sender = RecordingPushSender()
+/// try await welcome(user, with: sender)            // takes `some PushSender`
+/// #expect(sender.pushes.map(\.token) == [user.deviceToken])
+/// ```
+public final class RecordingPushSender: PushSender {
+    /// One push that was delivered.
+    public struct Push: Sendable {
+        public var push: PreparedPush
+        public var token: DeviceToken
+        public var options: DeliveryOptions
+        public var outcome: PushOutcome
+    }
+
+    private let recorded = Mutex<[Push]>([])
+    private let answer: @Sendable (PreparedPush, DeviceToken) -> PushOutcome
+
+    /// - Parameter answer: the outcome of each push. Default: accepted, with a random id.
+    public init(
+        answer: @escaping @Sendable (PreparedPush, DeviceToken) -> PushOutcome = { _, _ in
+            .accepted(Receipt(apnsID: .random()))
+        }
+    ) {
+        self.answer = answer
+    }
+
+    /// What was delivered so far, in order. Notifications that could not be prepared are not among them: their outcome
+    /// says why.
+    public var pushes: [Push] { self.recorded.withLock { $0 } }
+
+    /// Forgets what was delivered.
+    public func reset() { self.recorded.withLock { $0 = [] } }
+
+    public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+        let outcome = self.answer(push, token)
+        self.recorded.withLock {
+            $0.append(Push(push: push, token: token, options: options, outcome: outcome))
+        }
+        return outcome
+    }
+}

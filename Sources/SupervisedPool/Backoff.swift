@@ -1,0 +1,33 @@
+/// How long to wait before the next try, with *decorrelated jitter*: each wait is drawn between the minimum and three
+/// times the wait before it, and never exceeds the maximum. Callers that failed at the same moment spread out, and one
+/// that keeps failing slows down.
+public struct Backoff: Sendable {
+    /// The shortest wait.
+    public let minimum: Duration
+    /// The longest wait.
+    public let maximum: Duration
+    private var previous: Int64
+
+    /// - Parameters:
+    ///   - minimum: The shortest wait, 100 ms by default; a negative one counts as zero.
+    ///   - maximum: The longest wait, 30 s by default; one below the minimum counts as the minimum.
+    public init(minimum: Duration = .milliseconds(100), maximum: Duration = .seconds(30)) {
+        self.minimum = max(minimum, .zero)
+        self.maximum = max(maximum, self.minimum)
+        self.previous = self.minimum.saturatedNanoseconds
+    }
+
+    /// Draws the next wait, which lies in `minimum ... min(maximum, 3 × the wait before)`.
+    public mutating func next(using random: inout some RandomNumberGenerator) -> Duration {
+        let low = minimum.saturatedNanoseconds
+        let (tripled, overflow) = previous.multipliedReportingOverflow(by: 3)
+        let high = max(low, min(maximum.saturatedNanoseconds, overflow ? Int64.max : tripled))
+        previous = Int64.random(in: low...high, using: &random)
+        return .nanoseconds(previous)
+    }
+
+    /// Forgets the failures: the next wait is drawn as the first was. Call it when the work has succeeded again.
+    public mutating func reset() {
+        previous = minimum.saturatedNanoseconds
+    }
+}

@@ -1,0 +1,309 @@
+/// What a pool is told, in the order in which it is told.
+enum PoolItem: Sendable {
+    case checkin(SlotGrant, Int)
+    case cancel(WaiterID)
+    indirect case register(any PoolWorker, WorkerID)
+    indirect case report(WorkerReport, WorkerID)
+    case stop
+}
+
+/// The actor inside a ``Pool``. It performs what the machine decides: answers waiters, asks workers, keeps one timer.
+///
+/// It is not generic, because generic code is not specialised across a module's border: the same actor, generic over
+/// its worker, took twice as long for a checkout.
+actor PoolCore {
+    struct Granted: Sendable {
+        let worker: any PoolWorker
+        let grant: SlotGrant
+        let count: Int
+    }
+
+    /// `nil` for those who wait for a ready worker.
+    private typealias Answer = Result<Granted?, PoolError>
+
+    private enum Parked {
+        case nobody
+        /// The waiter is in the queue, its continuation is not here yet.
+        case expected
+        case waiting(CheckedContinuation<Answer, Never>)
+        /// The answer was there first.
+        case answered(Answer)
+    }
+
+    private let clock: any MonotonicClock
+    private let onEvent: @Sendable (PoolEvent) -> Void
+    let mailbox = Mailbox<PoolItem>(isAttentive: false)
+    private var machine: PoolStateMachine
+    private var random: PoolRandom
+    private var workers: [(any PoolWorker)?]
+    /// By the waiter's place in the queue.
+    private var parked: [Parked] = []
+    private var batch: [PoolItem] = []
+    private var actions: [PoolAction] = []
+    private var timer = EarliestTimer()
+    private var isStopping = false
+
+    init(
+        configuration: PoolConfiguration,
+        clock: any MonotonicClock,
+        seed: UInt64?,
+        onEvent: @escaping @Sendable (PoolEvent) -> Void
+    ) {
+        self.clock = clock
+        self.onEvent = onEvent
+        self.machine = PoolStateMachine(configuration)
+        self.random = PoolRandom(seed: seed)
+        self.workers = Array(repeating: nil, count: configuration.workerCount)
+    }
+
+    // MARK: Running
+
+    func run(_ context: ChildContext) async throws {
+        guard machine.phase == .notStarted else { throw machine.error(.alreadyRunning, clock.now) }
+        do {
+            try machine.configuration.validate()
+        } catch {
+            stop()
+            throw error
+        }
+        machine.start()
+        context.onShutdown { [mailbox] in mailbox.post(.stop, isUrgent: true) }
+        context.started()
+        await withTaskCancellationHandler {
+            await withDiscardingTaskGroup { group in
+                advance(clock.now, isTimer: true)
+                while !isStopping, machine.broken == nil {
+                    timer.arm(for: machine.nextDeadline, clock: clock, in: &group) { [mailbox] in mailbox.wake() }
+                    await mailbox.wait()
+                    advance(clock.now, isTimer: true)
+                }
+                timer.cancel()
+            }
+        } onCancel: { [mailbox] in
+            mailbox.post(.stop, isUrgent: true)
+        }
+        let broken = machine.broken
+        stop()
+        if let broken {
+            onEvent(.invariantBroken(broken))
+            throw PoolError(
+                code: .invariantBroken,
+                status: machine.status(clock.now),
+                fault: PoolFault(description: broken)
+            )
+        }
+        try Task.checkCancellation()
+    }
+
+    private func stop() {
+        machine.stop(now: clock.now, into: &actions)
+        perform()
+        mailbox.close()
+        workers = workers.map { _ in nil }
+    }
+
+    /// Takes what was posted, then does what follows from it. Every entry to the actor begins with it.
+    private func advance(_ now: MonotonicInstant, isTimer: Bool = false) {
+        var isAttentive = machine.hasWaiters
+        mailbox.take(into: &batch, isAttentive: isAttentive)
+        while true {
+            if batch.isEmpty, !machine.needsSettling, !isTimer { return }
+            for item in batch { apply(item, now) }
+            batch.removeAll(keepingCapacity: true)
+            if machine.needsSettling || (isTimer && machine.phase != .stopped) {
+                machine.settle(now: now, using: &random, into: &actions)
+            }
+            perform()
+            // What was posted before the mailbox knew that somebody waits would wake nobody.
+            guard machine.hasWaiters, !isAttentive else { break }
+            isAttentive = true
+            mailbox.take(into: &batch, isAttentive: true)
+            if batch.isEmpty { break }
+        }
+        if !isTimer, timer.isLater(than: machine.nextDeadline) || machine.broken != nil { mailbox.wake() }
+    }
+
+    private func apply(_ item: PoolItem, _ now: MonotonicInstant) {
+        switch item {
+        case .checkin(let grant, let count):
+            machine.checkin(grant, count: count)
+        case .cancel(let id):
+            machine.cancel(id, now: now, into: &actions)
+        case .register(let worker, let id):
+            guard machine.register(id, now: now) else { return }
+            workers[id.slot] = worker
+            onEvent(.registered(id))
+        case .report(let report, let id):
+            machine.report(report, from: id, now: now)
+            onEvent(.reported(id, report))
+        case .stop:
+            isStopping = true
+        }
+    }
+
+    private func perform() {
+        if actions.isEmpty { return }
+        for action in actions {
+            switch action {
+            case .grant(let id, let grant, let count):
+                guard let worker = workers[grant.worker.slot] else {
+                    answer(id, .failure(machine.error(.poolStopped, clock.now)))
+                    continue
+                }
+                answer(id, .success(Granted(worker: worker, grant: grant, count: count)))
+            case .available(let id):
+                answer(id, .success(nil))
+            case .fail(let id, let error):
+                answer(id, .failure(error))
+            case .connect(let id, let reason):
+                workers[id.slot]?.connect(reason)
+            case .disconnect(let id, let reason):
+                workers[id.slot]?.disconnect(reason)
+            case .event(let event):
+                onEvent(event)
+            }
+        }
+        actions.removeAll(keepingCapacity: true)
+    }
+
+    // MARK: Checkout
+
+    func checkout(_ request: PoolStateMachine.Request) async throws(PoolError) -> Granted {
+        let now = clock.now
+        advance(now)
+        if Task.isCancelled { throw machine.error(.cancelled, now) }
+        switch machine.checkout(request, now: now, using: &random, into: &actions) {
+        case .granted(let grant, let count):
+            guard let worker = workers[grant.worker.slot] else { throw machine.error(.poolStopped, now) }
+            return Granted(worker: worker, grant: grant, count: count)
+        case .failed(let error):
+            perform()
+            // A refused checkout may have asked for a connect, whose answer has a time.
+            if timer.isLater(than: machine.nextDeadline) { mailbox.wake() }
+            throw error
+        case .wait(let id):
+            expect(id)
+            guard let granted = try await wait(id, request.deadline).get() else {
+                throw machine.error(.cancelled, clock.now, since: now)
+            }
+            if Task.isCancelled {
+                // The slot came together with the cancellation: it goes to the next.
+                mailbox.post(.checkin(granted.grant, granted.count))
+                throw machine.error(.cancelled, clock.now, since: now)
+            }
+            return granted
+        }
+    }
+
+    func waitUntilAvailable(deadline: MonotonicInstant) async throws(PoolError) {
+        let now = clock.now
+        advance(now)
+        if Task.isCancelled { throw machine.error(.cancelled, now) }
+        switch machine.awaitAvailability(deadline: deadline, now: now, using: &random, into: &actions) {
+        case .ready:
+            return
+        case .failed(let error):
+            perform()
+            throw error
+        case .wait(let id):
+            expect(id)
+            _ = try await wait(id, deadline).get()
+        }
+    }
+
+    /// From here to the storing of the continuation in ``park(_:)`` the actor is not left: a call from an actor to its
+    /// own methods does not suspend. So no other checkout can take this waiter's place before its answer is taken.
+    private func expect(_ id: WaiterID) {
+        while parked.count <= id.index { parked.append(.nobody) }
+        parked[id.index] = .expected
+        perform()
+    }
+
+    private func wait(_ id: WaiterID, _ deadline: MonotonicInstant) async -> Answer {
+        guard machine.phase == .notStarted else { return await park(id) }
+        // Nobody runs the pool, so nobody watches the time or the mailbox: this checkout does it itself.
+        return await withDiscardingTaskGroup(returning: Answer.self) { group in
+            group.addTask { [clock, mailbox] in
+                do {
+                    try await clock.sleep(until: deadline)
+                } catch {
+                    mailbox.post(.cancel(id))
+                }
+                await self.lookAgain()
+            }
+            let answer = await park(id)
+            group.cancelAll()
+            return answer
+        }
+    }
+
+    private func lookAgain() {
+        machine.needsSettling = true
+        advance(clock.now)
+    }
+
+    private func park(_ id: WaiterID) async -> Answer {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if case .answered(let answer) = parked[id.index] {
+                    parked[id.index] = .nobody
+                    continuation.resume(returning: answer)
+                    return
+                }
+                parked[id.index] = .waiting(continuation)
+                // The mailbox must know that somebody waits.
+                machine.needsSettling = true
+                advance(clock.now)
+            }
+        } onCancel: { [mailbox] in
+            mailbox.post(.cancel(id), isUrgent: true)
+        }
+    }
+
+    private func answer(_ id: WaiterID, _ answer: Answer) {
+        switch parked[id.index] {
+        case .waiting(let continuation):
+            parked[id.index] = .nobody
+            continuation.resume(returning: answer)
+        case .expected:
+            parked[id.index] = .answered(answer)
+        case .nobody, .answered:
+            break
+        }
+    }
+
+    // MARK: Stopping and looking
+
+    func drain() {
+        machine.drain()
+    }
+
+    func failWaiters() {
+        advance(clock.now)
+        machine.failWaiters(.shuttingDown, now: clock.now, into: &actions)
+        perform()
+    }
+
+    func status() -> PoolStatus {
+        let now = clock.now
+        advance(now)
+        return machine.status(now)
+    }
+}
+
+/// SplitMix64: small, and repeatable when it has a seed.
+struct PoolRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64?) {
+        state = seed ?? UInt64.random(in: .min ... .max)
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

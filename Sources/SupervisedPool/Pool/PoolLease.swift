@@ -1,0 +1,34 @@
+/// The right to use slots of one worker. What is left of it is returned when it goes out of scope, whatever happens.
+public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
+    /// The worker whose slots these are.
+    public let worker: Worker
+    /// Which worker and session; goes with the slots that ``take(_:)`` moves away.
+    public let grant: SlotGrant
+    /// How many slots this lease holds.
+    public private(set) var count: Int
+    private let mailbox: Mailbox<PoolItem>
+
+    init(worker: Worker, grant: SlotGrant, count: Int, mailbox: Mailbox<PoolItem>) {
+        self.worker = worker
+        self.grant = grant
+        self.count = count
+        self.mailbox = mailbox
+    }
+
+    /// Returns the slots now.
+    public consuming func release() {}
+
+    /// Takes up to `wanted` slots out of the lease. The caller must return each of them with
+    /// ``Pool/checkin(_:count:)`` and this lease's ``grant``, exactly once.
+    ///
+    /// - Returns: how many were taken: `wanted` or ``count``, whichever is less.
+    public mutating func take(_ wanted: Int) -> Int {
+        let taken = max(0, min(wanted, count))
+        count -= taken
+        return taken
+    }
+
+    deinit {
+        if count > 0 { mailbox.post(.checkin(grant, count)) }
+    }
+}

@@ -1,0 +1,337 @@
+/// What the pool's shell has to do, in order.
+enum PoolAction {
+    /// The waiter has got slots.
+    case grant(WaiterID, SlotGrant, count: Int)
+    /// The waiter for a ready worker has got one.
+    case available(WaiterID)
+    case fail(WaiterID, PoolError)
+    case connect(WorkerID, PoolWorkerConnectReason)
+    case disconnect(WorkerID, PoolWorkerDisconnectReason)
+    case event(PoolEvent)
+}
+
+/// Every decision of a pool: who gets which slot, who waits, which worker connects. Not generic, and without tasks,
+/// clocks, locks or randomness of its own.
+///
+/// Inputs that come by the mailbox (`register`, `report`, `checkin`, `cancel`) only change the books; ``settle(now:using:into:)``
+/// then draws all the conclusions in one place. `checkout` grants a free slot without settling and without allocating.
+struct PoolStateMachine {
+    enum Phase: Sendable {
+        /// Nobody runs the pool: checkouts wait. → running, stopped
+        case notStarted
+        /// → stopped
+        case running
+        case stopped
+    }
+
+    /// One checkout, as it is asked for.
+    struct Request {
+        var wanted = 1
+        var deadline: MonotonicInstant
+        var bytes = 0
+        var mayWait = true
+        /// Resent work: before the others, whatever the queue's bounds, and during a drain.
+        var atFront = false
+    }
+
+    /// The answer to a checkout.
+    enum Decision {
+        case granted(SlotGrant, count: Int)
+        case failed(PoolError)
+        /// An action names this waiter, now or later, exactly once.
+        case wait(WaiterID)
+    }
+
+    /// The answer to a wait for a ready worker.
+    enum AvailabilityDecision {
+        case ready
+        case failed(PoolError)
+        case wait(WaiterID)
+    }
+
+    let configuration: PoolConfiguration
+    var phase = Phase.notStarted
+    var isDraining = false
+    /// What does not balance; the pool must end.
+    var broken: String?
+    var slots: [Slot]
+    var queue = WaiterQueue()
+    /// Whether the books have changed in a way that ``settle(now:using:into:)`` must see.
+    var needsSettling = false
+    /// When ``settle(now:using:into:)`` must be called at the latest.
+    var nextDeadline = MonotonicInstant.distantFuture
+    /// Counts checkouts: who served last.
+    var turn = 0
+
+    /// No connect that can wait is asked for before this time.
+    var nextConnect = MonotonicInstant(nanoseconds: .min)
+    /// A checkout found nothing connected since the last connect was asked for.
+    var isUseWanted = false
+
+    /// Since when no worker is ready, counted from the first failure or loss.
+    var notReadySince: MonotonicInstant?
+    /// Whether an attempt has failed since then.
+    var hasFailed = false
+    var isUnavailable = false
+    var lastFault: PoolFault?
+    /// A fault in the configuration, and until when it is held against checkouts.
+    var configurationFault: (fault: PoolFault, until: MonotonicInstant)?
+    var isFaultAnnounced = false
+
+    init(_ configuration: PoolConfiguration) {
+        self.configuration = configuration
+        slots = (0..<configuration.workerCount).map { Slot(isOverflow: $0 >= configuration.size) }
+    }
+
+    // MARK: Life
+
+    /// Somebody runs the pool.
+    mutating func start() {
+        guard phase == .notStarted else { return }
+        phase = .running
+        needsSettling = true
+    }
+
+    /// New checkouts fail; those that wait go on.
+    mutating func drain() {
+        isDraining = true
+    }
+
+    /// Ends the waiting of everybody.
+    mutating func failWaiters(_ code: PoolError.Code, now: MonotonicInstant, into actions: inout [PoolAction]) {
+        guard queue.total > 0 else { return }
+        let status = status(now)
+        let retryAfter = retryAfter(code, now)
+        for lane in WaiterQueue.Lane.allCases {
+            while let id = queue.first(lane), let waiter = queue.remove(id) {
+                let error = PoolError(
+                    code: code,
+                    waited: waiter.since.duration(to: now),
+                    retryAfter: retryAfter,
+                    status: status,
+                    fault: lastFault
+                )
+                actions.append(.fail(id, error))
+            }
+        }
+    }
+
+    /// The pool has ended: everybody is told, and nobody waits again.
+    mutating func stop(now: MonotonicInstant, into actions: inout [PoolAction]) {
+        failWaiters(.poolStopped, now: now, into: &actions)
+        phase = .stopped
+    }
+
+    // MARK: Checkout and checkin
+
+    mutating func checkout(
+        _ request: Request,
+        now: MonotonicInstant,
+        using random: inout some RandomNumberGenerator,
+        into actions: inout [PoolAction]
+    ) -> Decision {
+        if phase == .stopped { return .failed(error(.poolStopped, now)) }
+        if request.deadline <= now { return .failed(error(.timedOut, now)) }
+        if isDraining, !request.atFront { return .failed(error(.shuttingDown, now)) }
+        if phase == .running {
+            // Whoever waits comes first; and when somebody waits, no slot is free.
+            if queue.count == 0, let index = pick() {
+                let count = share(request.wanted, waiting: 0, index)
+                return .granted(lease(index, count, now), count: count)
+            }
+            if let refusal = refusal(now) {
+                // Even a refused checkout shows that somebody wants a connection.
+                isUseWanted = true
+                settle(now: now, using: &random, into: &actions)
+                return .failed(error(refusal, now))
+            }
+        }
+        guard request.mayWait else {
+            isUseWanted = true
+            settle(now: now, using: &random, into: &actions, unqueuedDemand: 1)
+            return .failed(error(.full, now))
+        }
+        let bytes = max(0, request.bytes)
+        if !request.atFront {
+            let left = max(0, configuration.maxQueuedBytes) - queue.bytes
+            guard queue.count < configuration.maxWaiters, bytes <= left else {
+                return .failed(error(.queueFull, now))
+            }
+        }
+        let id = queue.append(
+            WaiterQueue.Waiter(
+                wanted: max(1, request.wanted),
+                bytes: min(bytes, 1 << 40),
+                deadline: request.deadline,
+                since: now,
+                lane: request.atFront ? .front : .back
+            )
+        )
+        isUseWanted = true
+        settle(now: now, using: &random, into: &actions)
+        return .wait(id)
+    }
+
+    /// Waits until a worker is ready.
+    mutating func awaitAvailability(
+        deadline: MonotonicInstant,
+        now: MonotonicInstant,
+        using random: inout some RandomNumberGenerator,
+        into actions: inout [PoolAction]
+    ) -> AvailabilityDecision {
+        if phase == .stopped { return .failed(error(.poolStopped, now)) }
+        if phase == .running, isAnyReady { return .ready }
+        if deadline <= now { return .failed(error(phase == .running ? .timedOut : .notRunning, now)) }
+        if isDraining { return .failed(error(.shuttingDown, now)) }
+        if phase == .running, let refusal = refusal(now) { return .failed(error(refusal, now)) }
+        let id = queue.append(
+            WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: deadline, since: now, lane: .observers)
+        )
+        isUseWanted = true
+        settle(now: now, using: &random, into: &actions)
+        return .wait(id)
+    }
+
+    /// Slots come back. Those of a worker or a session that is gone change nothing.
+    mutating func checkin(_ grant: SlotGrant, count: Int) {
+        guard count > 0, slots.indices.contains(grant.worker.slot) else { return }
+        let index = grant.worker.slot
+        guard slots[index].state != .absent, slots[index].generation == grant.worker.generation,
+            grant.session >= slots[index].firstSession
+        else { return }
+        let isPresent = slots[index].isSessionOpen && slots[index].session == grant.session
+        let held = isPresent ? slots[index].leased : slots[index].leasedEarlier
+        guard count <= held, grant.session <= slots[index].session else {
+            broken = broken ?? "\(count) slots of \(grant) were returned, \(held) were leased"
+            needsSettling = true
+            return
+        }
+        if isPresent {
+            slots[index].leased -= count
+            if queue.count > 0 { needsSettling = true }
+        } else {
+            slots[index].leasedEarlier -= count
+        }
+    }
+
+    /// The waiter no longer waits. Nothing happens when it has been answered meanwhile.
+    mutating func cancel(_ id: WaiterID, now: MonotonicInstant, into actions: inout [PoolAction]) {
+        guard let waiter = queue.remove(id) else { return }
+        actions.append(.fail(id, error(.cancelled, now, since: waiter.since)))
+    }
+
+    /// Whether the mailbox must wake the pool for each check-in.
+    var hasWaiters: Bool { queue.total > 0 }
+
+    // MARK: What now?
+
+    /// Draws all conclusions: who has waited too long, who gets a slot, who connects or disconnects, and when to come
+    /// back.
+    mutating func settle(
+        now: MonotonicInstant,
+        using random: inout some RandomNumberGenerator,
+        into actions: inout [PoolAction],
+        unqueuedDemand: Int = 0
+    ) {
+        needsSettling = false
+        expire(now, into: &actions)
+        if phase == .running {
+            judgeAvailability(now, into: &actions)
+            serve(now, into: &actions)
+            openWorkers(now, unqueuedDemand, using: &random, into: &actions)
+            retireWorkers(now, using: &random, into: &actions)
+        }
+        nextDeadline = queue.earliestDeadline ?? .distantFuture
+        if phase == .running { nextDeadline = min(nextDeadline, workerDeadline(now)) }
+    }
+
+    private mutating func expire(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
+        while let id = queue.firstExpired(now), let waiter = queue.remove(id) {
+            let code: PoolError.Code = phase == .notStarted ? .notRunning : .timedOut
+            actions.append(.fail(id, error(code, now, since: waiter.since)))
+        }
+    }
+
+    private mutating func serve(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
+        if isAnyReady {
+            while let id = queue.first(.observers), queue.remove(id) != nil { actions.append(.available(id)) }
+        }
+        while let id = queue.first, let index = pick(), let waiter = queue.remove(id) {
+            let count = share(waiter.wanted, waiting: queue.count, index)
+            actions.append(.grant(id, lease(index, count, now), count: count))
+        }
+    }
+
+    /// How many slots a checkout gets: a bulk caller leaves the others their part, and spreads over the workers.
+    private func share(_ wanted: Int, waiting: Int, _ index: Int) -> Int {
+        guard wanted > 1 else { return 1 }
+        var free = 0
+        var ready = 0
+        for slot in slots where slot.state == .ready {
+            free += slot.free
+            ready += 1
+        }
+        let others = (free + waiting) / (1 + waiting)
+        let spread = (free + ready - 1) / max(1, ready)
+        return max(1, min(wanted, others, spread, slots[index].free))
+    }
+
+    private mutating func lease(_ index: Int, _ count: Int, _ now: MonotonicInstant) -> SlotGrant {
+        slots[index].leased += count
+        slots[index].lastCheckout = now
+        turn &+= 1
+        slots[index].lastTurn = turn
+        return SlotGrant(
+            worker: WorkerID(slot: index, generation: slots[index].generation),
+            session: slots[index].session
+        )
+    }
+
+    /// The worker that serves next, if any has a free slot.
+    private func pick() -> Int? {
+        var best = -1
+        for index in slots.indices where slots[index].free > 0 {
+            if best < 0 || isBetter(slots[index], slots[best]) { best = index }
+        }
+        return best < 0 ? nil : best
+    }
+
+    private func isBetter(_ one: Slot, _ best: Slot) -> Bool {
+        switch configuration.strategy {
+        case .leastLoaded:
+            one.leased * best.capacity < best.leased * one.capacity
+        case .lifo:
+            one.isOverflow == best.isOverflow ? one.lastTurn > best.lastTurn : best.isOverflow
+        case .fifo:
+            one.lastTurn < best.lastTurn
+        }
+    }
+
+    // MARK: Errors
+
+    /// Why checkouts fail at once, if they do.
+    private func refusal(_ now: MonotonicInstant) -> PoolError.Code? {
+        if isAnyReady { return nil }
+        if let configurationFault, now < configurationFault.until { return .configurationFault }
+        if isUnavailable, configuration.whenUnavailable == .fail { return .unavailable }
+        return nil
+    }
+
+    func error(_ code: PoolError.Code, _ now: MonotonicInstant, since: MonotonicInstant? = nil) -> PoolError {
+        PoolError(
+            code: code,
+            waited: since?.duration(to: now) ?? .zero,
+            retryAfter: retryAfter(code, now),
+            status: status(now),
+            fault: isAnyReady ? nil : lastFault
+        )
+    }
+
+    private func retryAfter(_ code: PoolError.Code, _ now: MonotonicInstant) -> Duration? {
+        switch code {
+        case .configurationFault: configurationFault.map { max(.zero, now.duration(to: $0.until)) }
+        case .unavailable: max(.zero, now.duration(to: nextProbe(now)))
+        default: nil
+        }
+    }
+}

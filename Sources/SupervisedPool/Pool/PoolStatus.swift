@@ -1,0 +1,88 @@
+/// A pool at one moment.
+public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
+    /// poolboy's three states.
+    public enum State: Sendable, Hashable {
+        /// A slot is free, or a worker below `size` may still provide one.
+        case ready
+        /// At least one overflow worker is connected or connecting.
+        case overflow
+        /// No slot is free and no further worker could connect.
+        case full
+    }
+
+    /// Whether checkouts can be served.
+    public enum Availability: Sendable, Hashable {
+        case available
+        /// No worker is ready, for less than ``PoolConfiguration/unavailableAfter`` or without a failed attempt.
+        case degraded(since: MonotonicInstant)
+        /// No worker has been ready since then, and attempts fail. The next one is made at `nextProbe`.
+        case unavailable(since: MonotonicInstant, nextProbe: MonotonicInstant)
+    }
+
+    /// One worker.
+    public struct Worker: Sendable, Hashable, CustomStringConvertible {
+        public enum State: Sendable, Hashable {
+            /// Nobody is registered for this slot, or it has ended.
+            case absent
+            case idle
+            case connecting
+            case ready
+            case draining
+            case backingOff(until: MonotonicInstant)
+        }
+        public let id: WorkerID
+        public let state: State
+        /// Slots of the present session.
+        public let capacity: Int
+        /// Leased slots of the present session.
+        public let leased: Int
+        /// Leased slots of earlier sessions that have not been returned yet.
+        public let leasedOfEarlierSessions: Int
+        /// How long the present session has been ready; `nil` without one.
+        public let age: Duration?
+        /// Whether it is above ``PoolConfiguration/size``.
+        public let isOverflow: Bool
+
+        public var description: String {
+            "\(id) \(state) \(leased)/\(capacity)" + (isOverflow ? " overflow" : "")
+        }
+    }
+
+    public let state: State
+    public let availability: Availability
+    public let workers: [Worker]
+    /// How many checkouts wait.
+    public let queueDepth: Int
+    /// The bytes that they stand for.
+    public let queuedBytes: Int
+    /// Slots of all ready workers.
+    public let capacity: Int
+    /// Leased slots of all present sessions.
+    public let leased: Int
+
+    public var description: String {
+        let list = workers.map { "\($0)" }.joined(separator: ", ")
+        return "\(state), \(leased)/\(capacity) slots leased, \(queueDepth) waiting (\(queuedBytes) bytes), "
+            + "workers [\(list)]"
+    }
+}
+
+/// What a pool tells whoever watches it. Later versions may add cases.
+public enum PoolEvent: Sendable {
+    /// A worker registered.
+    case registered(WorkerID)
+    /// A worker told of a change of its state.
+    case reported(WorkerID, WorkerReport)
+    /// A worker was asked to connect.
+    case askedToConnect(WorkerID, PoolWorkerConnectReason)
+    /// A worker was asked to disconnect.
+    case askedToDisconnect(WorkerID, PoolWorkerDisconnectReason)
+    /// No worker has been ready for too long: checkouts fail, or wait, as configured.
+    case unavailable(since: MonotonicInstant, PoolFault?)
+    /// A worker is ready again.
+    case available
+    /// A worker reported a fault in the configuration while no worker was ready.
+    case configurationFault(PoolFault, until: MonotonicInstant)
+    /// The pool's books do not balance: slots were returned that nobody had. The pool ends.
+    case invariantBroken(String)
+}

@@ -1,0 +1,168 @@
+import Synchronization
+
+/// What a supervisor must know to start, restart and stop one child: OTP's child specification.
+public struct ChildSpec: Sendable {
+    /// The child's name, unique among its siblings.
+    public struct ID: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+        /// The name.
+        public let name: String
+
+        /// Names a child.
+        public init(_ name: String) {
+            self.name = name
+        }
+
+        public init(stringLiteral value: String) {
+            self.name = value
+        }
+
+        public var description: String { name }
+    }
+
+    /// When the supervisor starts the child again.
+    public enum Restart: Sendable, Hashable {
+        /// Always: when it throws and when it returns.
+        case permanent
+        /// When it throws. A normal return, or one by cancellation, ends it; its specification is kept.
+        case transient
+        /// Never. When it has ended for any reason, its specification is removed too.
+        case temporary
+    }
+
+    /// How the supervisor stops the child.
+    public enum Shutdown: Sendable, Hashable {
+        /// Cancel its task at once. Swift cannot kill a task, so the supervisor waits for its end all the same.
+        case brutalKill
+        /// Ask it to stop, and cancel its task when it has not ended after this time.
+        case within(Duration)
+        /// Ask it to stop and wait however long it takes. Right for a child that is a supervisor itself.
+        case infinity
+    }
+
+    /// The child's name.
+    public let id: ID
+    /// When to start it again.
+    public let restart: Restart
+    /// How to stop it.
+    public let shutdown: Shutdown
+    /// The child's whole life. Each start calls it anew.
+    public let run: @Sendable (ChildContext) async throws -> Void
+
+    /// - Parameters:
+    ///   - id: The child's name, unique among its siblings.
+    ///   - restart: When to start it again; always, by default.
+    ///   - shutdown: How to stop it; by default it is asked and has 5 s.
+    ///   - run: The child's whole life. It makes the child (a *new* object at each start), calls
+    ///     ``ChildContext/started()`` when the next sibling may start, and returns or throws when the child has ended and
+    ///     nothing of it is left running. It runs off the supervisor's executor.
+    public init(
+        id: ID,
+        restart: Restart = .permanent,
+        shutdown: Shutdown = .within(.seconds(5)),
+        run: @escaping @Sendable (ChildContext) async throws -> Void
+    ) {
+        self.id = id
+        self.restart = restart
+        self.shutdown = shutdown
+        self.run = run
+    }
+}
+
+/// What a child is told by its supervisor, and tells it, during one of its lives.
+public final class ChildContext: Sendable {
+    private struct State {
+        var hasStarted = false
+        var isShuttingDown = false
+        var shutdownActions: [@Sendable () -> Void] = []
+    }
+
+    /// The child's name.
+    public let id: ChildSpec.ID
+    /// 1 for the first start of this child, 2 for the second and so on.
+    public let generation: Int
+    private let onStarted: @Sendable () -> Void
+    private let state = Mutex(State())
+
+    /// Makes a context by hand, to run a child without a supervisor (in a test, for example).
+    ///
+    /// - Parameters:
+    ///   - id: The child's name.
+    ///   - generation: Which start this is, from 1.
+    ///   - onStarted: Called at the first ``started()``.
+    public init(id: ChildSpec.ID, generation: Int = 1, onStarted: @escaping @Sendable () -> Void = {}) {
+        self.id = id
+        self.generation = generation
+        self.onStarted = onStarted
+    }
+
+    /// Says that the child serves now: the supervisor starts the next sibling. Only the first call counts.
+    public func started() {
+        let isFirst = state.withLock { state in
+            defer { state.hasStarted = true }
+            return !state.hasStarted
+        }
+        if isFirst { onStarted() }
+    }
+
+    /// Whether the supervisor has asked the child to stop, or cancelled it.
+    public var isShuttingDown: Bool {
+        state.withLock { $0.isShuttingDown }
+    }
+
+    /// Has `action` called when the supervisor asks the child to stop, which comes before its time runs out and its task
+    /// is cancelled; at once if it has been asked already. A child that is cancelled without being asked
+    /// (``ChildSpec/Shutdown/brutalKill``, or a cancelled tree) sees the cancellation only.
+    ///
+    /// The action is called on the supervisor's thread, so it must return at once: set a flag, finish a stream.
+    public func onShutdown(_ action: @escaping @Sendable () -> Void) {
+        let isDue = state.withLock { state in
+            if !state.isShuttingDown { state.shutdownActions.append(action) }
+            return state.isShuttingDown
+        }
+        if isDue { action() }
+    }
+
+    /// Asks the child to stop. A supervisor does this; a test that made the context by hand may.
+    public func requestShutdown() {
+        let actions = state.withLock { state in
+            defer { state.shutdownActions = [] }
+            state.isShuttingDown = true
+            return state.shutdownActions
+        }
+        for action in actions { action() }
+    }
+
+    /// The child is about to be cancelled without being asked.
+    func markCancelled() {
+        state.withLock { state in
+            state.isShuttingDown = true
+            state.shutdownActions = []
+        }
+    }
+}
+
+/// Where siblings find each other. A restarted child is a new object, so nobody may keep the old one: the child's `run`
+/// puts itself here at each start, and others look here each time.
+public final class ChildRef<Child: Sendable>: Sendable {
+    private let child: Mutex<Child?>
+
+    /// Makes a reference, by default to nobody.
+    public init(_ child: Child? = nil) {
+        self.child = Mutex(child)
+    }
+
+    /// The child as it now is; `nil` before its first start and after ``clear()``.
+    public var current: Child? {
+        child.withLock { $0 }
+    }
+
+    /// Makes `child` the current one.
+    public func set(_ child: Child) {
+        self.child.withLock { $0 = child }
+    }
+
+    /// Forgets the child.
+    public func clear() {
+        child.withLock { $0 = nil }
+    }
+}

@@ -1,0 +1,250 @@
+/// Starts children in order, starts them again when they fail, stops them in reverse order, and gives up when they fail
+/// too often: OTP's supervisor in structured concurrency. Nothing it started is left when ``run()`` returns.
+///
+/// A supervisor runs once. One that is a child itself is made anew by its child specification at each start.
+public actor Supervisor {
+    private enum Item: Sendable {
+        case started(ChildSpec.ID, generation: Int)
+        case exited(ChildSpec.ID, generation: Int, ChildExit)
+        case command(SupervisorStateMachine.Command, number: Int)
+        case abandoned(Int)
+        case shutdown
+        case cancelled
+    }
+
+    private struct Running {
+        let context: ChildContext
+        let task: Task<Void, any Error>
+    }
+
+    private let clock: any MonotonicClock
+    private let onEvent: @Sendable (SupervisorEvent) -> Void
+    private let mailbox = Mailbox<Item>(isAttentive: true)
+    private var machine: SupervisorStateMachine
+    private var running: [ChildSpec.ID: Running] = [:]
+    private var replies: [Int: CheckedContinuation<Result<Void, SupervisorError>, Never>] = [:]
+    private var lastCommand = 0
+    private var hasRun = false
+    private var wasCancelled = false
+    private var outcome: Result<Void, SupervisorError>?
+
+    /// - Parameters:
+    ///   - name: For error texts.
+    ///   - strategy: Which siblings are restarted along with a child.
+    ///   - intensity: How many restarts are allowed; 3 in 5 s by default.
+    ///   - children: The first children, in the order of their start. Names must be unique.
+    ///   - clock: The time.
+    ///   - onEvent: Told what happens, on the supervisor's thread; it must return at once.
+    public init(
+        name: String,
+        strategy: SupervisionStrategy,
+        intensity: RestartIntensity = RestartIntensity(),
+        children: [ChildSpec],
+        clock: any MonotonicClock = SystemMonotonicClock(),
+        onEvent: @escaping @Sendable (SupervisorEvent) -> Void = { _ in }
+    ) {
+        self.clock = clock
+        self.onEvent = onEvent
+        self.machine = SupervisorStateMachine(
+            name: name,
+            strategy: strategy,
+            intensity: intensity,
+            children: children
+        )
+    }
+
+    /// Runs the tree until it is stopped. Returns after ``shutdown()``.
+    ///
+    /// Cancelling the task stops the children in reverse order too, but gives them no time.
+    ///
+    /// - Throws: ``SupervisorError`` when a child failed to start the first time, when children failed too often, when
+    ///   two children have one name, or when the supervisor has run before; `CancellationError` when the task was
+    ///   cancelled. Nothing is left running in any case.
+    public func run() async throws {
+        try await serve(nil)
+    }
+
+    /// Runs the tree as a child of another supervisor: it has started when all its own children have, and it stops when
+    /// the parent asks. Its child specification should have ``ChildSpec/Shutdown/infinity``.
+    ///
+    /// - Throws: As ``run()``.
+    public func run(_ context: ChildContext) async throws {
+        try await serve(context)
+    }
+
+    /// Asks all children to stop, in reverse order, each within its own time; then `run` returns. Before `run` it makes
+    /// `run` return at once. Does not wait.
+    public nonisolated func shutdown() {
+        mailbox.post(.shutdown)
+    }
+
+    /// Adds a child and starts it. Returns when it has started.
+    ///
+    /// - Throws: `childExists`, `startFailed` (the specification is not kept), `childTerminated`, `notRunning`,
+    ///   `shuttingDown`, `cancelled`.
+    public func startChild(_ spec: ChildSpec) async throws(SupervisorError) {
+        try await execute(.start(spec))
+    }
+
+    /// Stops a child. Returns when it has ended. Its specification is kept unless it is temporary; with `oneForAll` and
+    /// `restForOne` a later failure of a sibling starts it again, as in OTP.
+    ///
+    /// A child must not terminate itself this way: it would wait for its own end.
+    ///
+    /// - Throws: `childNotFound`, `notRunning`, `shuttingDown`, `cancelled`.
+    public func terminateChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
+        try await execute(.terminate(id))
+    }
+
+    /// Starts a child that has ended or was terminated. Returns when it has started.
+    ///
+    /// - Throws: `childNotFound`, `childRunning`, `childRestarting`, `startFailed` (the specification is kept),
+    ///   `childTerminated`, `notRunning`, `shuttingDown`, `cancelled`.
+    public func restartChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
+        try await execute(.restart(id))
+    }
+
+    /// Removes the specification of a child that is not running.
+    ///
+    /// - Throws: `childNotFound`, `childRunning`, `childRestarting`, `notRunning`, `shuttingDown`, `cancelled`.
+    public func deleteChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
+        try await execute(.delete(id))
+    }
+
+    /// All children in the order of their start.
+    public func children() -> [ChildStatus] {
+        machine.statuses
+    }
+
+    /// How many children there are and how many of them run.
+    public func countChildren() -> ChildCounts {
+        machine.counts
+    }
+
+    // MARK: The loop
+
+    private func serve(_ context: ChildContext?) async throws {
+        guard !hasRun else { throw machine.error(.alreadyRunning) }
+        hasRun = true
+        context?.onShutdown { [mailbox] in mailbox.post(.shutdown) }
+        await withTaskCancellationHandler {
+            await withDiscardingTaskGroup { group in
+                var timer = EarliestTimer()
+                var batch: [Item] = []
+                // What was asked before the start comes first: a shutdown then starts nobody.
+                mailbox.take(into: &batch, isAttentive: true)
+                handle(&batch, context, &group)
+                if outcome == nil { perform(machine.begin(now: clock.now), context, &group) }
+                while outcome == nil {
+                    if let deadline = machine.nextDeadline {
+                        timer.arm(for: deadline, clock: clock, in: &group) { [mailbox] in mailbox.wake() }
+                    }
+                    await mailbox.wait()
+                    perform(machine.timer(now: clock.now), context, &group)
+                    mailbox.take(into: &batch, isAttentive: true)
+                    handle(&batch, context, &group)
+                }
+                timer.cancel()
+            }
+        } onCancel: { [mailbox] in
+            mailbox.post(.cancelled)
+        }
+        mailbox.close()
+        let forgotten = replies
+        replies = [:]
+        for reply in forgotten.values { reply.resume(returning: .failure(machine.error(.notRunning))) }
+        try outcome?.get()
+        if wasCancelled { throw CancellationError() }
+    }
+
+    private func handle(_ batch: inout [Item], _ context: ChildContext?, _ group: inout DiscardingTaskGroup) {
+        for item in batch {
+            let now = clock.now
+            switch item {
+            case .started(let id, let generation):
+                perform(machine.started(id, generation: generation, now: now), context, &group)
+            case .exited(let id, let generation, let exit):
+                if running[id]?.context.generation == generation { running[id] = nil }
+                perform(machine.exited(id, generation: generation, exit, now: now), context, &group)
+            case .command(let command, let number):
+                perform(machine.command(command, number: number, now: now), context, &group)
+            case .abandoned(let number):
+                replies.removeValue(forKey: number)?.resume(returning: .failure(machine.error(.cancelled)))
+            case .shutdown:
+                perform(machine.shutdown(now: now), context, &group)
+            case .cancelled:
+                wasCancelled = wasCancelled || machine.phase != .ending
+                perform(machine.cancel(now: now), context, &group)
+            }
+        }
+        batch.removeAll(keepingCapacity: true)
+    }
+
+    private func perform(
+        _ actions: [SupervisorStateMachine.Action],
+        _ context: ChildContext?,
+        _ group: inout DiscardingTaskGroup
+    ) {
+        for action in actions {
+            switch action {
+            case .start(let spec, let generation):
+                start(spec, generation, &group)
+            case .requestShutdown(let id):
+                running[id]?.context.requestShutdown()
+            case .cancel(let id):
+                running[id]?.context.markCancelled()
+                running[id]?.task.cancel()
+            case .reply(let number, let result):
+                replies.removeValue(forKey: number)?.resume(returning: result)
+            case .ready:
+                context?.started()
+            case .event(let event):
+                onEvent(event)
+            case .finish(let error):
+                outcome = error.map { .failure($0) } ?? .success(())
+            }
+        }
+    }
+
+    /// The child's task is not the group's, because cancelling a group reaches all its tasks in the same instant and a
+    /// tree must stop in reverse order. The group's task waits for it, so that nothing outlives `run`.
+    private func start(_ spec: ChildSpec, _ generation: Int, _ group: inout DiscardingTaskGroup) {
+        let context = ChildContext(id: spec.id, generation: generation) { [mailbox] in
+            mailbox.post(.started(spec.id, generation: generation))
+        }
+        let task = Task { @concurrent in try await spec.run(context) }
+        running[spec.id] = Running(context: context, task: task)
+        group.addTask { [mailbox] in
+            let exit: ChildExit
+            do {
+                try await task.value
+                exit = .returned
+            } catch is CancellationError {
+                exit = .cancelled
+            } catch {
+                exit = .failed(error)
+            }
+            mailbox.post(.exited(spec.id, generation: generation, exit))
+        }
+    }
+
+    private func execute(_ command: SupervisorStateMachine.Command) async throws(SupervisorError) {
+        guard hasRun, outcome == nil else { throw machine.error(.notRunning) }
+        guard !Task.isCancelled else { throw machine.error(.cancelled) }
+        lastCommand += 1
+        let number = lastCommand
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                guard outcome == nil else {
+                    continuation.resume(returning: Result<Void, SupervisorError>.failure(machine.error(.notRunning)))
+                    return
+                }
+                replies[number] = continuation
+                mailbox.post(.command(command, number: number))
+            }
+        } onCancel: { [mailbox] in
+            mailbox.post(.abandoned(number))
+        }
+        try result.get()
+    }
+}

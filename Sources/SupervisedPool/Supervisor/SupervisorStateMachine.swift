@@ -1,0 +1,565 @@
+import DequeModule
+
+/// How one life of a child ended.
+enum ChildExit: Sendable {
+    case returned
+    case cancelled
+    case failed(any Error)
+}
+
+/// Every decision of a supervisor, without tasks, clocks or locks.
+///
+/// Like OTP's supervisor it does one thing at a time: an *operation* is a list of steps (stop this child, start that one)
+/// of which each waits for the child's answer. What happens in between waits in `pending`, except for the two things
+/// that must not wait: the end of the whole tree, and the termination of the very child whose start is awaited.
+struct SupervisorStateMachine {
+    /// What the shell has to do, in order.
+    enum Action {
+        /// Run the child in a task of its own; report `started` and `exited` with this generation.
+        case start(ChildSpec, generation: Int)
+        /// Ask the child to stop.
+        case requestShutdown(ChildSpec.ID)
+        /// Cancel the child's task.
+        case cancel(ChildSpec.ID)
+        /// Answer a command.
+        case reply(Int, Result<Void, SupervisorError>)
+        /// All first children have started.
+        case ready
+        case event(SupervisorEvent)
+        /// No child is left; `run` returns, or throws the error.
+        case finish(SupervisorError?)
+    }
+
+    /// What is asked of a running supervisor from outside.
+    enum Command {
+        case start(ChildSpec)
+        case terminate(ChildSpec.ID)
+        case restart(ChildSpec.ID)
+        case delete(ChildSpec.ID)
+    }
+
+    enum Phase: Sendable {
+        /// Not begun. → booting
+        case new
+        /// The first children start, one after another. → running, ending
+        case booting
+        /// → ending
+        case running
+        /// All children are being stopped. → finished
+        case ending
+        case finished
+    }
+
+    private struct Child {
+        enum State {
+            /// Not running. → starting
+            case idle
+            /// Started, has not said so. → running, stopping, exited, idle
+            case starting
+            /// → stopping, exited
+            case running
+            /// It has ended by itself; what follows waits its turn in `pending`. → idle, starting
+            case exited(ChildExit)
+            /// Asked to stop; cancelled at the given time. → cancelled, idle
+            case stopping(cancelAt: MonotonicInstant)
+            /// Cancelled; reported as deaf at the given time. → idle
+            case cancelled(deafAt: MonotonicInstant)
+        }
+        let spec: ChildSpec
+        var state = State.idle
+        var generation = 0
+        /// Its last restart failed; another try is pending.
+        var isRestarting = false
+        var isDeaf = false
+
+        var isAlive: Bool {
+            switch state {
+            case .idle, .exited: false
+            case .starting, .running, .stopping, .cancelled: true
+            }
+        }
+    }
+
+    private enum Step {
+        case start(ChildSpec.ID)
+        case stop(ChildSpec.ID)
+    }
+
+    private struct Operation {
+        enum Purpose {
+            case boot
+            case restart
+            case command(Int, Command)
+            case end(SupervisorError?)
+        }
+        let purpose: Purpose
+        var steps: Deque<Step>
+        /// The child it starts was terminated meanwhile.
+        var isInterrupted = false
+    }
+
+    private enum Pending {
+        case exit(ChildSpec.ID, generation: Int)
+        case tryAgain(ChildSpec.ID, generation: Int)
+        case command(Int, Command)
+    }
+
+    static let deafAfter = Duration.seconds(5)
+
+    let name: String
+    let strategy: SupervisionStrategy
+    private(set) var phase = Phase.new
+    private var window: RestartWindow
+    private var children: [Child] = []
+    private var firstChildren: [ChildSpec]
+    private var failures: Deque<ChildFailure> = []
+    private var pending: Deque<Pending> = []
+    private var operation: Operation?
+    /// The child whose answer the operation waits for.
+    private var awaited: ChildSpec.ID?
+    /// The tree's task was cancelled: nobody is given time.
+    private var isHurried = false
+    private var actions: [Action] = []
+
+    init(name: String, strategy: SupervisionStrategy, intensity: RestartIntensity, children: [ChildSpec]) {
+        self.name = name
+        self.strategy = strategy
+        self.window = RestartWindow(intensity)
+        self.firstChildren = children
+    }
+
+    // MARK: Inputs
+
+    /// `run` was called.
+    mutating func begin(now: MonotonicInstant) -> [Action] {
+        guard phase == .new else { return [] }
+        phase = .booting
+        for spec in firstChildren {
+            guard index(of: spec.id) == nil else {
+                phase = .finished
+                children = []
+                return [.finish(error(.childExists, child: spec.id))]
+            }
+            children.append(Child(spec: spec))
+        }
+        firstChildren = []
+        operation = Operation(purpose: .boot, steps: Deque(children.map { .start($0.spec.id) }))
+        work(now)
+        return flush()
+    }
+
+    /// A child said that it has started.
+    mutating func started(_ id: ChildSpec.ID, generation: Int, now: MonotonicInstant) -> [Action] {
+        guard let index = index(of: id), children[index].generation == generation,
+            case .starting = children[index].state
+        else { return [] }
+        markRunning(index)
+        work(now)
+        return flush()
+    }
+
+    /// A child's task has ended.
+    mutating func exited(
+        _ id: ChildSpec.ID,
+        generation: Int,
+        _ exit: ChildExit,
+        now: MonotonicInstant
+    ) -> [Action] {
+        guard let index = index(of: id), children[index].generation == generation else { return [] }
+        switch children[index].state {
+        case .idle, .exited:
+            return []
+        case .stopping, .cancelled:
+            stopped(index, exit)
+        case .starting:
+            if case .failed(let error) = exit {
+                startFailed(index, error, now)
+            } else {
+                // It had nothing to wait for: a start and an end in one.
+                markRunning(index)
+                ended(index, exit)
+            }
+        case .running:
+            ended(index, exit)
+        }
+        work(now)
+        return flush()
+    }
+
+    /// Graceful stop.
+    mutating func shutdown(now: MonotonicInstant) -> [Action] {
+        end(nil, now)
+        return flush()
+    }
+
+    /// The task that runs the tree was cancelled: the same order, but nobody is given time.
+    mutating func cancel(now: MonotonicInstant) -> [Action] {
+        isHurried = true
+        end(nil, now)
+        // Children already asked to stop lose the rest of their time; those not yet asked wait for their turn.
+        for index in children.indices {
+            if case .stopping = children[index].state { cancelChild(index, now) }
+        }
+        return flush()
+    }
+
+    /// The time ``nextDeadline`` has come.
+    mutating func timer(now: MonotonicInstant) -> [Action] {
+        for index in children.indices {
+            switch children[index].state {
+            case .stopping(let cancelAt) where cancelAt <= now:
+                cancelChild(index, now)
+            case .cancelled(let deafAt) where deafAt <= now:
+                children[index].state = .cancelled(deafAt: .distantFuture)
+                children[index].isDeaf = true
+                actions.append(.event(.childDeaf(children[index].spec.id, generation: children[index].generation)))
+            default:
+                break
+            }
+        }
+        return flush()
+    }
+
+    /// Somebody asks for something. The answer is a `reply` with the same number, sooner or later.
+    mutating func command(_ command: Command, number: Int, now: MonotonicInstant) -> [Action] {
+        switch phase {
+        case .new, .finished:
+            return [.reply(number, .failure(error(.notRunning)))]
+        case .ending:
+            return [.reply(number, .failure(error(.shuttingDown)))]
+        case .booting, .running:
+            pending.append(.command(number, command))
+        }
+        if phase == .running, case .terminate(let id) = command, awaited == id, let index = index(of: id),
+            case .starting = children[index].state
+        {
+            // Else a start that never ends could not be ended.
+            operation?.isInterrupted = true
+            stopChild(index, now)
+        }
+        work(now)
+        return flush()
+    }
+
+    /// When ``timer(now:)`` must be called; `nil` when nothing waits for a time.
+    var nextDeadline: MonotonicInstant? {
+        var earliest = MonotonicInstant.distantFuture
+        for child in children {
+            switch child.state {
+            case .stopping(let instant), .cancelled(let instant): earliest = min(earliest, instant)
+            default: break
+            }
+        }
+        return earliest == .distantFuture ? nil : earliest
+    }
+
+    /// All children in their order.
+    var statuses: [ChildStatus] {
+        children.map { child in
+            let state: ChildStatus.State =
+                switch child.state {
+                case .idle: child.isRestarting ? .restarting : .stopped
+                case .starting: .starting
+                case .running: .running
+                case .exited: .restarting
+                case .stopping, .cancelled: .stopping
+                }
+            return ChildStatus(
+                id: child.spec.id,
+                state: state,
+                generation: child.generation,
+                restart: child.spec.restart,
+                isDeaf: child.isDeaf
+            )
+        }
+    }
+
+    var counts: ChildCounts {
+        ChildCounts(specified: children.count, active: children.count { $0.isAlive })
+    }
+
+    /// An error of this supervisor. Escalation carries the history.
+    func error(_ code: SupervisorError.Code, child: ChildSpec.ID? = nil) -> SupervisorError {
+        let hasHistory = code == .intensityExceeded || code == .startFailed
+        return SupervisorError(
+            code: code,
+            supervisor: name,
+            child: child,
+            failures: hasHistory ? Array(failures) : []
+        )
+    }
+}
+
+// MARK: - Operations
+
+extension SupervisorStateMachine {
+    private mutating func flush() -> [Action] {
+        defer { actions = [] }
+        return actions
+    }
+
+    private func index(of id: ChildSpec.ID) -> Int? {
+        children.firstIndex { $0.spec.id == id }
+    }
+
+    /// Goes on as far as possible without an answer from a child.
+    private mutating func work(_ now: MonotonicInstant) {
+        while awaited == nil, phase != .finished {
+            if operation != nil {
+                guard let step = operation?.steps.popFirst() else {
+                    completeOperation()
+                    continue
+                }
+                switch step {
+                case .start(let id): startStep(id)
+                case .stop(let id): stopStep(id, now)
+                }
+            } else if let next = pending.popFirst() {
+                dispatch(next, now)
+            } else {
+                return
+            }
+        }
+    }
+
+    private mutating func completeOperation() {
+        guard let completed = operation else { return }
+        operation = nil
+        switch completed.purpose {
+        case .boot:
+            phase = .running
+            actions.append(.ready)
+        case .restart:
+            break
+        case .command(let number, let command):
+            var result: Result<Void, SupervisorError> = .success(())
+            if completed.isInterrupted {
+                switch command {
+                case .start(let spec):
+                    children.removeAll { $0.spec.id == spec.id }
+                    result = .failure(error(.childTerminated, child: spec.id))
+                case .restart(let id):
+                    result = .failure(error(.childTerminated, child: id))
+                case .terminate, .delete:
+                    break
+                }
+            }
+            actions.append(.reply(number, result))
+        case .end(let error):
+            phase = .finished
+            actions.append(.finish(error))
+        }
+    }
+
+    private mutating func dispatch(_ next: Pending, _ now: MonotonicInstant) {
+        switch next {
+        case .exit(let id, let generation):
+            guard let index = index(of: id), children[index].generation == generation,
+                case .exited(let exit) = children[index].state
+            else { return }
+            decide(index, exit, now)
+        case .tryAgain(let id, let generation):
+            guard let index = index(of: id), children[index].generation == generation, children[index].isRestarting
+            else { return }
+            restart(index, now)
+        case .command(let number, let command):
+            execute(command, number)
+        }
+    }
+
+    /// A child ended by itself. OTP: permanent always starts again, transient after a failure, temporary never.
+    private mutating func decide(_ index: Int, _ exit: ChildExit, _ now: MonotonicInstant) {
+        let child = children[index]
+        var thrown: (any Error)?
+        if case .failed(let error) = exit { thrown = error }
+        if thrown != nil || child.spec.restart == .permanent {
+            recordFailure(index, thrown, now)
+        } else {
+            actions.append(.event(.childEnded(child.spec.id, generation: child.generation)))
+        }
+        switch child.spec.restart {
+        case .permanent:
+            restart(index, now)
+        case .transient where thrown != nil:
+            restart(index, now)
+        case .transient:
+            children[index].state = .idle
+        case .temporary:
+            children.remove(at: index)
+        }
+    }
+
+    private mutating func restart(_ index: Int, _ now: MonotonicInstant) {
+        let id = children[index].spec.id
+        children[index].state = .idle
+        children[index].isRestarting = true
+        guard window.record(now) else {
+            let failure = error(.intensityExceeded, child: id)
+            actions.append(.event(.escalating(failure)))
+            end(failure, now)
+            return
+        }
+        actions.append(.event(.restarting(id)))
+        let affected: ArraySlice<Child> =
+            switch strategy.kind {
+            case .oneForOne: children[index...index]
+            case .restForOne: children[index...]
+            case .oneForAll: children[...]
+            }
+        // As in OTP, siblings that had ended or had been terminated start again too, and temporary ones are gone.
+        var steps = Deque(affected.reversed().map { Step.stop($0.spec.id) })
+        for child in affected where child.spec.restart != .temporary { steps.append(.start(child.spec.id)) }
+        operation = Operation(purpose: .restart, steps: steps)
+    }
+
+    private mutating func execute(_ command: Command, _ number: Int) {
+        func refuse(_ code: SupervisorError.Code, _ id: ChildSpec.ID) {
+            actions.append(.reply(number, .failure(error(code, child: id))))
+        }
+        switch command {
+        case .start(let spec):
+            guard index(of: spec.id) == nil else { return refuse(.childExists, spec.id) }
+            children.append(Child(spec: spec))
+            operation = Operation(purpose: .command(number, command), steps: [.start(spec.id)])
+        case .terminate(let id):
+            guard index(of: id) != nil else { return refuse(.childNotFound, id) }
+            operation = Operation(purpose: .command(number, command), steps: [.stop(id)])
+        case .restart(let id), .delete(let id):
+            guard let index = index(of: id) else { return refuse(.childNotFound, id) }
+            guard !children[index].isRestarting else { return refuse(.childRestarting, id) }
+            guard case .idle = children[index].state else { return refuse(.childRunning, id) }
+            var steps: Deque<Step> = []
+            if case .restart = command { steps = [.start(id)] } else { children.remove(at: index) }
+            operation = Operation(purpose: .command(number, command), steps: steps)
+        }
+    }
+
+    /// Stops everything, last child first. Whatever else went on is given up.
+    private mutating func end(_ error: SupervisorError?, _ now: MonotonicInstant) {
+        switch phase {
+        case .ending, .finished:
+            return
+        case .new:
+            phase = .finished
+            actions.append(.finish(error))
+            return
+        case .booting, .running:
+            break
+        }
+        phase = .ending
+        if let running = operation, case .command(let number, _) = running.purpose {
+            actions.append(.reply(number, .failure(self.error(.shuttingDown))))
+        }
+        while let next = pending.popFirst() {
+            if case .command(let number, _) = next {
+                actions.append(.reply(number, .failure(self.error(.shuttingDown))))
+            }
+        }
+        awaited = nil
+        operation = Operation(purpose: .end(error), steps: Deque(children.reversed().map { .stop($0.spec.id) }))
+        work(now)
+    }
+}
+
+// MARK: - One child
+
+extension SupervisorStateMachine {
+    private mutating func startStep(_ id: ChildSpec.ID) {
+        guard let index = index(of: id) else { return }
+        children[index].state = .starting
+        children[index].generation += 1
+        children[index].isDeaf = false
+        awaited = id
+        actions.append(.start(children[index].spec, generation: children[index].generation))
+    }
+
+    private mutating func stopStep(_ id: ChildSpec.ID, _ now: MonotonicInstant) {
+        guard let index = index(of: id) else { return }
+        switch children[index].state {
+        case .idle, .exited:
+            children[index].state = .idle
+            children[index].isRestarting = false
+            if children[index].spec.restart == .temporary { children.remove(at: index) }
+        case .starting, .running:
+            awaited = id
+            stopChild(index, now)
+        case .stopping, .cancelled:
+            awaited = id
+        }
+    }
+
+    private mutating func stopChild(_ index: Int, _ now: MonotonicInstant) {
+        let id = children[index].spec.id
+        switch children[index].spec.shutdown {
+        case .within(let time) where !isHurried && time > .zero:
+            children[index].state = .stopping(cancelAt: now.advanced(by: time))
+            actions.append(.requestShutdown(id))
+        case .infinity where !isHurried:
+            children[index].state = .stopping(cancelAt: .distantFuture)
+            actions.append(.requestShutdown(id))
+        case .brutalKill, .within, .infinity:
+            cancelChild(index, now)
+        }
+    }
+
+    private mutating func cancelChild(_ index: Int, _ now: MonotonicInstant) {
+        children[index].state = .cancelled(deafAt: now.advanced(by: Self.deafAfter))
+        actions.append(.cancel(children[index].spec.id))
+    }
+
+    private mutating func markRunning(_ index: Int) {
+        children[index].state = .running
+        children[index].isRestarting = false
+        if awaited == children[index].spec.id { awaited = nil }
+        actions.append(.event(.childStarted(children[index].spec.id, generation: children[index].generation)))
+    }
+
+    private mutating func ended(_ index: Int, _ exit: ChildExit) {
+        children[index].state = .exited(exit)
+        pending.append(.exit(children[index].spec.id, generation: children[index].generation))
+    }
+
+    private mutating func stopped(_ index: Int, _ exit: ChildExit) {
+        let child = children[index]
+        var thrown: (any Error)?
+        if case .failed(let error) = exit { thrown = error }
+        actions.append(.event(.childStopped(child.spec.id, generation: child.generation, error: thrown)))
+        if awaited == child.spec.id { awaited = nil }
+        children[index].state = .idle
+        children[index].isRestarting = false
+        children[index].isDeaf = false
+        if child.spec.restart == .temporary { children.remove(at: index) }
+    }
+
+    /// A child threw before it had started.
+    private mutating func startFailed(_ index: Int, _ thrown: any Error, _ now: MonotonicInstant) {
+        let child = children[index]
+        recordFailure(index, thrown, now)
+        children[index].state = .idle
+        awaited = nil
+        guard let running = operation else { return }
+        switch running.purpose {
+        case .boot:
+            end(error(.startFailed, child: child.spec.id), now)
+        case .restart:
+            // Counts, and is tried again after what else has happened meanwhile.
+            children[index].isRestarting = true
+            operation = nil
+            pending.append(.tryAgain(child.spec.id, generation: child.generation))
+        case .command(let number, let command):
+            operation = nil
+            if case .start = command { children.remove(at: index) }
+            actions.append(.reply(number, .failure(error(.startFailed, child: child.spec.id))))
+        case .end:
+            break
+        }
+    }
+
+    private mutating func recordFailure(_ index: Int, _ thrown: (any Error)?, _ now: MonotonicInstant) {
+        let child = children[index]
+        let failure = ChildFailure(id: child.spec.id, generation: child.generation, error: thrown, when: now)
+        failures.append(failure)
+        if failures.count > min(100, max(1, window.intensity.restarts &+ 1)) { failures.removeFirst() }
+        actions.append(.event(.childFailed(failure)))
+    }
+}

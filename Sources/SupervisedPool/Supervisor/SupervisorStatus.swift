@@ -1,0 +1,122 @@
+/// One child as its supervisor sees it.
+public struct ChildStatus: Sendable, Hashable {
+    /// What the child is doing.
+    public enum State: Sendable, Hashable {
+        /// Not running: not started yet, stopped on request, or ended for good.
+        case stopped
+        /// Running, but it has not said that it has started.
+        case starting
+        /// Running.
+        case running
+        /// Asked to stop, or cancelled.
+        case stopping
+        /// It has ended and will be started again.
+        case restarting
+    }
+
+    /// The child's name.
+    public let id: ChildSpec.ID
+    /// What it is doing.
+    public let state: State
+    /// How often it has been started.
+    public let generation: Int
+    /// When it is started again.
+    public let restart: ChildSpec.Restart
+    /// Whether it has been cancelled for 5 s or more and is still running.
+    public let isDeaf: Bool
+}
+
+/// How many children a supervisor has.
+public struct ChildCounts: Sendable, Hashable {
+    /// Children with a specification, running or not.
+    public let specified: Int
+    /// Children that are running.
+    public let active: Int
+}
+
+/// How one life of a child ended in failure.
+public struct ChildFailure: Sendable, CustomStringConvertible {
+    /// The child.
+    public let id: ChildSpec.ID
+    /// Which of its starts.
+    public let generation: Int
+    /// What it threw; `nil` when it returned although it should run for ever.
+    public let error: (any Error)?
+    /// When the supervisor heard of it.
+    public let when: MonotonicInstant
+
+    public var description: String {
+        let reason = error.map { "\($0)" } ?? "ended although it is permanent"
+        return "\(id) (start \(generation)): \(reason)"
+    }
+}
+
+/// Why a supervisor gave up, or could not do what it was asked.
+public struct SupervisorError: Error, Sendable, CustomStringConvertible {
+    /// The kind of error. Later versions may add kinds.
+    public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public var description: String { rawValue }
+
+        /// More restarts than the intensity allows. All children have been stopped.
+        public static let intensityExceeded = Code(rawValue: "intensityExceeded")
+        /// A child threw before it had started. At the supervisor's own start, all children have been stopped.
+        public static let startFailed = Code(rawValue: "startFailed")
+        /// `run` was called twice. A supervisor runs once; make a new one.
+        public static let alreadyRunning = Code(rawValue: "alreadyRunning")
+        /// Nobody runs the supervisor, or it has ended.
+        public static let notRunning = Code(rawValue: "notRunning")
+        /// The supervisor is stopping.
+        public static let shuttingDown = Code(rawValue: "shuttingDown")
+        /// There is a child with that name already.
+        public static let childExists = Code(rawValue: "childExists")
+        /// There is no child with that name.
+        public static let childNotFound = Code(rawValue: "childNotFound")
+        /// The child is running; terminate it first.
+        public static let childRunning = Code(rawValue: "childRunning")
+        /// The child has ended and is about to be started again.
+        public static let childRestarting = Code(rawValue: "childRestarting")
+        /// The child was terminated while the caller waited for its start.
+        public static let childTerminated = Code(rawValue: "childTerminated")
+        /// The waiting caller was cancelled. What it asked for may still happen.
+        public static let cancelled = Code(rawValue: "cancelled")
+    }
+
+    /// The kind of error.
+    public let code: Code
+    /// The supervisor's name.
+    public let supervisor: String
+    /// The child concerned.
+    public let child: ChildSpec.ID?
+    /// What failed before, oldest first; the latest failures only, at most one more than the intensity allows restarts
+    /// and never more than 100.
+    public let failures: [ChildFailure]
+
+    public var description: String {
+        var text = "supervisor \(supervisor): \(code)"
+        if let child { text += " (child \(child))" }
+        if !failures.isEmpty {
+            text += "; failures: " + failures.map { "\($0)" }.joined(separator: "; ")
+        }
+        return text
+    }
+}
+
+/// What a supervisor tells whoever watches it. Later versions may add cases.
+public enum SupervisorEvent: Sendable {
+    /// A child said that it has started.
+    case childStarted(ChildSpec.ID, generation: Int)
+    /// A child threw, or returned although it is permanent.
+    case childFailed(ChildFailure)
+    /// A child returned and is not started again.
+    case childEnded(ChildSpec.ID, generation: Int)
+    /// A child is started again; with `oneForAll` and `restForOne`, its siblings too.
+    case restarting(ChildSpec.ID)
+    /// A child ended because it was stopped; the error is what it threw, cancellation apart.
+    case childStopped(ChildSpec.ID, generation: Int, error: (any Error)?)
+    /// A child is still running 5 s after its cancellation. The supervisor goes on waiting for it.
+    case childDeaf(ChildSpec.ID, generation: Int)
+    /// The supervisor gives up. It stops its children, then `run` throws this error.
+    case escalating(SupervisorError)
+}

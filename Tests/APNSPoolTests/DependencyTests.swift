@@ -1,0 +1,23 @@
+import Foundation
+import Testing
+
+/// What a user resolves and builds because of this package. A further one is a decision, not an accident.
+private let dependencies: Set<String> = [
+    "swift-argument-parser", "swift-asn1", "swift-async-algorithms", "swift-atomics", "swift-collections",
+    "swift-crypto", "swift-log", "swift-nio", "swift-service-lifecycle", "swift-system",
+]
+
+@Suite struct DependencyTests {
+    private struct Resolved: Decodable {
+        struct Pin: Decodable { var identity: String }
+        var pins: [Pin]
+    }
+
+    @Test func resolvedDependenciesAreTheOnesListedHere() throws {
+        let root = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let data = try Data(contentsOf: root.appendingPathComponent("Package.resolved"))
+        let resolved = try JSONDecoder().decode(Resolved.self, from: data)
+        #expect(Set(resolved.pins.map(\.identity)) == dependencies)
+    }
+}

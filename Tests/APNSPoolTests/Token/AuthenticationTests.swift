@@ -1,0 +1,278 @@
+import Crypto
+import Foundation
+import Testing
+
+@testable import APNSPool
+
+@Suite("Authentication: keys", .timeLimit(.minutes(1)))
+struct AuthenticationKeyTests {
+    static let keyID = "9UC9ZLQ8YW"
+    static let teamID = "ABBM6U9RM5"
+
+    static func pem(_ text: String) -> APNSAuthentication {
+        .token(privateKeyPEM: text, keyID: keyID, teamID: teamID)
+    }
+
+    static let base64Body = KeyTexts.p256.split(separator: "\n").dropFirst().dropLast().joined()
+
+    static let goodTexts: [(name: String, text: String)] = [
+        ("as the portal gives it", KeyTexts.p256),
+        ("no final newline", String(KeyTexts.p256.dropLast())),
+        ("CRLF", KeyTexts.p256.replacingOccurrences(of: "\n", with: "\r\n")),
+        ("CR only", KeyTexts.p256.replacingOccurrences(of: "\n", with: "\r")),
+        ("blanks around it", " \t\n\n" + KeyTexts.p256 + "\n \r\n"),
+        ("blanks at line ends", KeyTexts.p256.replacingOccurrences(of: "\n", with: " \n")),
+        ("byte order mark", "\u{FEFF}" + KeyTexts.p256),
+        (#"\n as two characters"#, KeyTexts.p256.replacingOccurrences(of: "\n", with: #"\n"#)),
+        (#"\\n as three characters"#, KeyTexts.p256.replacingOccurrences(of: "\n", with: #"\\n"#)),
+        (#"\r\n as four characters"#, KeyTexts.p256.replacingOccurrences(of: "\n", with: #"\r\n"#)),
+        ("quotes around it", "\"" + KeyTexts.p256.replacingOccurrences(of: "\n", with: #"\n"#) + "\"\n"),
+        ("single quotes", "'" + KeyTexts.p256 + "'"),
+        ("line ends turned into blanks", KeyTexts.p256.replacingOccurrences(of: "\n", with: " ")),
+        ("line ends lost", KeyTexts.p256.replacingOccurrences(of: "\n", with: "")),
+        ("base64 of the PEM", Data(KeyTexts.p256.utf8).base64EncodedString()),
+        (
+            "base64 of the PEM in lines",
+            Data(KeyTexts.p256.utf8).base64EncodedString(options: [.lineLength76Characters, .endLineWithLineFeed])
+        ),
+        (
+            "base64 without padding",
+            Data((KeyTexts.p256 + "\n").utf8).base64EncodedString().replacingOccurrences(of: "=", with: "")
+        ),
+        ("only the lines between", base64Body),
+        ("SEC1", KeyTexts.p256SEC1),
+        ("SEC1 after its parameters", KeyTexts.p256WithParameters),
+        ("a certificate first", KeyTexts.certificate + KeyTexts.p256),
+        ("text before it", "Bag Attributes\n    friendlyName: push\n" + KeyTexts.p256),
+    ]
+
+    @Test("Every form in which the key of a .p8 file arrives is read", arguments: goodTexts)
+    func good(name: String, text: String) throws {
+        let signer = try #require(try Self.pem(text).resolve(), "\(name)")
+        #expect(signer.identifiers.keyID == Self.keyID)
+    }
+
+    static let badTexts: [(text: String, code: APNSConfigurationError.Code, words: String)] = [
+        ("", .missing, "empty"),
+        (" \n\t ", .missing, "empty"),
+        ("\"\"", .missing, "empty"),
+        (KeyTexts.rsa, .keyTypeWrong, "RSA"),
+        (KeyTexts.rsaPKCS1, .keyTypeWrong, "RSA"),
+        (
+            KeyTexts.rsaPKCS1.replacingOccurrences(of: "RSA PRIVATE", with: "PRIVATE"), .keyTypeWrong, "RSA"
+        ),
+        (KeyTexts.p384, .keyTypeWrong, "P-384"),
+        (KeyTexts.p521, .keyTypeWrong, "P-521"),
+        (KeyTexts.secp256k1, .keyTypeWrong, "secp256k1"),
+        (KeyTexts.secp256k1SEC1, .keyTypeWrong, "secp256k1"),
+        (KeyTexts.ed25519, .keyTypeWrong, "Ed25519"),
+        (KeyTexts.p256Explicit, .keyTypeWrong, "named_curve"),
+        (KeyTexts.encrypted, .keyEncrypted, "password"),
+        (KeyTexts.encryptedSEC1, .keyEncrypted, "password"),
+        (
+            KeyTexts.encrypted.replacingOccurrences(of: "ENCRYPTED ", with: ""), .keyEncrypted, "password"
+        ),
+        (KeyTexts.certificate, .notAKey, "certificate"),
+        (KeyTexts.publicKey, .notAKey, "public key"),
+        ("-----BEGIN PRIVATE KEY-----\n", .keyDamaged, "cut off"),
+        ("-----BEGIN PRIV", .keyDamaged, "cut off"),
+        (String(KeyTexts.p256.prefix(120)), .keyDamaged, "cut off"),
+        (String(KeyTexts.p256.prefix(90)) + "\n-----END PRIVATE KEY-----\n", .keyDamaged, "cut off"),
+        (
+            String(KeyTexts.p256.prefix(90)) + "\n-----END EC PRIVATE KEY-----\n", .keyDamaged, "END PRIVATE KEY"
+        ),
+        ("-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n", .keyDamaged, "base64"),
+        ("-----BEGIN PRIVATE KEY-----\n%%%%\n-----END PRIVATE KEY-----\n", .keyDamaged, "base64"),
+        ("-----BEGIN PRIVATE KEY-----\nAAECAwQF\n-----END PRIVATE KEY-----\n", .keyDamaged, "not those of"),
+        ("-----BEGIN NEW THING-----\nAAECAwQF\n-----END NEW THING-----\n", .notAKey, "NEW THING"),
+        ("hello", .notAKey, "BEGIN PRIVATE KEY"),
+        ("AuthKey_9UC9ZLQ8YW.p8", .notAKey, "BEGIN PRIVATE KEY"),
+        (Data("hello, world".utf8).base64EncodedString(), .notAKey, "BEGIN PRIVATE KEY"),
+        (
+            Data(Data(KeyTexts.p256.utf8).base64EncodedString().utf8).base64EncodedString(), .notAKey,
+            "BEGIN PRIVATE KEY"
+        ),
+    ]
+
+    @Test("Every other text is refused with words that say what it is", arguments: badTexts)
+    func bad(text: String, code: APNSConfigurationError.Code, words: String) throws {
+        let error = try configurationError(Self.pem(text))
+        #expect(error.code == code)
+        #expect(error.setting == "authentication.privateKeyPEM")
+        #expect(error.message.contains(words), "\(error)")
+        #expect(!error.description.contains(Self.base64Body.prefix(20)))
+    }
+
+    @Test("A key cut anywhere or with any byte changed never traps")
+    func mutilated() {
+        let texts = [KeyTexts.p256, KeyTexts.p256SEC1, KeyTexts.encrypted, KeyTexts.rsa]
+        for text in texts {
+            let bytes = Array(text.utf8)
+            for length in bytes.indices {
+                _ = try? PrivateKeyText.key(in: Array(bytes.prefix(length)), setting: "x")
+                var changed = bytes
+                changed[length] ^= 0x15
+                _ = try? PrivateKeyText.key(in: changed, setting: "x")
+            }
+        }
+        // The same for what is inside of the base64, which a changed text reaches rarely.
+        let body = Data(base64Encoded: Self.base64Body).map { Array($0) } ?? []
+        for position in body.indices {
+            for value in UInt8.min...UInt8.max {
+                var changed = body
+                changed[position] = value
+                _ = DER.kind(of: changed)
+            }
+            _ = DER.kind(of: Array(body.prefix(position)))
+        }
+    }
+
+    @Test("Bytes that are no text are refused")
+    func binary() throws {
+        try withFile("AuthKey_9UC9ZLQ8YW.p8", [0xFF, 0xFE, 0x00, 0x30, 0x82]) { path in
+            let error = try configurationError(.token(keyFile: path, teamID: Self.teamID))
+            #expect(error.code == .notAKey)
+            #expect(error.setting == "authentication.keyFile")
+        }
+    }
+
+    @Test("A key that the program holds is taken as it is")
+    func held() throws {
+        let key = P256.Signing.PrivateKey()
+        try #expect(APNSAuthentication.token(privateKey: key, keyID: Self.keyID, teamID: Self.teamID).resolve() != nil)
+        try #expect(APNSAuthentication.withoutToken.resolve() == nil)
+    }
+
+    @Test("Neither description nor dump shows the key")
+    func secrecy() {
+        var dumped = ""
+        let authentication = Self.pem(KeyTexts.p256)
+        dump(authentication, to: &dumped)
+        for text in ["\(authentication)", String(reflecting: authentication), dumped] {
+            #expect(text.contains(Self.keyID))
+            #expect(!text.contains(Self.base64Body.prefix(20)))
+        }
+    }
+
+    @Test("The refresh interval has limits")
+    func interval() throws {
+        var authentication = Self.pem(KeyTexts.p256)
+        for minutes in [20, 50, 60] {
+            authentication.tokenRefreshInterval = .seconds(minutes * 60)
+            try #expect(authentication.resolve() != nil)
+        }
+        for seconds in [Int.min, -1, 0, 1199, 3601, Int.max] {
+            authentication.tokenRefreshInterval = .seconds(seconds)
+            let error = try configurationError(authentication)
+            #expect(error.code == .outOfRange)
+            #expect(error.setting == "authentication.tokenRefreshInterval")
+        }
+    }
+}
+
+@Suite("Authentication: files and names", .timeLimit(.minutes(1)))
+struct AuthenticationNameTests {
+    static let keyID = "9UC9ZLQ8YW"
+    static let teamID = "ABBM6U9RM5"
+
+    @Test(
+        "The key id comes from the file's name",
+        arguments: ["AuthKey_9UC9ZLQ8YW.p8", "AuthKey_9UC9ZLQ8YW (1).p8", "AuthKey_9UC9ZLQ8YW-copy.p8"]
+    )
+    func named(name: String) throws {
+        try withFile(name, KeyTexts.p256.utf8) { path in
+            for keyID in [nil, Self.keyID, " \(Self.keyID)\n"] {
+                let signer = try APNSAuthentication.token(keyFile: path, keyID: keyID, teamID: "ABBM6U9RM5\n").resolve()
+                #expect(signer?.identifiers.keyID == Self.keyID)
+                #expect(signer?.identifiers.teamID == Self.teamID)
+            }
+        }
+    }
+
+    @Test("A file of another name needs a key id", arguments: ["key.p8", "AuthKey_.p8", "AuthKey_9UC9ZLQ8Y.p8", "k"])
+    func unnamed(name: String) throws {
+        try withFile(name, KeyTexts.p256.utf8) { path in
+            let error = try configurationError(.token(keyFile: path, teamID: Self.teamID))
+            #expect(error.code == .missing)
+            #expect(error.setting == "authentication.keyID")
+            let named = APNSAuthentication.token(keyFile: path, keyID: Self.keyID, teamID: Self.teamID)
+            try #expect(named.resolve() != nil)
+        }
+    }
+
+    @Test("What the system refuses becomes advice")
+    func unreadable() throws {
+        let directory = FileManager.default.temporaryDirectory.path
+        let cases: [(path: String, code: APNSConfigurationError.Code, words: String)] = [
+            ("", .missing, "path is empty"),
+            ("/nonexistent/AuthKey_9UC9ZLQ8YW.p8", .fileUnreadable, "Check the path"),
+            ("~/AuthKey_9UC9ZLQ8YW.p8", .fileUnreadable, "'~'"),
+            (directory, .fileUnreadable, "directory"),
+        ]
+        for (path, code, words) in cases {
+            let error = try configurationError(.token(keyFile: path, keyID: Self.keyID, teamID: Self.teamID))
+            #expect(error.code == code)
+            #expect(error.setting == "authentication.keyFile")
+            #expect(error.message.contains(words), "\(error)")
+        }
+        try withFile("AuthKey_9UC9ZLQ8YW.p8", []) { path in
+            try #expect(configurationError(.token(keyFile: path, teamID: Self.teamID)).code == .missing)
+        }
+        try withFile("AuthKey_9UC9ZLQ8YW.p8", [UInt8](repeating: 65, count: 70_000)) { path in
+            let error = try configurationError(.token(keyFile: path, teamID: Self.teamID))
+            #expect(error.message.contains("64 KiB"))
+        }
+    }
+
+    @Test("A key id that contradicts the file's name is refused")
+    func contradiction() throws {
+        try withFile("AuthKey_9UC9ZLQ8YW.p8", KeyTexts.p256.utf8) { path in
+            let swapped = try configurationError(.token(keyFile: path, keyID: Self.teamID, teamID: Self.keyID))
+            #expect(swapped.code == .conflict)
+            #expect(swapped.message.contains("swapped?"), "\(swapped)")
+
+            let other = try configurationError(.token(keyFile: path, keyID: "KEYKEYKEY2", teamID: Self.teamID))
+            #expect(other.code == .conflict)
+            #expect(other.message.contains("KEYKEYKEY2") && other.message.contains(Self.keyID), "\(other)")
+
+            let team = try configurationError(.token(keyFile: path, teamID: Self.keyID))
+            #expect(team.code == .conflict)
+            #expect(team.setting == "authentication.teamID")
+        }
+    }
+
+    typealias BadNames = (
+        keyID: String, teamID: String, code: APNSConfigurationError.Code, setting: String, words: String
+    )
+
+    static let badNames: [BadNames] = [
+        ("9UC9ZLQ8YW", "9UC9ZLQ8YW", .conflict, "keyID", "swapped?"),
+        ("9UC9ZLQ8Y", "ABBM6U9RM5", .identifierInvalid, "keyID", "has 9"),
+        ("9UC9ZLQ8YWW", "ABBM6U9RM5", .identifierInvalid, "keyID", "swapped"),
+        ("", "ABBM6U9RM5", .missing, "keyID", "empty"),
+        ("9UC9ZLQ8YW", " ", .missing, "teamID", "empty"),
+        ("9UC9ZLQ8YW", "com.example.app", .identifierInvalid, "teamID", "bundle id"),
+        ("9UC9ZLQ8YW", "ABBM6U9RM\"", .identifierInvalid, "teamID", "10 letters and digits"),
+        ("9UC9ZLQ8Y\u{E9}", "ABBM6U9RM5", .identifierInvalid, "keyID", "10 letters and digits"),
+        ("9UC9\r\nQ8YW", "ABBM6U9RM5", .identifierInvalid, "keyID", "10 letters and digits"),
+    ]
+
+    @Test("Names of the wrong form are refused", arguments: badNames.indices)
+    func names(index: Int) throws {
+        let (keyID, teamID, code, setting, words) = Self.badNames[index]
+        let error = try configurationError(
+            .token(privateKey: P256.Signing.PrivateKey(), keyID: keyID, teamID: teamID)
+        )
+        #expect(error.code == code)
+        #expect(error.setting == "authentication." + setting)
+        #expect(error.message.contains(words), "\(error)")
+    }
+
+    @Test("The error reads as one sentence of setting, fault and advice")
+    func description() throws {
+        let error = try configurationError(.token(keyFile: "/nonexistent/k.p8", keyID: Self.keyID, teamID: Self.teamID))
+        #expect(error.description.hasPrefix("APNs client configuration, authentication.keyFile: There is no file"))
+        #expect(error.description.hasSuffix("(file-unreadable)"))
+        #expect(APNSConfigurationError.Code(rawValue: "conflict") == .conflict)
+    }
+}

@@ -1,0 +1,150 @@
+import Crypto
+import Foundation
+import Testing
+
+@testable import APNSPool
+
+@Suite("Provider token's form", .timeLimit(.minutes(1)))
+struct JWTTests {
+    static func decoded(_ part: Substring) throws -> Data {
+        var text = part.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
+        while text.utf8.count % 4 != 0 { text += "=" }
+        return try #require(Data(base64Encoded: text))
+    }
+
+    @Test("Three parts that swift-crypto and a JSON reader accept")
+    func parts() async throws {
+        let key = P256.Signing.PrivateKey()
+        let signer = ProviderTokenSigner(privateKey: key, identifiers: try .sample)
+        // Many signatures: r or s begin with zero bytes in some, where a sloppy encoding shows.
+        for offset in 0..<300 {
+            let issuedAt = 1_800_000_000 + Int64(offset)
+            let jwt = try await signer.jwt(issuedAt: issuedAt)
+            #expect(!jwt.contains { "=+/".contains($0) })
+            let parts = jwt.split(separator: ".", omittingEmptySubsequences: false)
+            try #require(parts.count == 3)
+
+            let signature = try Self.decoded(parts[2])
+            #expect(signature.count == 64)
+            let signed = Data("\(parts[0]).\(parts[1])".utf8)
+            #expect(key.publicKey.isValidSignature(try .init(rawRepresentation: signature), for: signed))
+
+            #expect(
+                String(decoding: try Self.decoded(parts[0]), as: UTF8.self) == #"{"alg":"ES256","kid":"9UC9ZLQ8YW"}"#
+            )
+            let claims = try Self.decoded(parts[1])
+            #expect(
+                String(decoding: claims, as: UTF8.self) == #"{"iss":"ABBM6U9RM5","iat":\#(issuedAt)}"#
+            )
+            struct Claims: Decodable {
+                var iss: String
+                var iat: Int64
+            }
+            let read = try JSONDecoder().decode(Claims.self, from: claims)
+            #expect(read.iat == issuedAt)
+            #expect(read.iss == "ABBM6U9RM5")
+        }
+    }
+
+    @Test("The key of a file signs the token")
+    func keyOfFile() async throws {
+        try await #require(
+            try withFile("AuthKey_9UC9ZLQ8YW.p8", KeyTexts.p256.utf8) { path in
+                try APNSAuthentication.token(keyFile: path, teamID: "ABBM6U9RM5").resolve()
+            }
+        ).jwt(issuedAt: 1).split(separator: ".").map(String.init).withParts { header, claims, signature in
+            let key = try P256.Signing.PrivateKey(pemRepresentation: KeyTexts.p256).publicKey
+            let raw = try P256.Signing.ECDSASignature(rawRepresentation: try Self.decoded(signature[...]))
+            #expect(key.isValidSignature(raw, for: Data("\(header).\(claims)".utf8)))
+        }
+    }
+
+    @Test("base64url of the RFC's examples")
+    func base64URL() {
+        let examples = ["": "", "f": "Zg", "fo": "Zm8", "foo": "Zm9v", "foob": "Zm9vYg", "fooba": "Zm9vYmE"]
+        for (plain, encoded) in examples { #expect(JWT.base64URL(plain.utf8) == encoded) }
+        // RFC 7515, appendix C.
+        #expect(JWT.base64URL([3, 236, 255, 224, 193]) == "A-z_4ME")
+        for length in 0..<80 {
+            let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 251) }
+            let expected = Data(bytes).base64EncodedString().replacingOccurrences(of: "+", with: "-")
+                .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
+            #expect(JWT.base64URL(bytes) == expected)
+        }
+    }
+
+    @Test("A signer's failure and a signature of another form are typed errors")
+    func failures() async throws {
+        let der = ProviderTokenSigner(identifiers: try .sample) { _ in [UInt8](repeating: 1, count: 71) }
+        let failing = ProviderTokenSigner(identifiers: try .sample) { _ in throw ScriptedSigner.Failure() }
+        for (signer, words) in [(der, "71 bytes"), (failing, "Failure")] {
+            let error = await #expect(throws: TokenError.self) { try await signer.jwt(issuedAt: 1) }
+            #expect(error?.code == .signingFailed)
+            #expect(error?.message.contains(words) == true)
+        }
+    }
+
+    @Test("The token's description does not show it")
+    func secrecy() {
+        let token = ProviderToken(jwt: "aaa.bbb.ccc", generation: 3, issuedAt: 5)
+        #expect("\(token)" == "provider token 3, issued at 5")
+        #expect(!String(reflecting: token).contains("bbb"))
+    }
+}
+
+extension [String] {
+    fileprivate func withParts(_ body: (String, String, String) throws -> Void) throws {
+        try #require(count == 3)
+        try body(self[0], self[1], self[2])
+    }
+}
+
+@Suite("Clock skew", .timeLimit(.minutes(1)))
+struct ClockSkewTests {
+    @Test(
+        "A date field becomes seconds",
+        arguments: [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+            ("Tue, 29 Feb 2000 23:59:59 GMT", 951_868_799),
+            ("Fri, 31 Dec 2027 12:00:00 GMT", 1_830_254_400),
+            ("Sat, 31 Dec 2016 23:59:60 GMT", 1_483_228_800),
+        ] as [(String, Int64)]
+    )
+    func dates(text: String, seconds: Int64) {
+        #expect(ClockSkew.seconds(imfFixdate: text) == seconds)
+    }
+
+    @Test(
+        "Other texts are no date",
+        arguments: [
+            "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov 1994 08:60:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
+            "Sun, 32 Nov 1994 08:49:37 GMT", "Sun, 06 nov 1994 08:49:37 GMT", "Xxx, 06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1969 08:49:37 GMT", "Sun, 06 Nov 1994 -8:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT ",
+            "Sun, 06 Nov 1994 08:49:3\u{E9} GM",
+        ]
+    )
+    func noDates(text: String) {
+        #expect(ClockSkew.seconds(imfFixdate: text) == nil)
+        #expect(ClockSkew.skewHint(dateHeader: text, wallNow: 0) == nil)
+    }
+
+    @Test("The hint says how far and which way")
+    func hints() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let theirs: Int64 = 784_111_777
+        func hint(_ skew: Int64) -> String? { ClockSkew.skewHint(dateHeader: date, wallNow: theirs + skew) }
+        #expect(hint(0) == nil)
+        #expect(hint(60) == nil)
+        #expect(hint(-60) == nil)
+        #expect(hint(61) == "this machine's clock is 61 s ahead of APNs")
+        #expect(hint(-61) == "this machine's clock is 61 s behind APNs")
+        #expect(hint(-600) == "this machine's clock is 10 min behind APNs")
+        #expect(hint(7_200) == "this machine's clock is 2 h ahead of APNs")
+        #expect(hint(-10 * 86_400) == "this machine's clock is 10 days behind APNs")
+        #expect(ClockSkew.skewHint(dateHeader: date, wallNow: .min) == "this machine's clock is an age behind APNs")
+        #expect(ClockSkew.skewHint(dateHeader: date, wallNow: .max)?.contains("ahead of") == true)
+        #expect(ClockSkew.skewHint(dateHeader: nil, wallNow: 0) == nil)
+    }
+}

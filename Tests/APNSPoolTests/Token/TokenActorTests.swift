@@ -1,0 +1,333 @@
+import Crypto
+import SupervisedPool
+import Synchronization
+import Testing
+
+@testable import APNSPool
+
+/// A token actor that runs while `body` does, with all that the test sets.
+private struct TokenBench: Sendable {
+    let clock = SettableClock()
+    let signer = ScriptedSigner()
+    let cache = ProviderTokenCache()
+
+    func makeActor() throws -> TokenActor {
+        TokenActor(signer: try signer.signer(), cache: cache, clock: clock, wallClock: { [clock] in clock.wall })
+    }
+
+    func whileRunning(_ body: @Sendable (TokenActor) async throws -> Void) async throws {
+        let actor = try makeActor()
+        let context = ChildContext(id: "token")
+        async let life: Void = actor.run(context)
+        do {
+            try await body(actor)
+        } catch {
+            context.requestShutdown()
+            throw error
+        }
+        context.requestShutdown()
+        try await life
+    }
+}
+
+@Suite("Token actor", .timeLimit(.minutes(1)))
+struct TokenActorTests {
+    private let bench = TokenBench()
+
+    @Test("1,000 callers at once cost one signature")
+    func singleFlight() async throws {
+        try await bench.whileRunning { actor in
+            bench.signer.close()
+            let tokens = try await withThrowingTaskGroup(of: ProviderToken.self) { group in
+                for _ in 0..<1_000 {
+                    group.addTask { @concurrent in try await actor.token().get() }
+                }
+                await bench.signer.arrival()
+                bench.signer.open()
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(tokens.count == 1_000)
+            #expect(tokens.allSatisfy { $0 === tokens[0] })
+            #expect(bench.signer.count == 1)
+            #expect(tokens[0].issuedAt == bench.clock.wall)
+        }
+    }
+
+    @Test("The fast path opens with the first use, and closes when the machine has to be asked")
+    func fastPath() async throws {
+        try await bench.whileRunning { actor in
+            #expect(bench.cache.current(now: bench.clock.now) == nil)
+            let token = try await actor.token().get()
+            #expect(bench.cache.current(now: bench.clock.now) === token)
+            bench.clock.advance(seconds: 29)
+            #expect(bench.cache.current(now: bench.clock.now) === token)
+            bench.clock.advance(seconds: 1)
+            #expect(bench.cache.current(now: bench.clock.now) == nil)
+            try await #expect(actor.token().get() === token)
+            #expect(bench.cache.current(now: bench.clock.now) === token)
+            // Up to the refresh, not beyond it.
+            bench.clock.advance(minutes: 49, seconds: 20)
+            try await #expect(actor.token().get() === token)
+            bench.clock.advance(seconds: 9)
+            #expect(bench.cache.current(now: bench.clock.now) === token)
+            bench.clock.advance(seconds: 1)
+            #expect(bench.cache.current(now: bench.clock.now) == nil)
+            let second = try await actor.token().get()
+            #expect(second.generation == 2)
+            #expect(bench.signer.count == 2)
+        }
+    }
+
+    @Test("A cancelled first caller fails nobody, and is resumed at once")
+    func cancelledFirst() async throws {
+        try await bench.whileRunning { actor in
+            bench.signer.close()
+            let first = Task { await actor.token() }
+            await bench.signer.arrival()
+            let second = Task { await actor.token() }
+            first.cancel()
+            // Resumed although the signature is still held.
+            let result = await first.value
+            #expect(throws: TokenError.cancelled) { try result.get() }
+            bench.signer.open()
+            try await #expect(second.value.get().generation == 1)
+            #expect(bench.signer.count == 1)
+        }
+    }
+
+    @Test("A caller that was cancelled before it asked gets no signature made for it")
+    func cancelledBefore() async throws {
+        try await bench.whileRunning { actor in
+            let gate = Task {
+                while !Task.isCancelled { await Task.yield() }
+                return await actor.token()
+            }
+            gate.cancel()
+            let result = await gate.value
+            #expect(throws: TokenError.cancelled) { try result.get() }
+            #expect(bench.signer.count == 0)
+        }
+    }
+
+    @Test("A caller that went while nobody served yet gets no signature made for it")
+    func goneBeforeRun() async throws {
+        let actor = try bench.makeActor()
+        for _ in 0..<20 {
+            let caller = Task { await actor.token() }
+            // Mostly long enough to be waiting by then; the answer is the same if not.
+            for _ in 0..<20 { await Task.yield() }
+            caller.cancel()
+            let result = await caller.value
+            #expect(throws: TokenError.cancelled) { try result.get() }
+        }
+        let context = ChildContext(id: "token")
+        context.requestShutdown()
+        try await actor.run(context)
+        #expect(bench.signer.count == 0)
+    }
+
+    @Test("When all who waited are gone the token stays unused")
+    func nobodyLeft() async throws {
+        try await bench.whileRunning { actor in
+            bench.signer.close()
+            let only = Task { await actor.token() }
+            await bench.signer.arrival()
+            only.cancel()
+            _ = await only.value
+            bench.signer.open()
+            while bench.cache.status(now: bench.clock.now).generation == nil { await Task.yield() }
+            #expect(bench.cache.current(now: bench.clock.now) == nil)
+            bench.clock.advance(minutes: 30)
+            try await #expect(actor.token().get().generation == 1)
+            #expect(bench.signer.count == 1)
+        }
+    }
+
+    @Test("A restarted actor presents the same token")
+    func restart() async throws {
+        let kept = Mutex<ProviderToken?>(nil)
+        for _ in 0..<5 {
+            try await bench.whileRunning { actor in
+                let token = try await actor.token().get()
+                let before = kept.withLock { kept in
+                    defer { kept = token }
+                    return kept
+                }
+                #expect(before == nil || before === token)
+                bench.clock.advance(minutes: 1)
+            }
+        }
+        #expect(bench.signer.count == 1)
+    }
+
+    @Test("The end of run() resumes all who wait")
+    func endResumes() async throws {
+        let actor = try bench.makeActor()
+        let life = Task { try await actor.run(ChildContext(id: "token")) }
+        bench.signer.close()
+        let results = await withTaskGroup(of: Result<ProviderToken, TokenError>.self) { group in
+            for _ in 0..<50 { group.addTask { @concurrent in await actor.token() } }
+            await bench.signer.arrival()
+            bench.signer.setFailing(true)
+            life.cancel()
+            bench.signer.open()
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(results.count == 50)
+        for result in results { #expect(throws: TokenError.stopped) { try result.get() } }
+        await #expect(throws: CancellationError.self) { try await life.value }
+        // Afterwards too.
+        let late = await actor.token()
+        #expect(throws: TokenError.stopped) { try late.get() }
+        #expect(bench.cache.status(now: bench.clock.now).lastFailure == nil)
+    }
+
+    @Test("Callers of an actor that has ended get the old token while it serves")
+    func oldTokenAfterEnd() async throws {
+        let ended = Mutex<TokenActor?>(nil)
+        try await bench.whileRunning { actor in
+            _ = try await actor.token().get()
+            ended.withLock { $0 = actor }
+        }
+        let actor = try #require(ended.withLock { $0 })
+        bench.clock.advance(minutes: 57)
+        try await #expect(actor.token().get().generation == 1)
+        bench.clock.advance(minutes: 1)
+        let late = await actor.token()
+        #expect(throws: TokenError.stopped) { try late.get() }
+    }
+
+    @Test("A caller may come before run()")
+    func early() async throws {
+        let actor = try bench.makeActor()
+        async let early = actor.token()
+        let context = ChildContext(id: "token")
+        async let life: Void = actor.run(context)
+        try await #expect(early.get().generation == 1)
+        context.requestShutdown()
+        try await life
+    }
+
+    @Test("run() serves once per object")
+    func runsOnce() async throws {
+        try await bench.whileRunning { actor in
+            _ = await actor.token()
+            await #expect(throws: TokenError.self) { try await actor.run(ChildContext(id: "token")) }
+        }
+    }
+
+    @Test("run() says that it has started, and an actor asked to stop before that stops")
+    func startAndStop() async throws {
+        let started = Mutex(0)
+        let context = ChildContext(id: "token", onStarted: { started.withLock { $0 += 1 } })
+        context.requestShutdown()
+        try await bench.makeActor().run(context)
+        #expect(started.withLock { $0 } == 1)
+    }
+
+    @Test("A failed signature is a result, not the actor's end; the old token serves to 58 minutes")
+    func failures() async throws {
+        try await bench.whileRunning { actor in
+            bench.signer.setFailing(true)
+            let first = await actor.token()
+            let error = #expect(throws: TokenError.self) { try first.get() }
+            #expect(error?.code == .signingFailed)
+            bench.signer.setFailing(false)
+            let token = try await actor.token().get()
+            #expect(bench.cache.status(now: bench.clock.now).lastFailure == nil)
+
+            bench.signer.setFailing(true)
+            bench.clock.advance(minutes: 50)
+            try await #expect(actor.token().get() === token)
+            #expect(bench.signer.count == 3)
+            #expect(bench.cache.status(now: bench.clock.now).lastFailure?.code == .signingFailed)
+            // No try per push.
+            #expect(bench.cache.current(now: bench.clock.now) === token)
+            try await #expect(actor.token().get() === token)
+            #expect(bench.signer.count == 3)
+            bench.clock.advance(minutes: 8)
+            let last = await actor.token()
+            #expect(throws: TokenError.self) { try last.get() }
+            bench.signer.setFailing(false)
+            try await #expect(actor.token().get().generation == 2)
+        }
+    }
+
+    @Test("Many answers that call the token expired cost one signature")
+    func expired() async throws {
+        try await bench.whileRunning { actor in
+            let old = try await actor.token().get()
+            bench.clock.advance(minutes: 2)
+            _ = try await actor.token().get()
+            let generations = await withTaskGroup(of: Int?.self) { group in
+                for _ in 0..<200 {
+                    group.addTask { @concurrent in
+                        let decision = actor.expired(generation: old.generation)
+                        guard decision == .refresh || decision == .alreadyReplaced else { return nil }
+                        return try? await actor.token().get().generation
+                    }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(generations.allSatisfy { $0 == 2 })
+            #expect(bench.signer.count == 2)
+            // The new one too: the clock is wrong, and the circle ends.
+            #expect(actor.expired(generation: 2) == .clockSuspect)
+            #expect(bench.cache.status(now: bench.clock.now).isClockSuspect)
+            try await #expect(actor.token().get().generation == 2)
+            #expect(bench.signer.count == 2)
+        }
+    }
+
+    @Test("An expired token leaves the fast path at once")
+    func expiredClosesFastPath() async throws {
+        try await bench.whileRunning { actor in
+            _ = try await actor.token().get()
+            bench.clock.advance(minutes: 2)
+            _ = try await actor.token().get()
+            #expect(bench.cache.current(now: bench.clock.now) != nil)
+            #expect(actor.expired(generation: 1) == .refresh)
+            #expect(bench.cache.current(now: bench.clock.now) == nil)
+        }
+    }
+
+    @Test("Too many updates: the token stays, and its refresh waits")
+    func tooMany() async throws {
+        try await bench.whileRunning { actor in
+            let token = try await actor.token().get()
+            bench.clock.advance(minutes: 49)
+            let until = actor.tooManyUpdates()
+            #expect(bench.cache.status(now: bench.clock.now).heldBackUntil == until)
+            bench.clock.advance(minutes: 5)
+            try await #expect(actor.token().get() === token)
+            #expect(bench.signer.count == 1)
+        }
+    }
+
+    @Test("With a real key, under callers that come, wait and are cancelled at random")
+    func storm() async throws {
+        let signer = ProviderTokenSigner(privateKey: P256.Signing.PrivateKey(), identifiers: try .sample)
+        let clock = bench.clock
+        let actor = TokenActor(signer: signer, cache: bench.cache, clock: clock, wallClock: { clock.wall })
+        let context = ChildContext(id: "token")
+        async let life: Void = actor.run(context)
+        for round in 1...20 {
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<100 {
+                    group.addTask { @concurrent in
+                        let caller = Task { await actor.token() }
+                        if number.isMultiple(of: 3) { caller.cancel() }
+                        switch await caller.value {
+                        case .success(let token): #expect(token.generation == round)
+                        case .failure(let error): #expect(error == .cancelled)
+                        }
+                    }
+                }
+            }
+            clock.advance(minutes: 50)
+        }
+        #expect(bench.cache.status(now: clock.now).generation == 20)
+        context.requestShutdown()
+        try await life
+    }
+}

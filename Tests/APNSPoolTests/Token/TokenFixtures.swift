@@ -1,0 +1,133 @@
+import Crypto
+import Foundation
+import SupervisedPool
+import Synchronization
+import Testing
+
+@testable import APNSPool
+
+/// A clock of two hands that stand still until they are set.
+final class SettableClock: MonotonicClock {
+    private struct Hands {
+        var now = MonotonicInstant(nanoseconds: 0)
+        var wall: Int64 = 1_800_000_000
+    }
+
+    private let hands = Mutex(Hands())
+
+    var now: MonotonicInstant { hands.withLock { $0.now } }
+    var wall: Int64 { hands.withLock { $0.wall } }
+
+    /// Both hands go on.
+    func advance(minutes: Int64 = 0, seconds: Int64 = 0) {
+        hands.withLock { hands in
+            hands.now = hands.now.advanced(by: .seconds(minutes * 60 + seconds))
+            hands.wall += minutes * 60 + seconds
+        }
+    }
+
+    /// Somebody sets the wall clock.
+    func setWall(back seconds: Int64) {
+        hands.withLock { $0.wall -= seconds }
+    }
+
+    /// Nothing under test sleeps.
+    func sleep(until instant: MonotonicInstant) async throws {
+        throw CancellationError()
+    }
+}
+
+/// A signer that counts, fails when told, and can be held at its gate.
+final class ScriptedSigner: Sendable {
+    struct Failure: Error {}
+
+    private struct State {
+        var count = 0
+        var isFailing = false
+        var isClosed = false
+        var held: [CheckedContinuation<Void, Never>] = []
+        var arrivals: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// Signatures asked for.
+    var count: Int { state.withLock { $0.count } }
+
+    func setFailing(_ isFailing: Bool) {
+        state.withLock { $0.isFailing = isFailing }
+    }
+
+    /// Holds every signature from now on.
+    func close() {
+        state.withLock { $0.isClosed = true }
+    }
+
+    func open() {
+        let held = state.withLock { state in
+            defer { state.held = [] }
+            state.isClosed = false
+            return state.held
+        }
+        for continuation in held { continuation.resume() }
+    }
+
+    /// Returns when a signature is held at the gate.
+    func arrival() async {
+        await withCheckedContinuation { continuation in
+            let isHere = state.withLock { state in
+                if state.held.isEmpty { state.arrivals.append(continuation) }
+                return !state.held.isEmpty
+            }
+            if isHere { continuation.resume() }
+        }
+    }
+
+    func sign() async throws -> [UInt8] {
+        await withCheckedContinuation { continuation in
+            let arrivals = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
+                state.count += 1
+                guard state.isClosed else { return nil }
+                state.held.append(continuation)
+                defer { state.arrivals = [] }
+                return state.arrivals
+            }
+            if let arrivals {
+                for arrival in arrivals { arrival.resume() }
+            } else {
+                continuation.resume()
+            }
+        }
+        if state.withLock({ $0.isFailing }) { throw Failure() }
+        return [UInt8](repeating: 7, count: 64)
+    }
+
+    func signer() throws -> ProviderTokenSigner {
+        ProviderTokenSigner(identifiers: try .sample) { _ in try await self.sign() }
+    }
+}
+
+extension TokenIdentifiers {
+    static var sample: TokenIdentifiers {
+        get throws { try TokenIdentifiers(keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5", keyFile: nil) }
+    }
+}
+
+/// Writes a file into a directory of its own while `body` runs.
+func withFile<Result>(
+    _ name: String,
+    _ bytes: some Sequence<UInt8>,
+    _ body: (String) throws -> Result
+) throws -> Result {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let file = directory.appendingPathComponent(name)
+    try Data(bytes).write(to: file)
+    return try body(file.path)
+}
+
+/// The configuration error of making a signer; a test failure when there is none.
+func configurationError(_ authentication: APNSAuthentication) throws -> APNSConfigurationError {
+    try #require(throws: APNSConfigurationError.self) { try authentication.resolve() }
+}

@@ -1,0 +1,360 @@
+import SupervisedPool
+import Testing
+
+@testable import APNSPool
+
+/// The machine with two clocks that the test sets; nothing else.
+private final class Bench {
+    var machine: TokenStateMachine
+    var now = MonotonicInstant(nanoseconds: 5_000_000_000)
+    var wall: Int64 = 1_800_000_000
+
+    init(minutes: Int = 50) throws {
+        machine = TokenStateMachine(policy: try TokenPolicy(refreshInterval: .seconds(minutes * 60)))
+    }
+
+    func advance(minutes: Int64 = 0, seconds: Int64 = 0) {
+        now = now.advanced(by: .seconds(minutes * 60 + seconds))
+        wall += minutes * 60 + seconds
+    }
+
+    func use() -> TokenStateMachine.UseDecision {
+        machine.use(now: now, wallNow: wall)
+    }
+
+    /// The order of a use that must give one.
+    func order() throws -> TokenStateMachine.Order {
+        guard case .sign(let order) = use() else {
+            Issue.record("the current token is used instead of a new one")
+            throw CancellationError()
+        }
+        return order
+    }
+
+    /// Orders a token, and has it.
+    @discardableResult
+    func sign(isUsed: Bool = true) throws -> TokenStateMachine.Order {
+        let order = try order()
+        #expect(signed(order, isUsed: isUsed))
+        return order
+    }
+
+    func signed(_ order: TokenStateMachine.Order, isUsed: Bool = true) -> Bool {
+        machine.signed(order, now: now, isUsed: isUsed)
+    }
+
+    func signingFailed() -> TokenStateMachine.FailureDecision {
+        machine.signingFailed(now: now, wallNow: wall)
+    }
+
+    func signerIsGone() -> TokenStateMachine.FailureDecision {
+        machine.signerIsGone(now: now, wallNow: wall)
+    }
+
+    func expired(_ generation: Int) -> TokenStateMachine.ExpiredDecision {
+        machine.expired(generation: generation, now: now)
+    }
+}
+
+@Suite("Token machine", .timeLimit(.minutes(1)))
+struct TokenStateMachineTests {
+    @Test("The first use signs, with the wall clock's time")
+    func first() throws {
+        let bench = try Bench()
+        #expect(
+            bench.use()
+                == .sign(TokenStateMachine.Order(generation: 1, issuedAt: 1_800_000_000, orderedAt: bench.now))
+        )
+        // Still none there.
+        try #expect(bench.order().generation == 1)
+        try bench.sign()
+        #expect(bench.use() == .useCurrent)
+    }
+
+    @Test("A new one at the interval from the first use, not before", arguments: [20, 30, 50, 55])
+    func interval(minutes: Int) throws {
+        let bench = try Bench(minutes: minutes)
+        try bench.sign()
+        bench.advance(minutes: Int64(minutes), seconds: -1)
+        #expect(bench.use() == .useCurrent)
+        bench.advance(seconds: 1)
+        try #expect(bench.sign() == .init(generation: 2, issuedAt: bench.wall, orderedAt: bench.now))
+        #expect(bench.use() == .useCurrent)
+    }
+
+    @Test("An interval of 60 minutes ends at an age of 55")
+    func longInterval() throws {
+        let bench = try Bench(minutes: 60)
+        try bench.sign()
+        bench.advance(minutes: 54, seconds: 59)
+        #expect(bench.use() == .useCurrent)
+        bench.advance(seconds: 1)
+        try #expect(bench.order().generation == 2)
+    }
+
+    @Test("The interval counts from the first use, the age from the signature")
+    func lateFirstUse() throws {
+        let bench = try Bench()
+        try bench.sign(isUsed: false)
+        bench.advance(minutes: 30)
+        #expect(bench.use() == .useCurrent)
+        bench.advance(minutes: 24, seconds: 59)
+        #expect(bench.use() == .useCurrent)
+        bench.advance(seconds: 1)
+        try #expect(bench.order().generation == 2)
+    }
+
+    @Test("A token that nobody used in time is replaced at its first use")
+    func unused() throws {
+        let bench = try Bench()
+        try bench.sign(isUsed: false)
+        bench.advance(minutes: 35)
+        try #expect(bench.sign().generation == 2)
+        // By the wall clock alone as well.
+        let other = try Bench()
+        try other.sign(isUsed: false)
+        other.wall += 56 * 60
+        try #expect(other.sign().issuedAt == other.wall)
+    }
+
+    @Test("After a failed refresh the old token serves to 58 minutes")
+    func failedRefresh() throws {
+        let bench = try Bench()
+        try bench.sign()
+        bench.advance(minutes: 50)
+        var tries = 0
+        while bench.now < MonotonicInstant(nanoseconds: 5_000_000_000).advanced(by: .seconds(58 * 60)) {
+            if bench.use() != .useCurrent {
+                tries += 1
+                #expect(bench.signingFailed() == .useCurrent)
+            }
+            #expect(bench.use() == .useCurrent)
+            bench.advance(seconds: 1)
+        }
+        // 5, 10, 20, 40, 60, 60 … s apart.
+        #expect((8...13).contains(tries))
+        _ = try bench.order()
+        #expect(bench.signingFailed() == .fail)
+        // Without a token every use tries.
+        try bench.sign()
+        #expect(bench.use() == .useCurrent)
+    }
+
+    @Test("A failed first signature leaves nothing; the next use tries again")
+    func failedFirst() throws {
+        let bench = try Bench()
+        _ = try bench.order()
+        #expect(bench.signingFailed() == .fail)
+        try #expect(bench.sign().generation == 1)
+    }
+
+    @Test("A wall clock that jumps back neither keeps a token for ever nor leaves a future iat in use")
+    func backwards() throws {
+        for back: Int64 in [3_600, 86_400, 1_000_000_000] {
+            let bench = try Bench()
+            try bench.sign()
+            bench.advance(minutes: 5)
+            bench.wall -= back
+            #expect(bench.use() == .useCurrent)
+            bench.advance(minutes: 14, seconds: 59)
+            #expect(bench.use() == .useCurrent)
+            bench.advance(seconds: 1)
+            // 20 minutes after its first use: a new one with the time that now counts.
+            try #expect(bench.sign().issuedAt == bench.wall)
+            bench.advance(minutes: 49, seconds: 59)
+            #expect(bench.use() == .useCurrent)
+        }
+    }
+
+    @Test("A small step back, as NTP makes it, changes nothing")
+    func smallStep() throws {
+        let bench = try Bench()
+        try bench.sign()
+        bench.advance(minutes: 25)
+        bench.wall -= 25 * 60 + 30
+        #expect(bench.use() == .useCurrent)
+    }
+
+    @Test("An unused token from the future is replaced at once")
+    func unusedFuture() throws {
+        let bench = try Bench()
+        try bench.sign(isUsed: false)
+        bench.wall -= 3_600
+        try #expect(bench.sign().issuedAt == bench.wall)
+    }
+
+    @Test("Time that only the wall clock saw, as after a suspension, ends a token")
+    func suspended() throws {
+        let bench = try Bench()
+        try bench.sign()
+        bench.advance(minutes: 2)
+        bench.wall += 56 * 60
+        // 58 minutes by the wall clock.
+        try #expect(bench.order().generation == 2)
+    }
+
+    @Test("A wall clock that is set forth and back again and again does not sign each time")
+    func flapping() throws {
+        let bench = try Bench()
+        try bench.sign()
+        var signatures = 0
+        for step in 0..<(6 * 60) {
+            bench.advance(seconds: 10)
+            bench.wall += step.isMultiple(of: 2) ? 7_200 : -7_200
+            if bench.use() != .useCurrent {
+                try bench.sign()
+                signatures += 1
+            }
+        }
+        // In an hour of 360 jumps: the first may be a suspension, so it signs; the way back waits for its 20 minutes.
+        #expect(signatures <= 6)
+    }
+
+    @Test("Never two signatures within 20 minutes of use, whatever the interval and the clock's steps")
+    func twentyMinutes() throws {
+        let bench = try Bench(minutes: 20)
+        try bench.sign()
+        var random = SystemRandomNumberGenerator()
+        var lastFirstUse = bench.now
+        for _ in 0..<5_000 {
+            bench.advance(seconds: Int64.random(in: 0...120, using: &random))
+            // Steps too small to look like a suspension.
+            bench.wall += Int64.random(in: -600...600, using: &random) / 10
+            if bench.use() != .useCurrent {
+                #expect(lastFirstUse.duration(to: bench.now) >= .seconds(20 * 60))
+                try bench.sign()
+                lastFirstUse = bench.now
+                bench.wall = 1_800_000_000 + bench.now.nanoseconds / 1_000_000_000
+            }
+        }
+    }
+
+    @Test("An expired token is replaced once, however many answers say so")
+    func expired() throws {
+        let bench = try Bench()
+        try bench.sign()
+        bench.advance(minutes: 3)
+        for _ in 0..<100 { #expect(bench.expired(1) == .refresh) }
+        try #expect(bench.sign().generation == 2)
+        for _ in 0..<100 { #expect(bench.expired(1) == .alreadyReplaced) }
+        #expect(bench.use() == .useCurrent)
+        #expect(!bench.machine.isClockSuspect)
+    }
+
+    @Test("A refused token is not used even if no other can be signed")
+    func refusedAndFailed() throws {
+        let bench = try Bench()
+        try bench.sign()
+        bench.advance(minutes: 3)
+        #expect(bench.expired(1) == .refresh)
+        _ = try bench.order()
+        #expect(bench.signingFailed() == .fail)
+        #expect(bench.signerIsGone() == .fail)
+    }
+
+    @Test("Expired within 60 s of the signature: the clock is wrong, nothing is signed")
+    func clockSuspect() throws {
+        let bench = try Bench()
+        try bench.sign()
+        #expect(bench.expired(1) == .clockSuspect)
+        bench.advance(seconds: 59)
+        #expect(bench.expired(1) == .clockSuspect)
+        #expect(bench.machine.isClockSuspect)
+        #expect(bench.use() == .useCurrent)
+        bench.advance(seconds: 1)
+        #expect(bench.expired(1) == .refresh)
+        try bench.sign()
+        #expect(!bench.machine.isClockSuspect)
+    }
+
+    @Test("A forced refresh is not forced again within 20 minutes")
+    func forcedOnce() throws {
+        let bench = try Bench()
+        try bench.sign()
+        bench.advance(minutes: 3)
+        #expect(bench.expired(1) == .refresh)
+        try bench.sign()
+        bench.advance(minutes: 19, seconds: 59)
+        #expect(bench.expired(2) == .clockSuspect)
+        #expect(bench.use() == .useCurrent)
+        bench.advance(seconds: 1)
+        #expect(bench.expired(2) == .refresh)
+        try #expect(bench.sign().generation == 3)
+    }
+
+    @Test("Expired before any token, or for one that nobody knows, forces nothing")
+    func strayExpired() throws {
+        let bench = try Bench()
+        #expect(bench.expired(1) == .refresh)
+        try bench.sign()
+        bench.advance(minutes: 5)
+        #expect(bench.expired(7) == .alreadyReplaced)
+        #expect(bench.use() == .useCurrent)
+    }
+
+    @Test("Too many updates: nothing is signed that can wait")
+    func holdBack() throws {
+        let bench = try Bench()
+        try bench.sign()
+        bench.advance(minutes: 45)
+        let until = bench.machine.tooManyUpdates(now: bench.now)
+        #expect(until == bench.now.advanced(by: .seconds(20 * 60)))
+        #expect(bench.expired(1) == .heldBack(until: until))
+        // The refresh at 50 waits; at 58 the token is of no use to anybody.
+        for _ in 0..<(13 * 60) - 1 {
+            bench.advance(seconds: 1)
+            #expect(bench.use() == .useCurrent)
+        }
+        bench.advance(seconds: 1)
+        #expect(bench.expired(1) == .refresh)
+        try #expect(bench.sign().generation == 2)
+        #expect(bench.machine.heldBackUntil(now: bench.now) == until)
+        bench.advance(minutes: 10)
+        #expect(bench.machine.heldBackUntil(now: bench.now) == nil)
+    }
+
+    @Test("Too many updates is never itself a reason to sign, and lasts from the latest answer")
+    func holdBackExtends() throws {
+        let bench = try Bench(minutes: 20)
+        try bench.sign()
+        for _ in 0..<40 {
+            bench.advance(minutes: 1)
+            let until = bench.machine.tooManyUpdates(now: bench.now)
+            #expect(until == bench.now.advanced(by: .seconds(20 * 60)))
+            #expect(bench.use() == .useCurrent)
+        }
+        bench.wall += 86_400
+        #expect(bench.use() == .useCurrent)
+    }
+
+    @Test("A late signature for a generation that exists already is thrown away")
+    func stale() throws {
+        let bench = try Bench()
+        let order = try bench.order()
+        #expect(bench.signed(order))
+        #expect(!bench.signed(order))
+    }
+
+    @Test("Clocks at their ends do not trap")
+    func extremes() throws {
+        let instants = [Int64.min, 0, .max].map(MonotonicInstant.init(nanoseconds:))
+        let walls: [Int64] = [.min, -1, 0, .max]
+        for first in instants {
+            for second in instants {
+                for firstWall in walls {
+                    for secondWall in walls {
+                        var machine = try Bench().machine
+                        guard case .sign(let order) = machine.use(now: first, wallNow: firstWall) else { continue }
+                        _ = machine.signed(order, now: first, isUsed: true)
+                        _ = machine.use(now: second, wallNow: secondWall)
+                        _ = machine.unaskedUntil(now: second)
+                        _ = machine.tooManyUpdates(now: second)
+                        _ = machine.expired(generation: 1, now: first)
+                        _ = machine.signingFailed(now: second, wallNow: firstWall)
+                        _ = machine.use(now: first, wallNow: secondWall)
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+import TestSupport
+import Testing
+
+@testable import SupervisedPool
+
+@Suite struct PoolOpeningTests {
+    @Test func baseWorkersConnectOneAtATimeSpacedApart() {
+        var bench = PoolBench(.init(size: 3, maxOverflow: 1))
+        for slot in 0..<4 { bench.register(slot) }
+        #expect(bench.takeLog() == ["connect 0 keep"])
+        bench.report(.connecting, 0)
+        bench.advance(.seconds(3))
+        #expect(bench.takeLog() == [])
+        bench.report(.ready(capacity: 100), 0)
+        #expect(bench.takeLog() == ["connect 1 keep"])
+        bench.report(.ready(capacity: 100), 1)
+        bench.advance(.milliseconds(999))
+        #expect(bench.takeLog() == [])
+        bench.advance(.milliseconds(201))
+        #expect(bench.takeLog() == ["connect 2 keep"])
+        bench.report(.ready(capacity: 100), 2)
+        bench.advance(.seconds(60))
+        #expect(bench.takeLog() == [])
+    }
+
+    @Test func aWorkerThatDoesNotAnswerDoesNotBlockTheOthers() {
+        var bench = PoolBench(.init(size: 2, maxOverflow: 0))
+        bench.register(0)
+        bench.register(1)
+        bench.advance(.seconds(4))
+        #expect(bench.takeLog() == ["connect 0 keep"])
+        bench.advance(.seconds(1))
+        #expect(bench.takeLog() == ["connect 1 keep"])
+    }
+
+    @Test func anOverflowWorkerConnectsOnlyForMoreWaitersThanTheWorkersWillServe() {
+        var bench = PoolBench(.init(connectSpacing: .zero))
+        for slot in 0..<4 { bench.register(slot) }
+        bench.report(.connecting, 0)
+        for _ in 0..<1000 { _ = bench.checkout() }
+        #expect(bench.takeLog() == ["connect 0 keep"])
+        // The peer's first word is one slot; it will say more soon.
+        bench.report(.ready(capacity: 1), 0)
+        #expect(bench.takeLog() == ["grant 0", "connect 1 demand"])
+        bench.report(.connecting, 1)
+        bench.report(.capacity(1000), 0)
+        #expect(bench.machine.queue.count == 0)
+        bench.report(.ready(capacity: 1), 1)
+        _ = bench.takeLog()
+        bench.advance(.seconds(10))
+        #expect(bench.takeLog() == [])
+    }
+
+    @Test func fewWaitersDoNotOpenOverflowWhileTheFirstLimitMayGrow() {
+        var bench = PoolBench(.init(connectSpacing: .zero))
+        for slot in 0..<4 { bench.register(slot) }
+        bench.report(.ready(capacity: 1), 0)
+        _ = bench.takeLog()
+        for _ in 0..<50 { _ = bench.checkout() }
+        #expect(bench.takeLog() == [])
+        // It did not grow: then it is the real limit.
+        bench.advance(.seconds(5))
+        #expect(bench.takeLog() == ["connect 1 demand"])
+    }
+
+    @Test func overflowWorkersConnectOneAfterAnother() {
+        var bench = PoolBench.ready(.init(), capacities: [2])
+        for slot in 1..<4 { bench.register(slot) }
+        bench.advance(.seconds(2))
+        for _ in 0..<10 { _ = bench.checkout() }
+        #expect(bench.takeLog() == ["connect 1 demand"])
+        bench.report(.connecting, 1)
+        bench.advance(.seconds(2))
+        #expect(bench.takeLog() == [])
+        bench.report(.ready(capacity: 2), 1)
+        #expect(bench.takeLog() == ["grant 1", "grant 1", "connect 2 demand"])
+        bench.report(.ready(capacity: 2), 2)
+        bench.advance(.milliseconds(999))
+        #expect(bench.takeLog() == ["grant 2", "grant 2"])
+        bench.advance(.milliseconds(201))
+        #expect(bench.takeLog() == ["connect 3 demand"])
+    }
+
+    @Test func aLazyPoolConnectsAtTheFirstCheckoutWithoutWaitingForTheSpacing() {
+        var bench = PoolBench(.init(size: 0, maxOverflow: 2))
+        bench.register(0)
+        bench.register(1)
+        bench.advance(.seconds(100))
+        #expect(bench.takeLog() == [])
+        _ = bench.checkout()
+        #expect(bench.takeLog() == ["connect 0 use"])
+        bench.report(.ready(capacity: 5), 0)
+        bench.report(.idle, 0)
+        _ = bench.takeLog()
+        #expect(bench.checkout(block: false).code == .full)
+        #expect(bench.takeLog() == ["connect 1 use"])
+    }
+
+    @Test func useShortensTheEarliestBackoffOncePerBackoffAndNotFasterThanTheSpacing() {
+        var bench = PoolBench(.init(size: 2, maxOverflow: 0, maximumLifetime: nil))
+        bench.register(0)
+        bench.register(1)
+        bench.report(.backingOff(until: bench.now.advanced(by: .seconds(9))), 0)
+        bench.advance(.seconds(2))
+        bench.report(.backingOff(until: bench.now.advanced(by: .seconds(3))), 1)
+        bench.advance(.seconds(2))
+        _ = bench.takeLog()
+        _ = bench.checkout()
+        #expect(bench.takeLog() == ["connect 1 shortenBackoff"])
+        bench.report(.connecting, 1)
+        bench.report(.backingOff(until: bench.now.advanced(by: .seconds(3))), 1)
+        #expect(bench.takeLog() == [])
+        _ = bench.checkout()
+        #expect(bench.takeLog() == [])
+        bench.advance(.milliseconds(1200))
+        #expect(bench.takeLog() == ["connect 1 shortenBackoff"])
+        bench.advance(.seconds(5))
+        #expect(bench.takeLog().contains("connect 1 shortenBackoff") == false)
+    }
+
+    @Test func anIdleOverflowWorkerIsDisconnectedOnceAndABaseWorkerNever() throws {
+        var bench = PoolBench.ready(.init(maximumLifetime: nil), capacities: [1, 1])
+        _ = bench.checkout()
+        let lease = try #require(bench.checkout().grant)
+        bench.advance(.seconds(299))
+        bench.checkin(lease)
+        #expect(bench.takeLog() == [])
+        bench.advance(.seconds(1))
+        #expect(bench.takeLog() == ["disconnect 1 idle"])
+        #expect(bench.checkout(block: false).code == .full)
+        bench.report(.idle, 1)
+        bench.advance(.seconds(10_000))
+        #expect(!bench.takeLog().contains { $0.hasPrefix("disconnect") })
+    }
+
+    @Test func anOverflowWorkerWithALongLeaseIsLookedAtAgain() throws {
+        var bench = PoolBench.ready(.init(size: 0, maxOverflow: 1, maximumLifetime: nil), capacities: [1])
+        let lease = try #require(bench.checkout().grant)
+        bench.advance(.seconds(400))
+        #expect(bench.takeLog() == [])
+        bench.checkin(lease)
+        bench.advance(.milliseconds(37_500))
+        #expect(bench.takeLog() == ["disconnect 0 idle"])
+    }
+
+    @Test func oldSessionsAreReplacedOneAtATime() {
+        var bench = PoolBench.ready(
+            .init(size: 2, maxOverflow: 0, maximumLifetime: .seconds(100)),
+            capacities: [1, 1]
+        )
+        bench.advance(.milliseconds(89_900))
+        #expect(bench.takeLog() == [])
+        bench.machine.slots[0].replaceAt = bench.now
+        bench.machine.slots[1].replaceAt = bench.now
+        bench.settle()
+        #expect(bench.takeLog() == ["disconnect 0 lifetime"])
+        bench.report(.connecting, 0)
+        bench.advance(.seconds(5))
+        #expect(bench.takeLog() == [])
+        bench.report(.ready(capacity: 1), 0)
+        #expect(bench.takeLog() == ["disconnect 1 lifetime"])
+    }
+
+    @Test func afterTenSecondsWithoutAReadyWorkerCheckoutsFailAtOnce() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
+        bench.report(.backingOff(until: bench.now.advanced(by: .seconds(60))), 0)
+        let waiter = try #require(bench.checkout(within: .seconds(60)).waiter)
+        bench.advance(.milliseconds(9999))
+        #expect(bench.failures.isEmpty)
+        bench.advance(.milliseconds(1))
+        #expect(bench.failures[waiter]?.code == .unavailable)
+        #expect(bench.failures[waiter]?.retryAfter == .seconds(50))
+        #expect(bench.checkout().code == .unavailable)
+        guard case .unavailable = bench.machine.status(bench.now).availability else {
+            Issue.record("not unavailable")
+            return
+        }
+        bench.report(.ready(capacity: 1), 0)
+        #expect(bench.checkout().slot == 0)
+        #expect(bench.machine.status(bench.now).availability == .available)
+    }
+
+    @Test func anOutageCanBeWaitedFor() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0, whenUnavailable: .wait), capacities: [1])
+        bench.report(.backingOff(until: bench.now.advanced(by: .seconds(60))), 0)
+        bench.advance(.seconds(11))
+        #expect(bench.takeLog().contains("unavailable"))
+        let waiter = try #require(bench.checkout(within: .seconds(60)).waiter)
+        bench.report(.ready(capacity: 1), 0)
+        #expect(bench.grants[waiter] != nil)
+    }
+
+    @Test func restIsNotAnOutage() {
+        var bench = PoolBench.ready(.init(size: 0, maxOverflow: 1), capacities: [1])
+        bench.report(.draining, 0)
+        bench.report(.idle, 0)
+        bench.advance(.seconds(3600))
+        #expect(bench.checkout().waiter != nil)
+        bench.report(.connecting, 0)
+        bench.report(.backingOff(until: bench.now.advanced(by: .seconds(1))), 0)
+        #expect(bench.failures.isEmpty)
+        bench.advance(.seconds(9))
+        #expect(bench.failures.isEmpty)
+        bench.advance(.seconds(1))
+        #expect(bench.failures.count == 1)
+    }
+
+    @Test func aFaultInTheConfigurationFailsAllUntilItsBackoffEnds() throws {
+        var bench = PoolBench(.init(maxOverflow: 0))
+        bench.register(0)
+        let waiter = try #require(bench.checkout().waiter)
+        let fault = PoolFault(description: "certificate not trusted", isConfiguration: true)
+        bench.report(.backingOff(until: bench.now.advanced(by: .seconds(5)), fault: fault), 0)
+        #expect(bench.failures[waiter]?.code == .configurationFault)
+        #expect(bench.failures[waiter]?.fault?.description == "certificate not trusted")
+        guard case .failed(let error) = bench.checkout() else {
+            Issue.record("not refused")
+            return
+        }
+        #expect(error.code == .configurationFault && error.retryAfter == .seconds(5))
+        _ = bench.takeLog()
+        bench.advance(.seconds(2))
+        #expect(!bench.takeLog().contains { $0.hasPrefix("connect") })
+        bench.advance(.seconds(3))
+        #expect(bench.checkout().waiter != nil)
+    }
+
+    @Test func aFaultWhileAnotherWorkerServesFailsNobody() {
+        var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [1])
+        bench.register(1)
+        let fault = PoolFault(description: "x", isConfiguration: true)
+        bench.report(.backingOff(until: bench.now.advanced(by: .seconds(5)), fault: fault), 1)
+        #expect(bench.checkout().slot == 0)
+        #expect(bench.checkout().waiter != nil)
+    }
+
+    @Test func configurationErrorsNameTheSetting() {
+        func setting(_ configuration: PoolConfiguration) -> String? {
+            do {
+                try configuration.validate()
+                return nil
+            } catch {
+                return error.setting
+            }
+        }
+        #expect(setting(.init()) == nil)
+        #expect(setting(.init(size: 0)) == nil)
+        #expect(setting(.init(size: 0, maxOverflow: 0)) == "size")
+        #expect(setting(.init(size: -1)) == "size")
+        #expect(setting(.init(size: .max, maxOverflow: .max)) == "size")
+        #expect(setting(.init(size: 999, maxOverflow: 2)) == "maxOverflow")
+        #expect(setting(.init(maxOverflow: -1)) == "maxOverflow")
+        #expect(setting(.init(maxWaiters: -1)) == "maxWaiters")
+        #expect(setting(.init(maxQueuedBytes: -1)) == "maxQueuedBytes")
+        #expect(setting(.init(connectSpacing: .seconds(-1))) == "connectSpacing")
+        #expect(setting(.init(idleTimeout: .zero)) == "idleTimeout")
+        #expect(setting(.init(unavailableAfter: .seconds(-1))) == "unavailableAfter")
+        #expect(setting(.init(maximumLifetime: .zero)) == "maximumLifetime")
+    }
+}

@@ -1,0 +1,255 @@
+import TestSupport
+import Testing
+
+@testable import SupervisedPool
+
+@Suite struct PoolCheckoutTests {
+    @Test func aFreeSlotIsLeasedAtOnceAndLeavesNoTimer() {
+        var bench = PoolBench.ready(.init(maxOverflow: 0, maximumLifetime: nil), capacities: [2])
+        #expect(bench.checkout().slot == 0)
+        #expect(bench.checkout().slot == 0)
+        #expect(bench.checkout().waiter != nil)
+        #expect(bench.machine.status(bench.now).leased == 2)
+    }
+
+    @Test func aReturnedSlotGoesToTheFirstWaiter() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
+        let lease = try #require(bench.checkout().grant)
+        _ = bench.checkout()
+        let first = try #require(bench.checkout().waiter)
+        let second = try #require(bench.checkout().waiter)
+        bench.checkin(lease)
+        #expect(bench.grants[first] != nil && bench.grants[second] == nil)
+    }
+
+    @Test func resentWorkGoesFirstInItsOwnOrder() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0, maxWaiters: 1), capacities: [2])
+        let lease = try #require(bench.checkout(wanted: 2).grant)
+        let normal = try #require(bench.checkout().waiter)
+        let resent = try #require(bench.checkout(atFront: true).waiter)
+        let resentLater = try #require(bench.checkout(atFront: true).waiter)
+        bench.checkin(lease, 2)
+        #expect(bench.grants.keys.contains(resent) && bench.grants.keys.contains(resentLater))
+        #expect(bench.grants[normal] == nil)
+    }
+
+    @Test func theQueueIsBoundedByCountAndBytes() {
+        var bench = PoolBench.ready(.init(maxOverflow: 0, maxWaiters: 2, maxQueuedBytes: 100), capacities: [0])
+        #expect(bench.checkout(bytes: 60).waiter != nil)
+        #expect(bench.checkout(bytes: 60).code == .queueFull)
+        #expect(bench.checkout(bytes: 40).waiter != nil)
+        #expect(bench.checkout().code == .queueFull)
+        #expect(bench.checkout(bytes: .max, atFront: true).waiter != nil)
+        bench.advance(.seconds(30))
+        #expect(bench.machine.queue.bytes == 0 && bench.machine.queue.count == 0)
+    }
+
+    @Test func whoDoesNotWantToWaitIsToldThatThePoolIsFull() {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
+        _ = bench.checkout()
+        guard case .failed(let error) = bench.checkout(block: false) else {
+            Issue.record("not refused")
+            return
+        }
+        #expect(error.code == .full)
+        #expect(error.status.state == .full)
+        #expect(error.description.contains("raise size or maxOverflow"))
+    }
+
+    @Test func aPassedDeadlineFailsAtOnceEvenWithAFreeSlot() {
+        var bench = PoolBench.ready(.init(), capacities: [1])
+        #expect(bench.checkout(within: .zero).code == .timedOut)
+    }
+
+    @Test func aWaiterEndsAtItsDeadlineAndSaysHowLongItWaited() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [0])
+        let late = try #require(bench.checkout(within: .seconds(20)).waiter)
+        let soon = try #require(bench.checkout(within: .seconds(5)).waiter)
+        bench.advance(.seconds(5))
+        #expect(bench.failures[soon]?.code == .timedOut)
+        #expect(bench.failures[soon]?.waited == .seconds(5))
+        #expect(bench.failures[late] == nil)
+        bench.advance(.seconds(15))
+        #expect(bench.failures[late]?.waited == .seconds(20))
+    }
+
+    @Test func aCancelledWaiterLeavesTheQueueAndAnAnsweredOneCannotBeCancelled() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
+        let lease = try #require(bench.checkout().grant)
+        let first = try #require(bench.checkout().waiter)
+        let second = try #require(bench.checkout().waiter)
+        bench.cancel(first)
+        bench.checkin(lease)
+        #expect(bench.failures[first]?.code == .cancelled)
+        #expect(bench.grants[second] != nil)
+        bench.cancel(second)
+        #expect(bench.failures[second] == nil)
+    }
+
+    @Test func leastLoadedSpreads() {
+        var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [10, 20])
+        var counts = [0, 0]
+        for _ in 0..<15 { counts[bench.checkout().slot ?? 0] += 1 }
+        #expect(counts == [5, 10])
+    }
+
+    @Test func lifoPacks() {
+        var bench = PoolBench.ready(.init(size: 1, maxOverflow: 1, strategy: .lifo), capacities: [2, 2])
+        let slots = (0..<4).map { _ in bench.checkout() }
+        #expect(slots.map(\.slot) == [0, 0, 1, 1])
+        if let grant = slots[0].grant { bench.checkin(grant) }
+        if let grant = slots[2].grant { bench.checkin(grant) }
+        #expect(bench.checkout().slot == 0)
+    }
+
+    @Test func fifoRotates() {
+        var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0, strategy: .fifo), capacities: [5, 5, 5])
+        #expect((0..<6).map { _ in bench.checkout().slot } == [0, 1, 2, 0, 1, 2])
+    }
+
+    @Test func aBulkCallerLeavesTheOthersTheirPart() throws {
+        var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [100, 100])
+        #expect(bench.checkout(wanted: 64).count == 64)
+        // 136 are free on two workers: 68 a worker.
+        #expect(bench.checkout(wanted: 500).count == 68)
+        let all = PoolBench.ready(.init(maxOverflow: 0), capacities: [9])
+        var alone = all
+        let grant = try #require(alone.checkout(wanted: 9).grant)
+        let first = try #require(alone.checkout(wanted: 64).waiter)
+        let second = try #require(alone.checkout(wanted: 64).waiter)
+        alone.checkin(grant, 9)
+        #expect(alone.grants[first]?.count == 5)
+        #expect(alone.grants[second]?.count == 4)
+    }
+
+    @Test func drainRefusesNewWorkOnly() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
+        let lease = try #require(bench.checkout().grant)
+        let waiter = try #require(bench.checkout().waiter)
+        bench.machine.drain()
+        #expect(bench.checkout().code == .shuttingDown)
+        bench.checkin(lease)
+        #expect(bench.grants[waiter] != nil)
+        #expect(bench.checkout(atFront: true).waiter != nil)
+    }
+
+    @Test func stopAnswersEverybody() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [0])
+        let waiter = try #require(bench.checkout().waiter)
+        var actions: [PoolAction] = []
+        bench.machine.stop(now: bench.now, into: &actions)
+        bench.perform(actions)
+        #expect(bench.failures[waiter]?.code == .poolStopped)
+        #expect(bench.checkout().code == .poolStopped)
+    }
+
+    @Test func theDeadlinesOfManyShortWaitsDoNotPileUp() {
+        var queue = WaiterQueue()
+        let now = MonotonicInstant(nanoseconds: 0)
+        for step in 0..<100_000 {
+            let id = queue.append(
+                .init(wanted: 1, bytes: 1, deadline: now.advanced(by: .seconds(step)), since: now, lane: .back)
+            )
+            if step > 0 { #expect(queue.remove(id) != nil) }
+        }
+        #expect(queue.earliestDeadline == now)
+        #expect(queue.count == 1 && queue.bytes == 1)
+    }
+}
+
+@Suite struct PoolSessionTests {
+    @Test func aLateReturnIsNotCountedAgainstTheNewSession() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
+        let old = try #require(bench.checkout(wanted: 2).grant)
+        bench.report(.draining, 0)
+        #expect(bench.checkout(block: false).code == .full)
+        bench.report(.ready(capacity: 2), 0)
+        let new = try #require(bench.checkout().grant)
+        #expect(new.session == old.session + 1)
+        bench.checkin(old, 2)
+        let worker = bench.machine.status(bench.now).workers[0]
+        #expect(worker.leased == 1 && worker.leasedOfEarlierSessions == 0)
+        #expect(bench.machine.broken == nil)
+    }
+
+    @Test func returnsWhileDrainingAndAfterTheLossAreTaken() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [4])
+        let lease = try #require(bench.checkout(wanted: 4).grant)
+        bench.report(.draining, 0)
+        bench.checkin(lease)
+        #expect(bench.machine.status(bench.now).workers[0].leased == 3)
+        bench.report(.connecting, 0)
+        bench.checkin(lease)
+        #expect(bench.machine.status(bench.now).workers[0].leasedOfEarlierSessions == 2)
+        bench.checkin(lease, 2)
+        #expect(bench.machine.broken == nil)
+    }
+
+    @Test func aSlotReturnedTwiceBreaksThePool() throws {
+        var bench = PoolBench.ready(.init(), capacities: [2])
+        let lease = try #require(bench.checkout().grant)
+        bench.checkin(lease)
+        bench.checkin(lease)
+        #expect(bench.machine.broken != nil)
+    }
+
+    @Test func leasesOfAnEarlierGenerationMeanNothing() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
+        let lease = try #require(bench.checkout().grant)
+        bench.register(0, 2)
+        bench.report(.ready(capacity: 9), 0, 1)
+        #expect(bench.machine.status(bench.now).workers[0].state == .idle)
+        bench.report(.ready(capacity: 2), 0, 2)
+        bench.checkin(lease)
+        #expect(bench.machine.broken == nil)
+        #expect(bench.machine.status(bench.now).leased == 0)
+        bench.register(0, 1)
+        #expect(bench.machine.status(bench.now).workers[0].id.generation == 2)
+    }
+
+    @Test func aWorkerThatIsGoneLeavesNothing() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
+        let lease = try #require(bench.checkout().grant)
+        bench.report(.gone, 0)
+        bench.checkin(lease)
+        #expect(bench.machine.broken == nil)
+        #expect(bench.machine.status(bench.now).workers[0].state == .absent)
+        bench.register(0, 1)
+        bench.report(.ready(capacity: 2), 0, 1)
+        bench.checkin(lease)
+        #expect(bench.machine.broken == nil && bench.machine.status(bench.now).leased == 0)
+    }
+
+    @Test func capacityBelowWhatIsLeasedStopsLeasingUntilItFits() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [4])
+        let lease = try #require(bench.checkout(wanted: 4).grant)
+        bench.report(.capacity(2), 0)
+        let waiter = try #require(bench.checkout().waiter)
+        bench.checkin(lease, 2)
+        #expect(bench.grants[waiter] == nil)
+        bench.checkin(lease)
+        #expect(bench.grants[waiter] != nil)
+        bench.report(.capacity(-7), 0)
+        #expect(bench.checkout(block: false).code == .full)
+    }
+
+    @Test func capacityThatGrowsServesThoseWhoWait() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
+        _ = bench.checkout()
+        let waiters = (0..<5).compactMap { _ in bench.checkout().waiter }
+        bench.report(.capacity(1000), 0)
+        #expect(waiters.allSatisfy { bench.grants[$0] != nil })
+    }
+
+    @Test func nonsenseIsDropped() {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
+        bench.register(7)
+        bench.register(-1)
+        bench.report(.ready(capacity: 5), 7)
+        bench.checkin(SlotGrant(worker: WorkerID(slot: 99, generation: 1), session: 1))
+        bench.checkin(SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1), -3)
+        #expect(bench.machine.broken == nil)
+        let empty = PoolStateMachine(PoolConfiguration(size: -4, maxOverflow: .max))
+        #expect(empty.slots.count == 1000)
+    }
+}
