@@ -150,12 +150,19 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "APNSCommandTests",
-            dependencies: ["APNSCommand", "APNSSimulator", "TestSupport"],
+            dependencies: [
+                "APNSCommand",
+                "APNSModel",
+                "APNSSimulator",
+                "TestSupport",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             swiftSettings: settings
         ),
     ]

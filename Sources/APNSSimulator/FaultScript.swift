@@ -150,6 +150,7 @@ public enum GoAwayPoint: Sendable, Hashable {
     /// The request that triggered it is the first one that is not processed, unless a later stream was already.
     case beforeThisRequest
     /// This stream id. One below a stream that was answered already is a lie, as a faulty server would tell it.
+    /// So is one above the streams that are open: those that come later are ignored all the same.
     case streamID(Int32)
 }
 

@@ -70,6 +70,12 @@ public struct Ledger: Sendable {
     public internal(set) var streamsRefused = 0
     /// Requests that were neither answered nor refused: reset, stalled, lost, or above a GOAWAY.
     public internal(set) var requestsUnanswered = 0
+    /// Answers by status.
+    public internal(set) var answers: [Int: Int] = [:]
+    /// GOAWAY frames, by a fault or on demand.
+    public internal(set) var goAwaysSent = 0
+    /// Connections that were closed without GOAWAY, by a fault or on demand.
+    public internal(set) var connectionsDropped = 0
     /// Faults that took effect, one for each request or connection they changed.
     public internal(set) var faultsApplied = 0
 
@@ -98,7 +104,9 @@ public struct Ledger: Sendable {
         self.requestsReceived += 1
         if status == 200 { self.requestsProcessed += 1 }
         switch fate {
-        case .answered: if status != 200 { self.requestsRejected += 1 }
+        case .answered:
+            if let status { self.answers[status, default: 0] += 1 }
+            if status != 200 { self.requestsRejected += 1 }
         case .reset where isRefusal: self.streamsRefused += 1
         default: self.requestsUnanswered += 1
         }

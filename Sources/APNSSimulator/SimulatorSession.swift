@@ -115,8 +115,10 @@ final class SimulatorSession: ServerConnectionDelegate {
                 self.connection.set(maxConcurrentStreams: limit)
             case .goAway(let lastStreamID, let code, let debugData):
                 self.connection.goAway(lastStreamID: lastStreamID, code: code, debugData: debugData)
+                self.core.update { $0.ledger.goAwaysSent += 1 }
             case .drop(let closeNotify):
                 self.connection.flush()
+                self.core.update { $0.ledger.connectionsDropped += 1 }
                 if closeNotify { self.connection.close() } else { self.connection.drop() }
             case .mute:
                 self.connection.flush()

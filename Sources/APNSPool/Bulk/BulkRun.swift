@@ -73,7 +73,10 @@ final class BulkRun<Element> {
             self.ready.removeAll(keepingCapacity: true)
             self.readyPosition = 0
             if self.isOver { return nil }
-            if !self.hasEntered { self.enter() }
+            if !self.hasEntered {
+                self.enter()
+                if self.isOver { return nil }
+            }
 
             self.takeResults()
             if await self.fill() { continue }

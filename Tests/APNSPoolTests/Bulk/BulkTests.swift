@@ -1,0 +1,287 @@
+import HTTP2Wire
+import SupervisedPool
+import Synchronization
+import Testing
+
+@testable import APNSPool
+
+/// Bulk calls over real sockets: each element of the input comes back once, with what became of its push.
+@Suite(.timeLimit(.minutes(1)))
+struct BulkTests {
+    private struct Row: Equatable {
+        var number: Int
+        var token: String
+    }
+
+    /// Takes all outcomes, by the number of their row.
+    private func outcomes(
+        _ count: Int,
+        _ client: APNSClient,
+        options: BulkOptions = BulkOptions()
+    ) async -> [[PushOutcome]] {
+        var all = [[PushOutcome]](repeating: [], count: count)
+        let deliveries = client.deliveries(of: samplePush(), to: 0..<count, token: { .sample($0) }, options: options)
+        for await delivery in deliveries { all[delivery.element].append(delivery.outcome) }
+        return all
+    }
+
+    @Test(arguments: [0, 1, 63, 64, 65, 1000, 3000])
+    func eachRowComesBackOnce(_ count: Int) async throws {
+        try await withServer { client, server in
+            let all = await outcomes(count, client)
+            #expect(all.allSatisfy { $0.count == 1 && $0[0].certainty == .accepted })
+            #expect(server.record.processed.count == count)
+            #expect(Set(server.record.pushes.map(\.token)).count == count)
+            #expect(client.core.lifecycle.pushesInFlight == 0)
+        }
+    }
+
+    @Test func anInvalidTokenIsOneRow() async throws {
+        try await withServer { client, server in
+            let rows = (0..<200).map { Row(number: $0, token: $0 % 3 == 0 ? "not a token" : "ab\(100 + $0)0") }
+            var failed = 0
+            var accepted = 0
+            for await delivery in client.deliveries(of: samplePush(), to: rows, token: { $0.token }) {
+                #expect(rows[delivery.element.number] == delivery.element)
+                if delivery.outcome.certainty == .accepted { accepted += 1 }
+                if delivery.outcome.error?.code == .validation { failed += 1 }
+            }
+            #expect(failed == 67 && accepted == 133)
+            #expect(server.record.pushes.count == 133)
+        }
+    }
+
+    @Test(arguments: [1, 7, 64, 100])
+    func noMoreAreInFlightThanAllowed(_ limit: Int) async throws {
+        try await withServer { client, server in
+            let all = await outcomes(1000, client, options: BulkOptions(maxInFlight: limit))
+            #expect(all.allSatisfy { $0.count == 1 && $0[0].certainty == .accepted })
+            #expect(server.record.mostOpenStreams <= limit)
+        }
+    }
+
+    @Test func leavingTheLoopLetsWhatIsInFlightFinish() async throws {
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.answer(200)] : [.hold] }
+        try await withServer(script: script) { client, server in
+            for await delivery in client.deliveries(of: samplePush(), to: 0..<3000, token: { .sample($0) }) {
+                #expect(delivery.outcome.certainty == .accepted)
+                break
+            }
+            let sent = server.record.pushes.count
+            #expect(sent >= 1 && sent < 3000)
+            // A drain waits for what is in flight, although nobody asks for its outcomes any more.
+            let shutdown = Task { await client.shutdown() }
+            while client.core.lifecycle.current != .draining { await Task.yield() }
+            await server.wait { $0.held > 0 }
+            #expect(client.core.lifecycle.current == .draining)
+            while client.core.lifecycle.current == .draining {
+                server.release()
+                await Task.yield()
+            }
+            await shutdown.value
+            let record = server.record
+            #expect(record.cancelled == 0)
+            #expect(record.accepted.count == record.pushes.count)
+        }
+    }
+
+    @Test func anEndlessInputIsPulledNoFasterThanItIsTaken() async throws {
+        let pulled = Atomic<Int>(0)
+        try await withServer { client, _ in
+            let endless = sequence(first: 0) { $0 + 1 }.lazy.map { number in
+                pulled.wrappingAdd(1, ordering: .relaxed)
+                return number
+            }
+            var taken = 0
+            let options = BulkOptions(maxInFlight: 100)
+            let deliveries = client.deliveries(of: samplePush(), to: endless, token: { .sample($0) }, options: options)
+            for await delivery in deliveries {
+                #expect(delivery.outcome.certainty == .accepted)
+                taken += 1
+                #expect(pulled.load(ordering: .relaxed) <= taken + 201)
+                if taken == 2000 { break }
+            }
+            #expect(taken == 2000)
+        }
+    }
+
+    @Test func nothingIsPulledBeforeTheFirstNextNorAfterAShutdown() async throws {
+        let pulled = Atomic<Int>(0)
+        try await withServer { client, _ in
+            let rows = (0..<10).lazy.map { number in
+                pulled.wrappingAdd(1, ordering: .relaxed)
+                return number
+            }
+            let deliveries = client.deliveries(of: samplePush(), to: rows, token: { .sample($0) })
+            var iterator = deliveries.makeAsyncIterator()
+            #expect(pulled.load(ordering: .relaxed) == 0)
+            await client.shutdown()
+            #expect(await iterator.next()?.element == nil)
+            #expect(pulled.load(ordering: .relaxed) == 0)
+        }
+    }
+
+    @Test func aShutdownEndsTheInputAndKeepsTheOutcomes() async throws {
+        try await withServer(script: { _ in [.hold] }) { client, server in
+            let run = Task {
+                await client.sendAll(
+                    samplePush(),
+                    to: (0..<500).map { .sample($0) },
+                    options: BulkOptions(maxInFlight: 100)
+                )
+            }
+            await server.wait { $0.held == 100 }
+            let shutdown = Task { await client.shutdown() }
+            while client.core.lifecycle.current != .draining { await Task.yield() }
+            server.release()
+            let summary = await run.value
+            #expect(summary.accepted == 100)
+            #expect(summary.total == 100)
+            await shutdown.value
+        }
+    }
+
+    @Test func aShutdownWithoutTimeGivesEachPulledPushAnOutcome() async throws {
+        try await withServer(limit: 10, script: { _ in [.hold] }) { client, server in
+            let run = Task { await client.sendAll(samplePush(), to: (0..<500).map { .sample($0) }) }
+            await server.wait { $0.held == 10 }
+            await client.shutdown(within: .zero)
+            let summary = await run.value
+            #expect(summary.unknown == 10)
+            #expect(summary.notSent == summary.total - 10)
+        }
+    }
+
+    @Test func aCancelledConsumerGetsWhatIsInFlightAndTheEnd() async throws {
+        try await withServer(limit: 50, script: { _ in [.hold] }) { client, server in
+            let run = Task {
+                await client.sendAll(samplePush(), to: sequence(first: 0) { $0 + 1 }.lazy.map { .sample($0) })
+            }
+            await server.wait { $0.held == 50 }
+            run.cancel()
+            // The cancelled consumer wakes with the next result.
+            server.release()
+            let summary = await run.value
+            #expect(summary.accepted == 50)
+            #expect(summary.total == summary.accepted + summary.notSent)
+            #expect(summary.total <= 200)
+        }
+    }
+
+    @Test func aPushThatWaitsForASlotEndsAtItsDeadline() async throws {
+        try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
+            async let single = client.deliver(samplePush(), to: deviceToken)
+            await server.wait { $0.held == 1 }
+            let start = ContinuousClock.now
+            let all = await outcomes(10, client, options: BulkOptions(deadline: .milliseconds(100)))
+            #expect(all.allSatisfy { $0.count == 1 && $0[0].error?.code == .deadlineExceeded })
+            #expect(all.allSatisfy { $0[0].certainty == .notSent })
+            #expect(start.duration(to: .now) < .seconds(5))
+            server.release()
+            #expect(await single.certainty == .accepted)
+        }
+    }
+
+    @Test func whileOneIsHeldTheOthersEndAtTheirDeadline() async throws {
+        try await withServer(limit: 1, script: { _ in [.hold] }) { client, _ in
+            let start = ContinuousClock.now
+            let all = await outcomes(10, client, options: BulkOptions(deadline: .milliseconds(200)))
+            #expect(all.count { $0[0].certainty == .unknown } >= 1)
+            #expect(all.allSatisfy { $0.count == 1 && $0[0].error?.code == .deadlineExceeded })
+            #expect(start.duration(to: .now) < .seconds(5))
+        }
+    }
+
+    @Test func slotsThatOthersReturnAreUsedWhileOneIsHeld() async throws {
+        // The first of the bulk call is held for the whole time. The others wait for the slot of a single push.
+        let script: ScriptedServer.Script = {
+            [.sample(1), .sample(999)].contains($0.deviceToken) ? [.hold] : [.answer(200)]
+        }
+        try await withServer(limit: 2, script: script) { client, server in
+            let single = Task { await client.deliver(samplePush(), to: .sample(999)) }
+            await server.wait { $0.held == 1 }
+            let rows = Task { await client.sendAll(samplePush(), to: (1...20).map { .sample($0) }) }
+            await server.wait { $0.held == 2 }
+            server.release(.sample(999))
+            #expect(await single.value.certainty == .accepted)
+            await server.wait { $0.accepted.count == 20 }
+            server.release()
+            #expect(await rows.value.accepted == 20)
+        }
+    }
+
+    @Test func faultsDuringABulkCallLeaveExactOutcomes() async throws {
+        let script: ScriptedServer.Script = { push in
+            switch (push.connection, push.numberOnConnection) {
+            case (1, 300): [.goAway(includingThis: false)]
+            case (2, 200...205): [.answer(503, reason: "Shutdown")]
+            case (3, 250): [.drop]
+            case (_, let number) where number % 50 == 49: [.reset(.refusedStream)]
+            default: [.answer(200)]
+            }
+        }
+        try await withServer(script: script) { client, server in
+            let all = await outcomes(3000, client, options: BulkOptions(maxInFlight: 200))
+            compare(all, server.record)
+            #expect(server.record.connections >= 4)
+        }
+    }
+
+    private func compare(_ all: [[PushOutcome]], _ record: ScriptedServer.Record) {
+        var unknown = 0
+        var ids: [String: Set<String>] = [:]
+        for push in record.pushes { ids[push.token, default: []].insert(push.id) }
+        for (number, outcomes) in all.enumerated() {
+            #expect(outcomes.count == 1)
+            let sent = ids[DeviceToken.sample(number).hexadecimal] ?? []
+            #expect(sent.count <= 1)
+            switch outcomes.first?.certainty {
+            case .accepted: #expect(record.accepted.contains(sent.first ?? ""))
+            case .unknown: unknown += 1
+            default: Issue.record("row \(number): \(outcomes)")
+            }
+        }
+        #expect(unknown >= 1 && unknown <= 200)
+    }
+
+    @Test func resendsDoNotPileUp() async throws {
+        let pulled = Atomic<Int>(0)
+        try await withServer(limit: 50, script: { _ in [.reset(.refusedStream)] }) { client, _ in
+            var finished = 0
+            let rows = (0..<1000).lazy.map { number in
+                pulled.wrappingAdd(1, ordering: .relaxed)
+                return number
+            }
+            let options = BulkOptions(maxInFlight: 20)
+            for await delivery in client.deliveries(
+                of: samplePush(),
+                to: rows,
+                token: { .sample($0) },
+                options: options
+            ) {
+                #expect(delivery.outcome.certainty == .notProcessed)
+                finished += 1
+                #expect(pulled.load(ordering: .relaxed) <= finished + 40)
+                if finished == 60 { break }
+            }
+        }
+    }
+
+    @Test func severalBulkCallsAndSinglesShareOneConnection() async throws {
+        try await withServer(limit: 20) { client, server in
+            await withTaskGroup(of: Bool.self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        await client.sendAll(samplePush(), to: (0..<300).map { .sample($0) }).accepted == 300
+                    }
+                }
+                group.addTask {
+                    await ClientOutcomeTests.deliver(200, with: client).allSatisfy { $0.certainty == .accepted }
+                }
+                for await isWell in group { #expect(isWell) }
+            }
+            #expect(server.record.mostOpenStreams <= 20)
+            #expect(server.record.pushes.count == 1400)
+        }
+    }
+}

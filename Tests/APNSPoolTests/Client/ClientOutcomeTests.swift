@@ -1,0 +1,357 @@
+import HTTP2Wire
+import SupervisedPool
+import Testing
+
+@testable import APNSPool
+
+/// One push, one outcome, over a real socket with TLS.
+@Suite(.timeLimit(.minutes(1)))
+struct ClientOutcomeTests {
+    // MARK: Answers
+
+    @Test func anAcceptedPushHasItsReceipt() async throws {
+        try await withServer { client, server in
+            let id = APNSID.random()
+            let outcome = await client.deliver(samplePush(), to: deviceToken, apnsID: id)
+            #expect(outcome.receipt == Receipt(apnsID: id, attempts: 1))
+            let push = try #require(server.record.pushes.first)
+            #expect(push.id == id.description)
+            #expect(push.token == deviceToken.hexadecimal)
+            #expect(push.body == Array(#"{"aps":{"alert":"Hello"}}"#.utf8))
+        }
+    }
+
+    @Test func theReceiptHasTheUniqueIDOfTheAnswer() async throws {
+        try await withServer(script: { _ in [.answer(200, fields: [("apns-unique-id", "u-1")])] }) { client, _ in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.receipt?.apnsUniqueID == "u-1")
+        }
+    }
+
+    @Test(arguments: [
+        (400, "BadDeviceToken"), (403, "InvalidProviderToken"), (404, "BadPath"), (410, "Unregistered"),
+        (413, "PayloadTooLarge"), (429, "TooManyRequests"), (418, "SomethingNew"),
+    ])
+    func aRejectionIsFinal(_ status: Int, _ reason: String) async throws {
+        try await withServer(script: { _ in [.answer(status, reason: reason)] }) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .rejected)
+            #expect(outcome.status == status)
+            #expect(outcome.error?.rejection?.reason?.rawValue == reason)
+            #expect(outcome.attempts == 1)
+            #expect(server.record.pushes.count == 1)
+        }
+    }
+
+    @Test func aDeadTokenHasItsTime() async throws {
+        let body = Array(#"{"reason":"Unregistered","timestamp":1700000000000}"#.utf8)
+        try await withServer(script: { _ in [.answerBytes(410, body)] }) { client, _ in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.tokenInvalid?.millisecondsSince1970 == 1_700_000_000_000)
+        }
+    }
+
+    @Test(arguments: [
+        [], Array("<html>no</html>".utf8), Array("{\"reason\":".utf8), [0xFF, 0xFE, 0x00], Array("[1,2]".utf8),
+        [UInt8](repeating: 0x41, count: 60_000),
+    ])
+    func aRejectionWithAGarbageBodyKeepsItsStatus(_ body: [UInt8]) async throws {
+        try await withServer(script: { _ in [.answerBytes(400, body)] }) { client, _ in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.status == 400)
+            #expect(outcome.error?.rejection?.reason == nil)
+            #expect(outcome.error?.rejection?.rawBody == Array(body.prefix(4096)))
+            // The connection is as good as before.
+            #expect(await client.deliver(samplePush(), to: deviceToken).status == 400)
+            #expect(await client.status.pool.workers.allSatisfy { $0.leased == 0 })
+        }
+    }
+
+    @Test func anEarlyAnswerCountsAndFreesTheStream() async throws {
+        let script: ScriptedServer.Script = { _ in [.answer(413, reason: "PayloadTooLarge")] }
+        try await withServer(limit: 1, early: true, script: script) { client, server in
+            for _ in 0..<50 {
+                let push = samplePush(payload: String(repeating: " ", count: 4000) + "{}")
+                #expect(await client.deliver(push, to: deviceToken).status == 413)
+            }
+            #expect(server.record.connections == 1)
+        }
+    }
+
+    @Test func anInternalServerErrorIsTriedAgainUnlessToldOtherwise() async throws {
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.answer(500)] : [.answer(200)] }
+        try await withServer(script: script) { client, _ in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .accepted)
+            #expect(outcome.attempts == 2)
+        }
+        try await withServer(script: script) {
+            $0.retry.retriesInternalServerError = false
+        } _: { client, _ in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.status == 500)
+            #expect(outcome.attempts == 1)
+        }
+    }
+
+    // MARK: Not processed
+
+    @Test func aRefusedStreamIsSentAgainWithItsID() async throws {
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.reset(.refusedStream)] : [.answer(200)] }
+        try await withServer(script: script) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .accepted)
+            #expect(outcome.attempts == 2)
+            let ids = server.record.pushes.map(\.id)
+            #expect(ids.count == 2 && Set(ids).count == 1)
+            #expect(server.record.processed == [ids[0]: 1])
+        }
+    }
+
+    @Test func aStreamThatIsRefusedForEverEndsAsNotProcessed() async throws {
+        try await withServer(script: { _ in [.reset(.refusedStream)] }) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .notProcessed)
+            #expect(outcome.error?.code == .refused)
+            #expect(outcome.attempts == 5)
+            #expect(outcome.canResend)
+            #expect(server.record.pushes.count == 5)
+        }
+    }
+
+    @Test func whatAGoAwayLeavesOutIsSentAgainAndOnce() async throws {
+        // Of each first connection's pushes the tenth and later ones are not looked at.
+        let script: ScriptedServer.Script = { push in
+            push.connection == 1 && push.numberOnConnection == 10 ? [.goAway(includingThis: false)] : [.answer(200)]
+        }
+        try await withServer(script: script) { client, server in
+            let outcomes = await Self.deliver(40, with: client)
+            #expect(outcomes.allSatisfy { $0.certainty == .accepted })
+            #expect(outcomes.contains { $0.attempts == 2 })
+            let record = server.record
+            #expect(record.processed.count == 40)
+            #expect(record.processed.values.allSatisfy { $0 == 1 })
+            #expect(record.connections == 2)
+        }
+    }
+
+    @Test func aGoAwayOnAnIdleConnectionClosesIt() async throws {
+        try await withServer { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            server.goAwayAll()
+            await server.wait { $0.connections == 2 && $0.openConnections == 1 }
+            #expect(await client.deliver(samplePush(), to: deviceToken).attempts == 1)
+        }
+    }
+
+    // MARK: Unknown
+
+    @Test func aWrittenPushOfALostConnectionIsUnknownAndNotSentAgain() async throws {
+        let script: ScriptedServer.Script = { $0.connection == 1 ? [.hold] : [.answer(200)] }
+        try await withServer(script: script) { client, server in
+            async let lost = Self.deliver(20, with: client)
+            await server.wait { $0.held == 20 }
+            server.dropAll()
+            for outcome in await lost {
+                #expect(outcome.certainty == .unknown)
+                #expect(outcome.error?.code == .connectionLost)
+                #expect(!outcome.canResend)
+                #expect(outcome.attempts == 1)
+            }
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(server.record.pushes.count == 21)
+        }
+    }
+
+    @Test(arguments: [HTTP2ErrorCode.internalError, .cancel, .noError, .enhanceYourCalm])
+    func anotherResetIsUnknown(_ code: HTTP2ErrorCode) async throws {
+        try await withServer(script: { _ in [.reset(code)] }) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .unknown)
+            #expect(server.record.pushes.count == 1)
+        }
+    }
+
+    @Test func aDroppedIdleConnectionIsMadeAnewForTheNextPush() async throws {
+        try await withServer { client, server in
+            for round in 1...5 {
+                #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+                server.dropAll()
+                // Until the client knows of it, a push could still be written to the old connection.
+                while await client.status.pool.capacity > 0, server.record.connections == round { await Task.yield() }
+            }
+        }
+    }
+
+    // MARK: 503
+
+    @Test func a503IsSentAgainOnAnotherConnection() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.number == 2 ? [.answer(503, reason: "Shutdown")] : [.answer(200)]
+        }
+        try await withServer(script: script) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).attempts == 1)
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .accepted)
+            #expect(outcome.attempts == 2)
+            #expect(server.record.pushes.map(\.connection) == [1, 1, 2])
+        }
+    }
+
+    @Test func a503ForEverEndsWithinItsLimits() async throws {
+        try await withServer(script: { _ in [.answer(503, reason: "ServiceUnavailable")] }) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .rejected)
+            #expect(outcome.status == 503)
+            #expect(outcome.attempts == 5)
+            #expect(server.record.pushes.count == 5)
+            #expect(server.record.connections <= 2)
+        }
+    }
+
+    @Test func aHundredPushesDoNotStormAServerThatAnswers503() async throws {
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.answer(200)] : [.answer(503)] }
+        try await withServer(script: script) {
+            $0.timeouts.deadline = .seconds(2)
+        } _: { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let outcomes = await Self.deliver(100, with: client)
+            #expect(outcomes.allSatisfy { $0.status == 503 })
+            #expect(server.record.pushes.count <= 1 + 100 + 100)
+            #expect(server.record.connections <= 4)
+        }
+    }
+
+    // MARK: Deadline and cancellation
+
+    @Test func aDeadlineInTheQueueLeavesThePushNotSent() async throws {
+        try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
+            async let first = client.deliver(samplePush(), to: deviceToken)
+            await server.wait { $0.held == 1 }
+            let queued = await client.deliver(samplePush(), to: deviceToken, deadline: .milliseconds(100))
+            #expect(queued.certainty == .notSent)
+            #expect(queued.error?.code == .deadlineExceeded)
+            #expect(queued.attempts == 0)
+            #expect(await client.status.pool.leased == 1)
+            server.release()
+            #expect(await first.certainty == .accepted)
+            #expect(server.record.pushes.count == 1)
+        }
+    }
+
+    @Test func aDeadlineOnTheWireResetsTheStreamAndFreesItsSlot() async throws {
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.hold] : [.answer(200)] }
+        try await withServer(limit: 1, script: script) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .milliseconds(200))
+            #expect(outcome.certainty == .unknown)
+            #expect(outcome.error?.code == .deadlineExceeded)
+            let outcomes = await Self.deliver(100, with: client)
+            #expect(outcomes.allSatisfy { $0.certainty == .accepted })
+            let record = server.record
+            #expect(record.cancelled == 1)
+            #expect(record.connections == 1)
+        }
+    }
+
+    @Test func theTimeForOneAnswerEndsAnAttempt() async throws {
+        try await withServer(script: { _ in [.hold] }) {
+            $0.timeouts.answer = .milliseconds(100)
+        } _: { client, _ in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .unknown)
+            #expect(outcome.error?.message.contains("no answer came within") == true)
+        }
+    }
+
+    @Test func aDeadlineThatHasPassedSendsNothing() async throws {
+        try await withServer { client, server in
+            for deadline in [Duration.zero, .seconds(-5), .nanoseconds(Int64.min)] {
+                let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: deadline)
+                #expect(outcome.certainty == .notSent)
+                #expect(outcome.error?.code == .deadlineExceeded)
+            }
+            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(Int64.max))
+            #expect(outcome.certainty == .accepted)
+            #expect(server.record.pushes.count == 1)
+        }
+    }
+
+    @Test func cancellationOnTheWireResetsTheStream() async throws {
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.hold] : [.answer(200)] }
+        try await withServer(limit: 1, script: script) { client, server in
+            let task = Task { await client.deliver(samplePush(), to: deviceToken) }
+            await server.wait { $0.held == 1 }
+            task.cancel()
+            let outcome = await task.value
+            #expect(outcome.certainty == .unknown)
+            #expect(outcome.error?.code == .cancelled)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(server.record.cancelled == 1)
+        }
+    }
+
+    @Test func cancellationInTheQueueSendsNothing() async throws {
+        try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
+            async let first = client.deliver(samplePush(), to: deviceToken)
+            await server.wait { $0.held == 1 }
+            let task = Task { await client.deliver(samplePush(), to: deviceToken) }
+            while await client.status.pool.queueDepth == 0 { await Task.yield() }
+            task.cancel()
+            let outcome = await task.value
+            #expect(outcome.certainty == .notSent)
+            #expect(outcome.error?.code == .cancelled)
+            server.release()
+            #expect(await first.certainty == .accepted)
+        }
+    }
+
+    @Test func aTaskThatIsCancelledAlreadySendsNothing() async throws {
+        try await withServer { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            for _ in 0..<50 {
+                let task = Task {
+                    withUnsafeCurrentTask { $0?.cancel() }
+                    return await client.deliver(samplePush(), to: deviceToken)
+                }
+                #expect(await task.value.certainty == .notSent)
+            }
+            #expect(server.record.pushes.count == 1)
+        }
+    }
+
+    // MARK: Never on the network
+
+    @Test func whatCannotBeSentNeverTouchesTheNetwork() async throws {
+        try await withServer(configure: {
+            $0.pool.size = 0; $0.pool.maxOverflow = 1
+        }) { client, server in
+            let large = PushNotification(
+                topic: "com.example.app",
+                rawPayload: Array("{\"a\":\"".utf8)
+                    + [UInt8](repeating: 0x61, count: 4096) + Array("\"}".utf8)
+            )
+            #expect(await client.deliver(large, to: deviceToken).error?.validation?.code == .payloadTooLarge)
+            #expect(await client.deliver(samplePush(), to: "xyz").error?.code == .validation)
+            let noTopic = PushNotification(topic: "", alert: "x")
+            #expect(await client.deliver(noTopic, to: deviceToken).error?.code == .validation)
+            let old = try PreparedPush(
+                topic: "a",
+                pushType: .alert,
+                payload: Array("{}".utf8),
+                expiration: .at(secondsSince1970: 1_000_000_000),
+                skippingValidation: true
+            )
+            #expect(await client.deliver(old, to: deviceToken).error?.code == .expired)
+            #expect(server.record.connections == 0)
+        }
+    }
+
+    static func deliver(_ count: Int, with client: APNSClient) async -> [PushOutcome] {
+        await withTaskGroup(of: PushOutcome.self) { group in
+            for number in 0..<count {
+                group.addTask { await client.deliver(samplePush(), to: .sample(number)) }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import HTTP2Wire
+import NIOCore
+import NIOPosix
+import SupervisedPool
+import Testing
+
+@testable import APNSPool
+
+/// Servers that cannot be reached, or are not what they should be.
+@Suite(.timeLimit(.minutes(1)))
+struct ConnectFaultTests {
+    /// Runs a client around `body`; whatever its server is, the client ends.
+    private func withClient(
+        _ configuration: APNSClientConfiguration,
+        _ body: (APNSClient) async throws -> Void
+    ) async throws {
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        try await body(client)
+        await client.shutdown(within: .zero)
+        #expect(client.core.lifecycle.pushesInFlight == 0)
+    }
+
+    /// A port that nobody listens on.
+    private func closedPort() async throws -> Int {
+        let server = try await ScriptedServer.start()
+        await server.stop()
+        return server.port
+    }
+
+    @Test func aClosedPortLetsPushesWaitForTheirDeadline() async throws {
+        try await withClient(.local(port: closedPort(), caPEM: nil)) { client in
+            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .milliseconds(500))
+            #expect(outcome.certainty == .notSent)
+            #expect(outcome.error?.code == .deadlineExceeded)
+            #expect(outcome.canResend)
+        }
+    }
+
+    @Test func aClosedPortMakesTheClientUnavailable() async throws {
+        var configuration = APNSClientConfiguration.local(port: try await closedPort(), caPEM: nil)
+        configuration.pool.unavailableAfter = .milliseconds(300)
+        try await withClient(configuration) { client in
+            let start = ContinuousClock.now
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .notSent)
+            #expect(outcome.error?.code == .unavailable)
+            #expect(start.duration(to: .now) < .seconds(10))
+            #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .unavailable)
+        }
+    }
+
+    @Test func aHostThatDoesNotExistIsAFaultOfTheConfiguration() async throws {
+        try await withClient(.local(port: 443, caPEM: nil, host: "nowhere.invalid")) { client in
+            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(12))
+            #expect(outcome.certainty == .notSent)
+            // Without a resolver the look-up fails for now instead.
+            #expect([.configuration, .deadlineExceeded, .unavailable].contains(outcome.error?.code))
+        }
+    }
+
+    @Test func anUntrustedCertificateFailsAtOnce() async throws {
+        let server = try await ScriptedServer.start()
+        try await withClient(.local(port: server.port, caPEM: nil)) { client in
+            let start = ContinuousClock.now
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(start.duration(to: .now) < .seconds(2))
+            #expect(outcome.certainty == .notSent)
+            #expect(outcome.error?.code == .configuration)
+            #expect(outcome.advice == .checkEnvironment)
+            // During the hold-off nothing connects, and all fail at once.
+            for _ in 0..<20 {
+                #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .configuration)
+            }
+            #expect(server.record.connections == 1)
+        }
+        await server.stop()
+    }
+
+    @Test func aCertificateForAnotherHostFailsAtOnce() async throws {
+        let server = try await ScriptedServer.start(names: ["example.com"])
+        try await withClient(.local(server)) { client in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.error?.code == .configuration)
+            #expect(outcome.error?.message.contains("localhost") == true)
+        }
+        await server.stop()
+    }
+
+    @Test func aServerThatClosesAtOnceIsNotHammered() async throws {
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { $0.close() }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        try await withClient(.local(port: port, caPEM: nil)) { client in
+            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(1))
+            #expect(outcome.certainty == .notSent)
+        }
+        try await listener.close()
+    }
+
+    @Test func aServerThatSpeaksSomethingElseIsAFaultOfTheConfiguration() async throws {
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { $0.pipeline.addHandler(Greeter()) }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        try await withClient(.local(port: port, caPEM: nil)) { client in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .notSent)
+            #expect(outcome.error?.code == .configuration)
+        }
+        try await listener.close()
+    }
+
+    @Test func aServerThatNeverAnswersTheHandshakeTimesOut() async throws {
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        var configuration = APNSClientConfiguration.local(port: port, caPEM: nil)
+        configuration.timeouts.connect = .milliseconds(200)
+        try await withClient(configuration) { client in
+            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(1))
+            #expect(outcome.certainty == .notSent)
+            #expect(outcome.error?.code == .deadlineExceeded)
+        }
+        try await listener.close()
+    }
+
+    @Test func aRefusalOfOurCertificateIsACredentialFault() async throws {
+        let script: ScriptedServer.Script = { _ in
+            [.goAway(includingThis: false, debugData: #"{"reason":"BadCertificateEnvironment"}"#)]
+        }
+        try await withServer(script: script) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .notProcessed)
+            #expect(outcome.attempts == 1)
+            let next = await client.deliver(samplePush(), to: deviceToken)
+            #expect(next.error?.code == .credential)
+            #expect(server.record.connections == 1)
+        }
+    }
+}
+
+/// Speaks first, and no TLS.
+private final class Greeter: ChannelInboundHandler, Sendable {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    func channelActive(context: ChannelHandlerContext) {
+        context.writeAndFlush(
+            self.wrapOutboundOut(ByteBuffer(string: "HTTP/1.1 400 Bad Request\r\n\r\n")),
+            promise: nil
+        )
+    }
+}

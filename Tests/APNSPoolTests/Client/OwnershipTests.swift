@@ -1,0 +1,282 @@
+import Logging
+import ServiceLifecycle
+import SupervisedPool
+import Testing
+
+@testable import APNSPool
+
+/// Who runs a client, and how it ends.
+@Suite(.timeLimit(.minutes(1)))
+struct OwnershipTests {
+    private struct Failure: Error {}
+
+    // MARK: run()
+
+    @Test func runInATaskServesUntilItIsCancelled() async throws {
+        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let client = try APNSClient(configuration: .local(server))
+        let run = Task { try await client.run() }
+        #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        run.cancel()
+        try await run.value
+        #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .shuttingDown)
+        await server.wait { $0.openConnections == 0 }
+        await server.stop()
+    }
+
+    @Test func runTwiceThrowsTheSecondTime() async throws {
+        try await withServer { client, _ in
+            let error = await #expect(throws: APNSConfigurationError.self) { try await client.run() }
+            #expect(error?.code == .alreadyRunning)
+            await #expect(throws: APNSConfigurationError.self) { try await client.start() }
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        }
+    }
+
+    @Test func aClientThatHasEndedDoesNotRunAgain() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        await client.shutdown()
+        await #expect(throws: APNSConfigurationError.self) { try await client.run() }
+        await #expect(throws: APNSConfigurationError.self) { try await client.start() }
+        await client.shutdown()
+    }
+
+    @Test func cancellingRunGivesEachPushAnOutcomeBeforeItReturns() async throws {
+        let server = try await ScriptedServer.start(limit: 10) { _ in [.hold] }
+        let client = try APNSClient(configuration: .local(server))
+        let run = Task { try await client.run() }
+        let pushes = Task { await ClientOutcomeTests.deliver(50, with: client) }
+        await server.wait { $0.held == 10 }
+        while await client.status.pool.queueDepth < 40 { await Task.yield() }
+        run.cancel()
+        try await run.value
+        #expect(client.core.lifecycle.pushesInFlight == 0)
+        let outcomes = await pushes.value
+        #expect(outcomes.count { $0.certainty == .unknown } == 10)
+        #expect(outcomes.count { $0.error?.code == .shuttingDown && $0.certainty == .notSent } == 40)
+        #expect(server.record.pushes.count == 10)
+        await server.stop()
+    }
+
+    @Test func runInACancelledTaskLetsNobodyWait() async throws {
+        let server = try await ScriptedServer.start()
+        let client = try APNSClient(configuration: .local(server))
+        let push = Task { await client.deliver(samplePush(), to: deviceToken) }
+        while client.core.lifecycle.pushesInFlight == 0 { await Task.yield() }
+        let start = ContinuousClock.now
+        let run = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await client.run()
+        }
+        try await run.value
+        #expect(await push.value.error?.code == .shuttingDown)
+        #expect(start.duration(to: .now) < .seconds(5))
+        await server.stop()
+    }
+
+    // MARK: start() and shutdown()
+
+    @Test func shutdownWaitsForWhatIsInFlight() async throws {
+        let server = try await ScriptedServer.start(limit: 2) { _ in [.hold] }
+        let client = try APNSClient(configuration: .local(server))
+        try await client.start()
+        let pushes = Task { await ClientOutcomeTests.deliver(6, with: client) }
+        while await client.status.pool.queueDepth < 4 { await Task.yield() }
+        let shutdown = Task { await client.shutdown() }
+        while client.core.lifecycle.current != .draining { await Task.yield() }
+        let late = await client.deliver(samplePush(), to: deviceToken)
+        #expect(late.error?.code == .shuttingDown && late.certainty == .notSent)
+        for done in 1...3 {
+            await server.wait { $0.held == 2 && $0.pushes.count == 2 * done }
+            server.release()
+        }
+        #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
+        await shutdown.value
+        #expect(client.core.lifecycle.current == .stopped)
+        await server.wait { $0.openConnections == 0 }
+        await server.stop()
+    }
+
+    @Test func shutdownEndsWhatDoesNotFinishInTime() async throws {
+        let server = try await ScriptedServer.start(limit: 3) { _ in [.hold] }
+        let client = try APNSClient(configuration: .local(server))
+        try await client.start()
+        let pushes = Task { await ClientOutcomeTests.deliver(9, with: client) }
+        while await client.status.pool.queueDepth < 6 { await Task.yield() }
+        await server.wait { $0.held == 3 }
+        await client.shutdown(within: .milliseconds(100))
+        #expect(client.core.lifecycle.pushesInFlight == 0)
+        let outcomes = await pushes.value
+        #expect(outcomes.count { $0.certainty == .unknown } == 3)
+        #expect(outcomes.count { $0.certainty == .notSent && $0.error?.code == .shuttingDown } == 6)
+        await server.stop()
+    }
+
+    @Test func shutdownByManyAtOnceReturnsForAll() async throws {
+        let server = try await ScriptedServer.start()
+        let client = try APNSClient(configuration: .local(server))
+        try await client.start()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<20 { group.addTask { await client.shutdown() } }
+        }
+        #expect(client.core.lifecycle.current == .stopped)
+        await server.stop()
+    }
+
+    @Test func shutdownWhileNothingCanBeReachedIsQuick() async throws {
+        let server = try await ScriptedServer.start()
+        await server.stop()
+        let client = try APNSClient(configuration: .local(port: server.port, caPEM: nil))
+        try await client.start()
+        let push = Task { await client.deliver(samplePush(), to: deviceToken) }
+        while await client.status.pool.queueDepth == 0 { await Task.yield() }
+        let start = ContinuousClock.now
+        await client.shutdown(within: .milliseconds(50))
+        #expect(start.duration(to: .now) < .seconds(5))
+        #expect(await push.value.certainty == .notSent)
+    }
+
+    @Test func startThenDroppedClientEnds() async throws {
+        let server = try await ScriptedServer.start()
+        var client: APNSClient? = try APNSClient(configuration: .local(server))
+        try await client?.start()
+        #expect(await client?.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        weak let core = client?.core
+        client = nil
+        await server.wait { $0.openConnections == 0 }
+        while core != nil { await Task.yield() }
+        await server.stop()
+    }
+
+    @Test func nothingKeepsAClientAliveAfterItsShutdown() async throws {
+        let server = try await ScriptedServer.start()
+        var client: APNSClient? = try APNSClient(configuration: .local(server))
+        weak let core = client?.core
+        weak let pool = client?.core.pool
+        try await client?.start()
+        #expect(await client?.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        #expect(await client?.sendAll(samplePush(), to: [deviceToken, deviceToken]).accepted == 2)
+        await client?.shutdown()
+        client = nil
+        while core != nil || pool != nil { await Task.yield() }
+        await server.stop()
+    }
+
+    // MARK: Before the run
+
+    @Test func aPushBeforeTheRunWaitsAndSucceeds() async throws {
+        let server = try await ScriptedServer.start()
+        let client = try APNSClient(configuration: .local(server))
+        let pushes = Task { await ClientOutcomeTests.deliver(10, with: client) }
+        while client.core.lifecycle.pushesInFlight < 10 { await Task.yield() }
+        try await client.start()
+        #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
+        await client.shutdown()
+        await server.stop()
+    }
+
+    @Test func withoutARunAPushEndsAtItsDeadline() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .milliseconds(100))
+        #expect(outcome.certainty == .notSent)
+        #expect(outcome.error?.code == .notRunning)
+        #expect(outcome.error?.message.contains("run()") == true)
+    }
+
+    @Test func withoutARunABulkCallEndsAtItsDeadlines() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        var outcomes: [PushOutcome] = []
+        let options = BulkOptions(deadline: .milliseconds(50))
+        let rows = (0..<100).map { DeviceToken.sample($0) }
+        for await delivery in client.deliveries(of: samplePush(), to: rows, token: { $0 }, options: options) {
+            outcomes.append(delivery.outcome)
+        }
+        #expect(outcomes.count == 100)
+        #expect(outcomes.allSatisfy { $0.error?.code == .notRunning && $0.certainty == .notSent })
+    }
+
+    @Test func shutdownBeforeTheRunEndsThoseWhoWait() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let push = Task { await client.deliver(samplePush(), to: deviceToken) }
+        let bulk = Task { await client.sendAll(samplePush(), to: [deviceToken]) }
+        while client.core.lifecycle.pushesInFlight < 2 { await Task.yield() }
+        let start = ContinuousClock.now
+        await client.shutdown()
+        #expect(await push.value.error?.code == .shuttingDown)
+        #expect(await bulk.value.notSent == 1)
+        #expect(start.duration(to: .now) < .seconds(5))
+    }
+
+    @Test func cancellationBeforeTheRunIsNotSent() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let push = Task { await client.deliver(samplePush(), to: deviceToken) }
+        while client.core.lifecycle.pushesInFlight == 0 { await Task.yield() }
+        push.cancel()
+        #expect(await push.value.error?.code == .cancelled)
+    }
+
+    // MARK: Others who own it
+
+    @Test func aServiceGroupShutsItDownGracefully() async throws {
+        let server = try await ScriptedServer.start { _ in [.hold] }
+        let client = try APNSClient(configuration: .local(server))
+        let group = ServiceGroup(
+            configuration: .init(services: [client], logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        )
+        let run = Task { try await group.run() }
+        let push = Task { await client.deliver(samplePush(), to: deviceToken) }
+        await server.wait { $0.held == 1 }
+        await group.triggerGracefulShutdown()
+        while client.core.lifecycle.current != .draining { await Task.yield() }
+        server.release()
+        #expect(await push.value.certainty == .accepted)
+        try await run.value
+        await server.stop()
+    }
+
+    @Test func withAPNSClientThrowsWhatItsBodyThrowsAndShutsDown() async throws {
+        let server = try await ScriptedServer.start()
+        var client: APNSClient?
+        await #expect(throws: Failure.self) {
+            try await withAPNSClient(configuration: .local(server)) {
+                client = $0
+                #expect(await $0.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+                throw Failure()
+            }
+        }
+        #expect(client?.core.lifecycle.current == .stopped)
+        let number = try await withAPNSClient(configuration: .local(server)) { _ in 7 }
+        #expect(number == 7)
+        await server.wait { $0.openConnections == 0 }
+        await server.stop()
+    }
+
+    @Test func settingsOutOfTheirLimitsAreNamed() throws {
+        func setting(_ change: (inout APNSClientConfiguration) -> Void) -> String? {
+            var configuration = APNSClientConfiguration.local(port: 443, caPEM: nil)
+            change(&configuration)
+            do throws(APNSConfigurationError) {
+                _ = try APNSClient(configuration: configuration)
+                return nil
+            } catch {
+                return error.setting
+            }
+        }
+        #expect(setting { _ in } == nil)
+        #expect(setting { $0.environment.port = 0 } == "environment.port")
+        #expect(setting { $0.environment.host = "a b" } == "environment.host")
+        #expect(setting { $0.pool.size = 0 } == "pool.size")
+        #expect(setting { $0.pool.size = -1 } == "pool.size")
+        #expect(
+            setting {
+                $0.pool.size = 900; $0.pool.maxOverflow = 900
+            } == "pool.size + pool.maxOverflow"
+        )
+        #expect(setting { $0.pool.maxQueued = 1_000_001 } == "pool.maxQueued")
+        #expect(setting { $0.pool.maxQueued = 1_000_000 } == nil)
+        #expect(setting { $0.pool.maxConcurrentStreams = 0 } == "pool.maxConcurrentStreams")
+        #expect(setting { $0.timeouts.deadline = .zero } == "timeouts.deadline")
+        #expect(setting { $0.retry.maxAttempts = 6 } == "retry.maxAttempts")
+        #expect(setting { $0.trust.caPEM = "nonsense" } == "trust.caPEM")
+    }
+}

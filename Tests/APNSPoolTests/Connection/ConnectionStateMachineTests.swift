@@ -1,0 +1,376 @@
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// The transitions of the diagram, one after another.
+@Suite(.timeLimit(.minutes(1)))
+struct ConnectionStateMachineTests {
+    private typealias Machine = ConnectionStateMachine
+    private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+
+    private func machine(isBase: Bool = true, cap: Int = 1000) -> Machine {
+        Machine(isBase: isBase, streamCap: cap, backoff: Backoff(minimum: .milliseconds(100), maximum: .seconds(30)))
+    }
+
+    /// One with a ready session 1.
+    private func ready(isBase: Bool = true, isProven: Bool = true) -> Machine {
+        var machine = self.machine(isBase: isBase)
+        _ = machine.connect()
+        _ = machine.ready(session: 1, limit: 100)
+        if isProven { machine.answeredWell(session: 1) }
+        return machine
+    }
+
+    private func lose(_ machine: inout Machine, _ session: Int, isConfiguration: Bool = false) -> [Machine.Action] {
+        var random = SeededRandom(seed: 1)
+        return machine.closed(session: session, isConfiguration: isConfiguration, now: self.start, using: &random)
+    }
+
+    private func goAway(_ machine: inout Machine, _ session: Int, isConfiguration: Bool = false) -> [Machine.Action] {
+        var random = SeededRandom(seed: 1)
+        return machine.goingAway(session: session, isConfiguration: isConfiguration, now: self.start, using: &random)
+    }
+
+    private func answer503(_ machine: inout Machine, _ session: Int, budget: Bool = true) -> [Machine.Action] {
+        var random = SeededRandom(seed: 1)
+        return machine.answeredBadly(session: session, now: self.start, using: &random, mayReplace: { budget })
+    }
+
+    private func backOffEnd(_ machine: Machine) throws -> MonotonicInstant {
+        guard case .backingOff(let until, _) = machine.state else {
+            throw Unexpected(state: "\(machine.state)")
+        }
+        return until
+    }
+
+    private struct Unexpected: Error { var state: String }
+
+    // MARK: connect
+
+    @Test func connectOpensTheFirstSession() {
+        var machine = self.machine()
+        #expect(machine.connect() == [.report(.connecting), .open(session: 1)])
+        #expect(machine.state == .connecting(session: 1))
+        #expect(machine.readySession == nil)
+        #expect(machine.connect() == [])
+    }
+
+    @Test func settingsMakeItReadyWithTheSmallerLimit() {
+        var machine = self.machine(cap: 50)
+        _ = machine.connect()
+        #expect(machine.ready(session: 1, limit: 1) == [.report(.ready(capacity: 1))])
+        #expect(machine.readySession == 1)
+        #expect(machine.limitChanged(session: 1, to: 1000) == [.report(.capacity(50))])
+        #expect(machine.limitChanged(session: 1, to: 0) == [.report(.capacity(0))])
+        #expect(machine.connect() == [])
+    }
+
+    @Test func aFailedConnectBacksOffAndABaseWorkerTriesAgain() throws {
+        var machine = self.machine()
+        _ = machine.connect()
+        let actions = lose(&machine, 1)
+        let until = try backOffEnd(machine)
+        #expect(actions == [.report(.backingOff(until: until, isConfiguration: false)), .wakeAt(until)])
+        #expect(machine.wake(now: until.advanced(by: .nanoseconds(-1))) == [])
+        #expect(machine.wake(now: until) == [.report(.connecting), .open(session: 2)])
+    }
+
+    @Test func anOverflowWorkerGoesIdleAfterItsBackOff() throws {
+        var machine = self.machine(isBase: false)
+        _ = machine.connect()
+        _ = lose(&machine, 1)
+        #expect(machine.wake(now: try backOffEnd(machine)) == [.report(.idle)])
+        #expect(machine.state == .idle)
+        #expect(machine.connect() == [.report(.connecting), .open(session: 2)])
+    }
+
+    @Test func connectShortensABackOff() {
+        var machine = self.machine()
+        _ = machine.connect()
+        _ = lose(&machine, 1)
+        #expect(machine.connect() == [.report(.connecting), .open(session: 2)])
+    }
+
+    @Test func connectDoesNotShortenTheHoldOffOfAConfigurationFault() throws {
+        var machine = self.machine()
+        _ = machine.connect()
+        _ = lose(&machine, 1, isConfiguration: true)
+        #expect(try backOffEnd(machine) >= start.advanced(by: .seconds(5)))
+        #expect(machine.connect() == [])
+        #expect(machine.wake(now: try backOffEnd(machine)) == [.report(.connecting), .open(session: 2)])
+    }
+
+    @Test func theBackOffGrowsUntilASessionIsProven() throws {
+        var machine = self.machine()
+        var waits: [Duration] = []
+        for session in 1...30 {
+            _ = machine.connect()
+            _ = machine.ready(session: session, limit: 1)
+            _ = lose(&machine, session)
+            waits.append(start.duration(to: try backOffEnd(machine)))
+        }
+        #expect(waits.allSatisfy { $0 >= .milliseconds(100) && $0 <= .seconds(30) })
+        #expect(waits.max() ?? .zero > .seconds(1))
+        _ = machine.connect()
+        _ = machine.ready(session: 31, limit: 1)
+        machine.answeredWell(session: 31)
+        _ = lose(&machine, 31)
+        #expect(start.duration(to: try backOffEnd(machine)) <= .milliseconds(300))
+    }
+
+    // MARK: 503
+
+    @Test func a503OnAProvenSessionReplacesIt() {
+        var machine = ready()
+        #expect(
+            answer503(&machine, 1) == [.report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2)]
+        )
+        #expect(machine.draining == [1])
+        // Further answers of the old session change nothing.
+        #expect(answer503(&machine, 1) == [])
+        #expect(machine.ready(session: 2, limit: 7) == [.report(.ready(capacity: 7))])
+        #expect(answer503(&machine, 1) == [])
+        #expect(machine.tokenRefused(session: 1, mayReplace: { true }) == [])
+        #expect(machine.readySession == 2)
+    }
+
+    @Test func withoutABudgetTheSessionIsKept() {
+        var machine = ready()
+        #expect(answer503(&machine, 1, budget: false) == [])
+        #expect(machine.readySession == 1)
+    }
+
+    @Test func a503AsTheFirstAnswerHoldsTheSession() {
+        var machine = ready(isProven: false)
+        let actions = answer503(&machine, 1)
+        guard case .holding(1, let until) = machine.state else {
+            Issue.record("\(machine.state)")
+            return
+        }
+        #expect(actions == [.report(.capacity(0)), .wakeAt(until)])
+        #expect(machine.readySession == 1)
+        // The limit changes silently meanwhile.
+        #expect(machine.limitChanged(session: 1, to: 5) == [])
+        #expect(answer503(&machine, 1) == [])
+        #expect(machine.wake(now: start) == [])
+        #expect(machine.wake(now: until) == [.report(.capacity(5))])
+        #expect(machine.state == .ready(session: 1))
+    }
+
+    // MARK: Provider token
+
+    @Test func aRefusedTokenReplacesTheSessionThatRefusedIt() {
+        var machine = ready()
+        #expect(
+            machine.tokenRefused(session: 1, mayReplace: { false })
+                == [.report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2)]
+        )
+        _ = machine.ready(session: 2, limit: 1)
+        #expect(machine.tokenRefused(session: 1, mayReplace: { true }) == [])
+        #expect(machine.tokenRefused(session: 2, mayReplace: { false }) == [])
+        #expect(machine.readySession == 2)
+        #expect(!machine.tokenRefused(session: 2, mayReplace: { true }).isEmpty)
+    }
+
+    // MARK: GOAWAY and loss
+
+    @Test func aGoAwayOfAProvenSessionReplacesIt() {
+        var machine = ready()
+        #expect(
+            goAway(&machine, 1) == [.report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2)]
+        )
+        #expect(lose(&machine, 1) == [])
+        #expect(machine.draining == [])
+        #expect(machine.state == .connecting(session: 2))
+    }
+
+    @Test(arguments: [(false, false), (true, true)])
+    func aGoAwayBeforeAnyAnswerOrForACertificateBacksOff(_ isProven: Bool, _ isConfiguration: Bool) throws {
+        var machine = ready(isProven: isProven)
+        let actions = goAway(&machine, 1, isConfiguration: isConfiguration)
+        let until = try backOffEnd(machine)
+        #expect(
+            actions == [
+                .drain(session: 1), .report(.backingOff(until: until, isConfiguration: isConfiguration)),
+                .wakeAt(until),
+            ]
+        )
+        #expect(machine.draining == [1])
+    }
+
+    @Test func aLostSessionBacksOff() throws {
+        for isHolding in [false, true] {
+            var machine = ready(isProven: !isHolding)
+            if isHolding { _ = answer503(&machine, 1) }
+            let actions = lose(&machine, 1)
+            let until = try backOffEnd(machine)
+            #expect(actions == [.report(.backingOff(until: until, isConfiguration: false)), .wakeAt(until)])
+        }
+    }
+
+    @Test func aThirdDrainingSessionClosesTheOldest() {
+        var machine = ready()
+        for session in 1...2 {
+            _ = machine.replace()
+            _ = machine.ready(session: session + 1, limit: 1)
+        }
+        #expect(machine.draining == [1, 2])
+        #expect(
+            machine.replace() == [
+                .report(.draining), .drain(session: 3), .close(session: 1), .report(.connecting), .open(session: 4),
+            ]
+        )
+        #expect(machine.draining == [2, 3])
+    }
+
+    // MARK: disconnect, replace, stop
+
+    @Test func disconnectDrainsAReadySessionAndClosesAConnectingOne() throws {
+        var machine = ready(isBase: false)
+        #expect(machine.disconnect() == [.drain(session: 1), .report(.idle)])
+        #expect(machine.disconnect() == [])
+        _ = machine.connect()
+        #expect(machine.disconnect() == [.close(session: 2), .report(.idle)])
+        #expect(lose(&machine, 2) == [])
+        _ = machine.connect()
+        _ = lose(&machine, 3)
+        let until = try backOffEnd(machine)
+        #expect(machine.disconnect() == [.report(.idle)])
+        #expect(machine.wake(now: until) == [])
+        #expect(machine.state == .idle)
+    }
+
+    @Test func replaceNeedsASession() {
+        var machine = self.machine()
+        #expect(machine.replace() == [])
+        _ = machine.connect()
+        #expect(machine.replace() == [])
+    }
+
+    @Test func stopClosesAllSessionsAndNothingHappensAfterwards() {
+        var machine = ready()
+        _ = machine.replace()
+        #expect(machine.stop() == [.close(session: 1), .close(session: 2)])
+        #expect(machine.state == .stopped)
+        #expect(machine.stop() == [])
+        #expect(machine.connect() == [])
+        #expect(machine.disconnect() == [])
+        #expect(machine.replace() == [])
+        #expect(lose(&machine, 2) == [])
+        #expect(goAway(&machine, 2) == [])
+        #expect(answer503(&machine, 2) == [])
+        #expect(machine.limitChanged(session: 2, to: 3) == [])
+        #expect(machine.wake(now: .distantFuture) == [])
+        // A session that becomes ready after all is closed.
+        #expect(machine.ready(session: 2, limit: 1) == [.close(session: 2)])
+    }
+
+    @Test func staleSessionsAreIgnored() {
+        var machine = ready()
+        _ = machine.replace()
+        let state = machine.state
+        #expect(machine.ready(session: 1, limit: 1) == [.close(session: 1)])
+        #expect(machine.limitChanged(session: 1, to: 1) == [])
+        #expect(goAway(&machine, 1) == [])
+        #expect(lose(&machine, 99) == [])
+        machine.answeredWell(session: 1)
+        #expect(machine.state == state)
+    }
+}
+
+/// Random inputs against what must always hold.
+@Suite(.timeLimit(.minutes(1)))
+struct ConnectionStateModelTests {
+    /// The sessions as the world sees them: opened, told to drain, closed.
+    private struct World {
+        var open: Set<Int> = []
+        var draining: Set<Int> = []
+        var newest = 0
+        var report: ConnectionStateMachine.Report?
+        var wakeUps: [MonotonicInstant] = []
+
+        mutating func apply(_ actions: [ConnectionStateMachine.Action]) {
+            for action in actions {
+                switch action {
+                case .open(let session):
+                    #expect(session > self.newest)
+                    self.newest = session
+                    self.open.insert(session)
+                case .drain(let session):
+                    #expect(self.open.contains(session))
+                    #expect(self.draining.insert(session).inserted)
+                case .close(let session):
+                    self.open.remove(session)
+                    self.draining.remove(session)
+                case .wakeAt(let instant):
+                    self.wakeUps.append(instant)
+                case .report(let report):
+                    self.report = report
+                }
+            }
+        }
+    }
+
+    @Test(arguments: 0..<200)
+    func sessionsAreNeverLostAndReportsAgree(_ seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        let isBase = Bool.random(using: &random)
+        var machine = ConnectionStateMachine(isBase: isBase, streamCap: 100, backoff: Backoff())
+        var world = World()
+        var now = MonotonicInstant(nanoseconds: 0)
+        for _ in 0..<400 {
+            // Mostly a living session, sometimes one that never was or is gone.
+            let session = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
+            let flag = Bool.random(using: &random)
+            switch Int.random(in: 0..<11, using: &random) {
+            case 0: world.apply(machine.connect())
+            case 1: world.apply(machine.disconnect())
+            case 2: world.apply(machine.replace())
+            case 3 where world.open.contains(session) && !world.draining.contains(session):
+                world.apply(machine.ready(session: session, limit: Int.random(in: 0...200, using: &random)))
+            case 4:
+                world.apply(machine.limitChanged(session: session, to: Int.random(in: 0...200, using: &random)))
+            case 5 where world.open.contains(session):
+                world.apply(machine.goingAway(session: session, isConfiguration: flag, now: now, using: &random))
+            case 6 where world.open.contains(session):
+                world.open.remove(session)
+                world.draining.remove(session)
+                world.apply(machine.closed(session: session, isConfiguration: flag, now: now, using: &random))
+            case 7: machine.answeredWell(session: session)
+            case 8:
+                world.apply(machine.answeredBadly(session: session, now: now, using: &random, mayReplace: { flag }))
+            case 9: world.apply(machine.tokenRefused(session: session, mayReplace: { flag }))
+            default:
+                now = now.advanced(by: .milliseconds(Int64.random(in: 0...3000, using: &random)))
+                let due = world.wakeUps.filter { $0 <= now }
+                world.wakeUps.removeAll { $0 <= now }
+                for instant in due { world.apply(machine.wake(now: max(now, instant))) }
+            }
+            check(machine, world, now, seed)
+        }
+        world.apply(machine.stop())
+        #expect(world.open.isEmpty, "seed \(seed)")
+        world.apply(machine.connect())
+        #expect(world.open.isEmpty, "seed \(seed)")
+    }
+
+    private func check(_ machine: ConnectionStateMachine, _ world: World, _ now: MonotonicInstant, _ seed: UInt64) {
+        #expect(world.open.subtracting(world.draining).count <= 1, "seed \(seed)")
+        #expect(world.draining.count <= ConnectionStateMachine.drainingLimit, "seed \(seed)")
+        #expect(Set(machine.draining) == world.draining, "seed \(seed)")
+        switch (machine.state, world.report) {
+        case (.idle, nil), (.idle, .idle), (.connecting, .connecting): break
+        case (.ready, .ready(let capacity)), (.ready, .capacity(let capacity)): #expect(capacity <= 100)
+        case (.holding, .capacity(0)): break
+        case (.backingOff(let until, let isFixed), .backingOff(let told, let isToldFixed))
+        where until == told && isFixed == isToldFixed:
+            // Somebody will wake it.
+            #expect(world.wakeUps.contains(until), "seed \(seed)")
+        default:
+            Issue.record("seed \(seed): \(machine.state) was reported as \(String(describing: world.report))")
+        }
+        if case .holding(_, let until) = machine.state { #expect(world.wakeUps.contains(until), "seed \(seed)") }
+    }
+}

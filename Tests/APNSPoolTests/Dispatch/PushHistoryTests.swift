@@ -1,0 +1,327 @@
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+@testable import HTTP2Wire
+
+/// What is sent again, how often, and what the outcome of several tries is.
+@Suite(.timeLimit(.minutes(1)))
+struct PushHistoryTests {
+    private let start = MonotonicInstant(nanoseconds: 0)
+    private let id = APNSID.random()
+
+    /// Tries that end one after another; the last decision.
+    private final class Run {
+        var history: PushHistory
+        var policy = APNSClientConfiguration.Retry()
+        var random = SeededRandom(seed: 7)
+        var now = MonotonicInstant(nanoseconds: 0)
+        var budget = Int.max
+        var asked = 0
+
+        init(_ id: APNSID, deadline: Duration = .seconds(30)) {
+            self.history = PushHistory(id: id, deadline: MonotonicInstant(nanoseconds: 0).advanced(by: deadline))
+        }
+
+        func end(_ end: AttemptEnd) -> PushHistory.Decision {
+            if case .notSent = end {} else { self.history.countAttempt() }
+            return self.history.decide(end, policy: self.policy, now: self.now, using: &self.random) {
+                self.asked += 1
+                self.budget -= 1
+                return self.budget >= 0
+            }
+        }
+    }
+
+    private func run(deadline: Duration = .seconds(30)) -> Run { Run(self.id, deadline: deadline) }
+
+    private func rejected(_ status: Int, _ reason: RejectionReason? = nil) -> AttemptEnd {
+        .rejected(Rejection(status: status, reason: reason), retryAfter: nil)
+    }
+
+    private let lost = AttemptEnd.notSent(.connectionLost, "lost", isFinal: false)
+    private let late = AttemptEnd.notSent(.deadlineExceeded, "late", isFinal: true)
+    private let refused = AttemptEnd.notProcessed(.refused, "refused")
+    private let unknown = AttemptEnd.unknown(.connectionLost, "gone")
+
+    // MARK: Resent
+
+    @Test func acceptedIsTheEnd() {
+        let receipt = Receipt(apnsID: id)
+        #expect(run().end(.accepted(receipt)) == .finish(.accepted(receipt)))
+    }
+
+    @Test func notSentAndNotProcessedAreResentAtOnce() {
+        #expect(run().end(lost) == .retry(after: .zero))
+        #expect(run().end(refused) == .retry(after: .zero))
+        #expect(run().end(.notProcessed(.goAway, "")) == .retry(after: .zero))
+    }
+
+    @Test func aFinalNotSentIsNot() throws {
+        let error = try #require(finish(run().end(late)).error)
+        #expect(error.certainty == .notSent && error.code == .deadlineExceeded && error.attempts == 0)
+        #expect(error.apnsID == id)
+    }
+
+    @Test(arguments: [(503, nil), (503, RejectionReason.shutdown), (500, .internalServerError), (400, .idleTimeout)])
+    func theseRejectionsAreResent(_ status: Int, _ reason: RejectionReason?) {
+        #expect(run().end(rejected(status, reason)) == .retry(after: .zero))
+    }
+
+    @Test(arguments: [RejectionReason.expiredProviderToken, .unrelatedKeyIDInToken])
+    func aRefusedTokenIsResentOnce(_ reason: RejectionReason) {
+        let run = run()
+        #expect(run.end(rejected(403, reason)) == .retry(after: .zero))
+        #expect(finish(run.end(rejected(403, reason))).error?.rejection?.reason == reason)
+        // Also when something else happened in between, and for the other of the two.
+        let other = self.run()
+        _ = other.end(rejected(403, .expiredProviderToken))
+        _ = other.end(refused)
+        #expect(finish(other.end(rejected(403, .unrelatedKeyIDInToken))).status == 403)
+    }
+
+    @Test(arguments: [
+        (429, RejectionReason.tooManyRequests), (429, .tooManyProviderTokenUpdates), (400, .badDeviceToken),
+        (403, .invalidProviderToken), (404, .badPath), (410, .unregistered), (413, .payloadTooLarge), (405, nil),
+        (502, nil), (400, nil), (403, nil), (301, nil), (599, nil),
+    ])
+    func theseRejectionsAreNot(_ status: Int, _ reason: RejectionReason?) {
+        let outcome = finish(run().end(rejected(status, reason)))
+        #expect(outcome.certainty == .rejected && outcome.attempts == 1 && outcome.status == status)
+    }
+
+    @Test func unknownIsNeverResent() {
+        let outcome = finish(run().end(unknown))
+        #expect(outcome.certainty == .unknown && !outcome.canResend)
+    }
+
+    @Test func aServerErrorIsResentByPolicy() {
+        let run = run()
+        run.policy.retriesInternalServerError = false
+        #expect(finish(run.end(rejected(500))).status == 500)
+    }
+
+    // MARK: Limits
+
+    @Test(arguments: 1...5)
+    func noMoreTriesThanAllowed(_ limit: Int) {
+        for end in [rejected(503), refused] {
+            let run = run()
+            run.policy.maxAttempts = limit
+            for _ in 1..<limit {
+                guard case .retry = run.end(end) else {
+                    Issue.record("ended after \(run.history.attempts)")
+                    return
+                }
+            }
+            #expect(finish(run.end(end)).attempts == limit)
+        }
+    }
+
+    @Test func unsentTriesAreFreeButNotEndless() {
+        let run = run(deadline: .seconds(1_000_000))
+        run.policy.maxAttempts = 1
+        for _ in 0..<PushHistory.unsentLimit {
+            guard case .retry = run.end(lost) else {
+                Issue.record("ended too early")
+                return
+            }
+        }
+        let outcome = finish(run.end(lost))
+        #expect(outcome.certainty == .notSent && outcome.attempts == 0)
+    }
+
+    @Test func fromTheThirdTryOnDelaysHaveFullJitter() {
+        var longest: [Duration] = [.zero, .zero, .zero, .zero, .zero]
+        for seed in 0..<300 as Range<UInt64> {
+            let run = run(deadline: .seconds(1000))
+            run.random = SeededRandom(seed: seed)
+            for attempt in 1...4 {
+                guard case .retry(let delay) = run.end(refused) else { continue }
+                longest[attempt] = max(longest[attempt], delay)
+                #expect(delay >= .zero && delay <= (attempt == 1 ? .zero : .milliseconds(50 << attempt)))
+            }
+        }
+        #expect(longest[1] == .zero)
+        for attempt in 2...4 { #expect(longest[attempt] > .milliseconds(40 << attempt)) }
+    }
+
+    @Test func nothingIsResentAfterTheDeadline() {
+        let run = run(deadline: .seconds(1))
+        run.now = start.advanced(by: .seconds(1))
+        #expect(finish(run.end(rejected(503))).status == 503)
+        #expect(finish(self.run(deadline: .zero).end(lost)).certainty == .notSent)
+    }
+
+    @Test func theBudgetCountsServerErrorsOnly() {
+        let run = run()
+        run.budget = 0
+        #expect(run.end(refused) == .retry(after: .zero))
+        guard case .retry = run.end(lost), case .retry = run.end(rejected(400, .idleTimeout)) else {
+            Issue.record("the budget was asked")
+            return
+        }
+        #expect(run.asked == 0)
+        let outcome = finish(run.end(rejected(503)))
+        #expect(outcome.status == 503 && run.asked == 1)
+    }
+
+    @Test func theBudgetIsNotSpentOnWhatIsNotResent() {
+        let run = run()
+        run.policy.maxAttempts = 1
+        _ = run.end(rejected(503))
+        _ = run.end(rejected(400, .badDeviceToken))
+        #expect(run.asked == 0)
+    }
+
+    // MARK: Several tries
+
+    @Test func refusedOnceThenLateIsNotProcessed() {
+        let run = run()
+        _ = run.end(refused)
+        let error = finish(run.end(late)).error
+        #expect(error?.certainty == .notProcessed && error?.code == .refused && error?.attempts == 1)
+        #expect(error?.message.contains("after that") == true)
+    }
+
+    @Test func a503ThenLostIsUnknown() {
+        let run = run()
+        _ = run.end(rejected(503))
+        let outcome = finish(run.end(unknown))
+        #expect(outcome.certainty == .unknown && outcome.attempts == 2)
+    }
+
+    @Test func a503ThenLateIsRejected() {
+        let run = run()
+        _ = run.end(rejected(503, .shutdown))
+        let outcome = finish(run.end(late))
+        #expect(outcome.status == 503 && outcome.error?.rejection?.reason == .shutdown)
+    }
+
+    @Test func ofTwoRejectionsTheLastCounts() {
+        let run = run()
+        _ = run.end(rejected(503))
+        #expect(finish(run.end(rejected(410, .unregistered))).status == 410)
+    }
+
+    @Test func acceptedAfterAllCounts() {
+        let run = run()
+        _ = run.end(rejected(503))
+        _ = run.end(refused)
+        #expect(finish(run.end(.accepted(Receipt(apnsID: id, attempts: 3)))).certainty == .accepted)
+    }
+
+    @Test func aFailureWithoutATryKeepsWhatWasStronger() {
+        let run = run()
+        #expect(run.history.fail(.cancelled, "x").certainty == .notSent)
+        _ = run.end(refused)
+        #expect(run.history.fail(.cancelled, "x").error?.code == .refused)
+    }
+
+    /// Whatever happens in whatever order: the outcome is the strongest of all tries, and it comes.
+    @Test(arguments: 0..<300)
+    func theStrongestCounts(_ seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        let ends: [(AttemptEnd, Certainty)] = [
+            (.accepted(Receipt(apnsID: id)), .accepted), (unknown, .unknown), (rejected(503), .rejected),
+            (rejected(500), .rejected), (refused, .notProcessed), (lost, .notSent), (lost, .notSent),
+        ]
+        let run = run(deadline: .seconds(100_000))
+        var seen: [Certainty] = []
+        for _ in 0..<60 {
+            guard let (end, certainty) = ends.randomElement(using: &random) else { return }
+            seen.append(certainty)
+            guard case .finish(let outcome) = run.end(end) else { continue }
+            #expect(outcome.certainty == seen.max(), "seed \(seed): \(seen)")
+            return
+        }
+        Issue.record("seed \(seed): no end after \(seen)")
+    }
+
+    private func finish(_ decision: PushHistory.Decision) -> PushOutcome {
+        if case .finish(let outcome) = decision { return outcome }
+        Issue.record("\(decision) is no end")
+        return .accepted(Receipt(apnsID: id))
+    }
+}
+
+/// What the wire says of a stream, and the pool of a checkout, in words of a try.
+@Suite(.timeLimit(.minutes(1)))
+struct AttemptEndTests {
+    private func read(
+        _ ending: StreamEnding,
+        _ cause: StreamCause,
+        status: Int = 0,
+        fields: [(String, String)] = [],
+        isPastDeadline: Bool = false
+    ) -> AttemptEnd {
+        var list = FieldList()
+        for (name, value) in fields { list.append(name: name, value: value) }
+        let result = StreamResult(tag: 0, ending: ending, cause: cause, status: status, fields: list, body: [])
+        return AttemptEnd(
+            result,
+            id: APNSID.random(),
+            attempts: 1,
+            answerTimeout: .seconds(10),
+            isPastDeadline: isPastDeadline
+        )
+    }
+
+    @Test func theTimeOfOneTryIsNotTheDeadline() {
+        guard case .notSent(.deadlineExceeded, _, _, let isFinal) = read(.notSent, .deadline) else {
+            Issue.record("another end")
+            return
+        }
+        #expect(!isFinal)
+        guard case .notSent(.deadlineExceeded, _, _, true) = read(.notSent, .deadline, isPastDeadline: true) else {
+            Issue.record("another end")
+            return
+        }
+    }
+
+    @Test func aPoisonPushIsNotMoved() {
+        guard case .notSent(.connectionFault, _, _, isFinal: true) = read(.notSent, .faulty) else {
+            Issue.record("another end")
+            return
+        }
+    }
+
+    @Test(arguments: [StreamCause.noSlot, .connectionLost, .goAway, .reset(.refusedStream)])
+    func whatWasNotSentMoves(_ cause: StreamCause) {
+        guard case .notSent(.connectionLost, _, _, isFinal: false) = read(.notSent, cause) else {
+            Issue.record("another end")
+            return
+        }
+    }
+
+    @Test(arguments: [
+        ("5", Duration.seconds(5)), ("0", .zero), ("-1", nil), ("soon", nil), ("99999999999999999999", nil),
+    ])
+    func retryAfterIsReadCarefully(_ text: String, _ expected: Duration?) {
+        guard
+            case .rejected(_, let retryAfter) = read(.response, .answered, status: 503, fields: [("retry-after", text)])
+        else {
+            Issue.record("another end")
+            return
+        }
+        #expect(retryAfter == expected)
+    }
+
+    @Test func theIDOfTheAnswerMayBeMissingOrInUpperCase() {
+        let id = APNSID.random()
+        guard
+            case .accepted(let receipt) = read(
+                .response,
+                .answered,
+                status: 200,
+                fields: [("apns-id", id.description.uppercased())]
+            ), case .accepted = read(.response, .answered, status: 200),
+            case .accepted = read(.response, .answered, status: 200, fields: [("apns-id", "nonsense")])
+        else {
+            Issue.record("another end")
+            return
+        }
+        #expect(receipt.apnsID == id)
+    }
+}

@@ -1,0 +1,91 @@
+import HTTP2Wire
+import Testing
+
+@testable import APNSPool
+
+/// The fields as a server sees them.
+@Suite(.timeLimit(.minutes(1)))
+struct RequestEncoderTests {
+    @Test func theFieldsOfAFullPushStandInTheirOrder() async throws {
+        try await withServer { client, server in
+            let id = APNSID.random()
+            let push = samplePush(
+                expiration: .at(secondsSince1970: 4_000_000_000),
+                collapseID: try CollapseID("news-1"),
+                priority: .low
+            )
+            #expect(await client.deliver(push, to: deviceToken, apnsID: id).certainty == .accepted)
+            let fields = try #require(server.record.pushes.first).fields
+            #expect(
+                fields.map { "\($0.name)=\($0.value)" } == [
+                    ":path=/3/device/\(deviceToken.hexadecimal)", ":method=POST", ":scheme=https",
+                    ":authority=localhost:\(server.port)", "apns-topic=com.example.app", "apns-push-type=alert",
+                    "apns-priority=\(Priority.low.rawValue)", "apns-id=\(id)", "apns-expiration=4000000000",
+                    "apns-collapse-id=news-1",
+                ]
+            )
+        }
+    }
+
+    @Test func whatIsNotSaidHasNoField() async throws {
+        try await withServer { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(await client.deliver(samplePush(expiration: .immediate), to: deviceToken).certainty == .accepted)
+            let pushes = server.record.pushes
+            #expect(
+                pushes[0].fields.map(\.name) == [
+                    ":path", ":method", ":scheme", ":authority", "apns-topic", "apns-push-type", "apns-id",
+                ]
+            )
+            #expect(pushes[1].field("apns-expiration") == "0")
+        }
+    }
+
+    @Test func theAuthorityHasItsPortUnlessItIs443() {
+        #expect(APNSEnvironment.production.authority == "api.push.apple.com")
+        #expect(APNSEnvironment.custom(host: "a.example", port: 2197).authority == "a.example:2197")
+        #expect(APNSEnvironment.custom(host: "::1", port: 443).authority == "[::1]")
+        #expect(APNSEnvironment.custom(host: "::1", port: 8443).authority == "[::1]:8443")
+    }
+
+    @Test func pushesOfOneKindShareABlock() throws {
+        let encoder = RequestEncoder(authority: "a")
+        let first = encoder.block(for: samplePush())
+        #expect(encoder.block(for: samplePush(payload: "{}", expiration: .immediate)) === first)
+        #expect(encoder.block(for: samplePush(topic: "b")) !== first)
+        #expect(encoder.block(for: samplePush(priority: .low)) !== first)
+        let background = try PreparedPush(
+            topic: "com.example.app",
+            pushType: .background,
+            payload: Array("{}".utf8),
+            skippingValidation: true
+        )
+        #expect(encoder.block(for: background) !== first)
+    }
+
+    @Test func manyKindsDoNotKeepAllBlocks() {
+        let encoder = RequestEncoder(authority: "a")
+        weak let first = encoder.block(for: samplePush(topic: "t"))
+        for number in 0..<1000 { _ = encoder.block(for: samplePush(topic: "t\(number)")) }
+        #expect(first == nil)
+    }
+
+    @Test func theLongestValuesFit() {
+        let encoder = RequestEncoder(authority: "a")
+        let push = samplePush(
+            expiration: .at(secondsSince1970: Int64.max),
+            collapseID: try? CollapseID(String(repeating: "x", count: 64))
+        )
+        let request = encoder.request(
+            push,
+            block: encoder.block(for: push),
+            to: deviceToken,
+            id: APNSID.random(),
+            credential: nil
+        )
+        let lengths = request.valueLengths
+        #expect(lengths == SIMD8<UInt16>(74, 36, 19, 64, 0, 0, 0, 0))
+        #expect(request.values.count == 74 + 36 + 19 + 64)
+        #expect(String(decoding: request.values.suffix(64), as: UTF8.self) == String(repeating: "x", count: 64))
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Logging
+import SupervisedPool
+import Testing
+
+@testable import APNSPool
+
+let deviceToken = DeviceToken.sample(0)
+
+extension DeviceToken {
+    static func sample(_ number: Int) -> DeviceToken {
+        let text = String(number, radix: 16)
+        let digits = String(repeating: "0", count: 64 - text.count) + text
+        guard let token = try? DeviceToken(digits) else { fatalError("not hexadecimal: \(digits)") }
+        return token
+    }
+}
+
+/// A push of a few bytes.
+func samplePush(
+    topic: String = "com.example.app",
+    payload: String = #"{"aps":{"alert":"Hello"}}"#,
+    expiration: Expiration = .systemDefault,
+    collapseID: CollapseID? = nil,
+    priority: Priority? = nil
+) -> PreparedPush {
+    do {
+        return try PreparedPush(
+            topic: topic,
+            pushType: .alert,
+            payload: Array(payload.utf8),
+            priority: priority,
+            expiration: expiration,
+            collapseID: collapseID
+        )
+    } catch {
+        fatalError("\(error)")
+    }
+}
+
+extension APNSClientConfiguration {
+    /// One connection to a server on this machine, quiet, and quick to reconnect.
+    static func local(port: Int, caPEM: String?, host: String = "localhost") -> APNSClientConfiguration {
+        var configuration = APNSClientConfiguration(
+            authentication: .withoutToken,
+            environment: .custom(host: host, port: port),
+            pool: .init(size: 1, maxOverflow: 0, connectSpacing: .zero),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        )
+        configuration.trust.caPEM = caPEM
+        configuration.timeouts.deadline = .seconds(20)
+        return configuration
+    }
+
+    static func local(_ server: ScriptedServer) -> APNSClientConfiguration {
+        .local(port: server.port, caPEM: server.caPEM)
+    }
+}
+
+/// Runs a server and a client around `body`, and looks that nothing is left of them.
+func withServer(
+    limit: UInt32 = 1000,
+    early: Bool = false,
+    script: @escaping ScriptedServer.Script = { _ in [.answer(200)] },
+    configure: (inout APNSClientConfiguration) -> Void = { _ in },
+    _ body: (APNSClient, ScriptedServer) async throws -> Void
+) async throws {
+    let server = try await ScriptedServer.start(limit: limit, early: early, script: script)
+    var configuration = APNSClientConfiguration.local(server)
+    configure(&configuration)
+    let client = try APNSClient(configuration: configuration)
+    try await client.start()
+    do {
+        try await body(client, server)
+    } catch {
+        await client.shutdown(within: .zero)
+        await server.stop()
+        throw error
+    }
+    await client.shutdown()
+    #expect(client.core.lifecycle.pushesInFlight == 0)
+    #expect(await client.status.pool.leased == 0)
+    await server.wait { $0.openConnections == 0 && $0.openStreams == 0 }
+    await server.stop()
+}

@@ -1,0 +1,338 @@
+import APNSModel
+import HTTP2Wire
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A push as it came to the server.
+struct ServerPush: Sendable {
+    /// 1 for the server's first connection.
+    var connection: Int
+    /// 1 for the server's first push.
+    var number: Int
+    /// 1 for the first push of its connection.
+    var numberOnConnection: Int
+    var streamID: Int32
+    var fields: [(name: String, value: String)]
+    var body: [UInt8]
+
+    func field(_ name: String) -> String? { self.fields.first { $0.name == name }?.value }
+    var id: String { self.field("apns-id") ?? "" }
+    /// The device token.
+    var token: String { String((self.field(":path") ?? "").dropFirst("/3/device/".count)) }
+    var deviceToken: DeviceToken? { try? DeviceToken(self.token) }
+}
+
+/// What the server does with a push, one thing after another.
+enum ServerStep: Sendable {
+    case answer(Int, reason: String? = nil, fields: [(String, String)] = [])
+    case answerBytes(Int, [UInt8])
+    case reset(HTTP2ErrorCode)
+    /// No answer until `release()`.
+    case hold
+    /// The last stream that is looked at is this push's, or the one before it.
+    case goAway(includingThis: Bool, HTTP2ErrorCode = .noError, debugData: String = "")
+    /// Closes the connection without a word.
+    case drop
+    /// Closes it with `close_notify`.
+    case close
+    case limit(UInt32)
+}
+
+/// A server of the wire's own whose behaviour for each push is a closure, with a record of what it processed.
+final class ScriptedServer: Sendable {
+    typealias Script = @Sendable (ServerPush) -> [ServerStep]
+
+    /// What the server knows.
+    struct Record: Sendable {
+        var pushes: [ServerPush] = []
+        /// How often a push was looked at, by `apns-id`. One that was refused was not.
+        var processed: [String: Int] = [:]
+        var accepted: Set<String> = []
+        var held = 0
+        var connections = 0
+        var openConnections = 0
+        var openStreams = 0
+        var mostOpenStreams = 0
+        /// Streams that the client reset.
+        var cancelled = 0
+
+        func count(_ id: String) -> Int { self.processed[id] ?? 0 }
+    }
+
+    private struct State {
+        var record = Record()
+        var sessions: [Int: NIOLoopBound<ScriptedSession>] = [:]
+        var watchers: [(isMet: @Sendable (Record) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+        var script: Script
+    }
+
+    let listener: Listener
+    let port: Int
+    let caPEM: String
+    private let state: Mutex<State>
+    private let box: Box
+
+    /// The listener's closure needs the server before there is one.
+    private final class Box: Sendable {
+        let server = Mutex<ScriptedServer?>(nil)
+    }
+
+    /// - Parameters:
+    ///   - limit: MAX_CONCURRENT_STREAMS.
+    ///   - early: pushes are answered when their headers are there.
+    ///   - names: of the certificate.
+    static func start(
+        limit: UInt32 = 1000,
+        early: Bool = false,
+        names: [String] = ["localhost", "127.0.0.1"],
+        script: @escaping Script = { _ in [.answer(200)] }
+    ) async throws -> ScriptedServer {
+        let authority = try CertificateAuthority()
+        let identity = try authority.issue(names: names)
+        var tls = TLSConfiguration()
+        tls.certificateChainPEM = identity.certificateChainPEM
+        tls.privateKeyPEM = identity.privateKeyPEM
+        let box = Box()
+        let listener = try await Listener.bind(
+            host: "127.0.0.1",
+            port: 0,
+            tls: try TLSContext(.server, configuration: tls),
+            group: MultiThreadedEventLoopGroup.singleton,
+            configuration: {
+                var configuration = HTTP2Session.Configuration()
+                configuration.maxConcurrentStreams = limit
+                configuration.reportsRequestsEarly = early
+                return configuration
+            },
+            accept: { ScriptedSession($0, server: box.server.withLock { $0 }) }
+        )
+        let server = ScriptedServer(listener, authority.certificatePEM, box, script)
+        box.server.withLock { $0 = server }
+        return server
+    }
+
+    private init(_ listener: Listener, _ caPEM: String, _ box: Box, _ script: @escaping Script) {
+        self.listener = listener
+        self.port = listener.port
+        self.caPEM = caPEM
+        self.box = box
+        self.state = Mutex(State(script: script))
+    }
+
+    var record: Record { self.state.withLock { $0.record } }
+
+    /// Another script from now on.
+    func follow(_ script: @escaping Script) {
+        self.state.withLock { $0.script = script }
+    }
+
+    /// Answers all that is held with 200.
+    func release(_ token: DeviceToken? = nil) { self.each { $0.release(token) } }
+    func dropAll() { self.each { $0.connection.drop() } }
+    func limitAll(_ limit: UInt32) {
+        self.each {
+            $0.connection.set(maxConcurrentStreams: limit)
+            $0.connection.flush()
+        }
+    }
+    /// GOAWAY after all that was received so far.
+    func goAwayAll() { self.each { $0.goAway() } }
+
+    func stop() async {
+        await self.listener.close()
+        self.dropAll()
+        self.box.server.withLock { $0 = nil }
+    }
+
+    /// Returns when the record is as wanted, or the test is cancelled.
+    func wait(_ isMet: @escaping @Sendable (Record) -> Bool) async {
+        await withCheckedContinuation { continuation in
+            let isDone = self.state.withLock { state in
+                if isMet(state.record) { return true }
+                state.watchers.append((isMet, continuation))
+                return false
+            }
+            if isDone { continuation.resume() }
+        }
+    }
+
+    func note(_ change: (inout Record) -> Void) {
+        let met = self.state.withLock { state in
+            change(&state.record)
+            let record = state.record
+            let met = state.watchers.filter { $0.isMet(record) }
+            state.watchers.removeAll { $0.isMet(record) }
+            return met.map(\.continuation)
+        }
+        for continuation in met { continuation.resume() }
+    }
+
+    private func each(_ body: @escaping @Sendable (ScriptedSession) -> Void) {
+        for session in self.state.withLock({ Array($0.sessions.values) }) {
+            session.eventLoop.execute { body(session.value) }
+        }
+    }
+
+    // Called by sessions.
+
+    func script(_ push: ServerPush) -> [ServerStep] { self.state.withLock { $0.script }(push) }
+
+    func opened(_ session: ScriptedSession) -> Int {
+        self.note {
+            $0.connections += 1
+            $0.openConnections += 1
+        }
+        return self.state.withLock { state in
+            let number = state.record.connections
+            state.sessions[number] = NIOLoopBound(session, eventLoop: session.connection.loop)
+            return number
+        }
+    }
+
+    func received(_ connection: Int, _ ordinal: Int, _ request: ServerRequest) -> ServerPush {
+        var push = ServerPush(
+            connection: connection,
+            number: 0,
+            numberOnConnection: ordinal,
+            streamID: request.streamID,
+            fields: request.fields.all,
+            body: request.body
+        )
+        self.note { record in
+            push.number = record.pushes.count + 1
+            record.pushes.append(push)
+            record.openStreams += 1
+            record.mostOpenStreams = max(record.mostOpenStreams, record.openStreams)
+        }
+        return push
+    }
+
+    func closed(_ connection: Int) {
+        self.state.withLock { $0.sessions[connection] = nil }
+        self.note { $0.openConnections -= 1 }
+    }
+}
+
+/// One connection of the scripted server. Confined to its loop.
+final class ScriptedSession: ServerConnectionDelegate {
+    let connection: ServerConnection
+    private let server: ScriptedServer?
+    private var number = 0
+    private var pushes = 0
+    private var last = Int32.max
+    private var newest: Int32 = 0
+    private var open: Set<Int32> = []
+    private var held: [ServerPush] = []
+    private var isGone = false
+
+    init(_ connection: ServerConnection, server: ScriptedServer?) {
+        self.connection = connection
+        self.server = server
+        self.number = server?.opened(self) ?? 0
+    }
+
+    func received(_ requests: [ServerRequest]) {
+        guard let server else { return self.connection.drop() }
+        for request in requests where !self.isGone && request.streamID <= self.last {
+            self.pushes += 1
+            self.newest = request.streamID
+            let push = server.received(self.number, self.pushes, request)
+            self.open.insert(push.streamID)
+            self.perform(server.script(push), for: push, server)
+        }
+        if !self.isGone { self.connection.flush() }
+    }
+
+    private func perform(_ steps: [ServerStep], for push: ServerPush, _ server: ScriptedServer) {
+        for step in steps {
+            switch step {
+            case .answer(let status, let reason, let fields):
+                let body = reason.map { Array("{\"reason\":\"\($0)\"}".utf8) } ?? []
+                self.answer(push, status, fields, body)
+            case .answerBytes(let status, let body):
+                self.answer(push, status, [], body)
+            case .reset(let code):
+                if code != .refusedStream { self.process(push) }
+                self.connection.reset(streamID: push.streamID, code: code)
+                self.end(push.streamID)
+            case .hold:
+                self.process(push)
+                self.held.append(push)
+                server.note { $0.held += 1 }
+            case .goAway(let includingThis, let code, let debugData):
+                self.last = includingThis ? push.streamID : max(0, push.streamID - 2)
+                self.connection.goAway(lastStreamID: self.last, code: code, debugData: Array(debugData.utf8))
+                if !includingThis { self.end(push.streamID) }
+            case .drop:
+                self.process(push)
+                self.isGone = true
+                self.connection.flush()
+                self.connection.drop()
+            case .close:
+                self.process(push)
+                self.isGone = true
+                self.connection.flush()
+                self.connection.close()
+            case .limit(let limit):
+                self.connection.set(maxConcurrentStreams: limit)
+            }
+        }
+    }
+
+    private func process(_ push: ServerPush) {
+        self.server?.note { $0.processed[push.id, default: 0] += 1 }
+    }
+
+    private func answer(_ push: ServerPush, _ status: Int, _ extra: [(String, String)], _ body: [UInt8]) {
+        self.process(push)
+        self.respond(push, status, extra, body)
+    }
+
+    private func respond(_ push: ServerPush, _ status: Int, _ extra: [(String, String)], _ body: [UInt8]) {
+        var fields = FieldList()
+        fields.append(name: "apns-id", value: push.id)
+        for (name, value) in extra { fields.append(name: name, value: value) }
+        if status == 200 { self.server?.note { _ = $0.accepted.insert(push.id) } }
+        self.connection.respond(streamID: push.streamID, status: status, fields: fields, body: body)
+        self.end(push.streamID)
+    }
+
+    private func end(_ streamID: Int32) {
+        guard self.open.remove(streamID) != nil else { return }
+        self.server?.note { $0.openStreams -= 1 }
+    }
+
+    func release(_ token: DeviceToken?) {
+        let held = self.held.filter { token == nil || $0.deviceToken == token }
+        self.held.removeAll { token == nil || $0.deviceToken == token }
+        self.server?.note { $0.held -= held.count }
+        for push in held where self.open.contains(push.streamID) { self.respond(push, 200, [], []) }
+        self.connection.flush()
+    }
+
+    func goAway() {
+        self.last = self.newest
+        self.connection.goAway(lastStreamID: self.newest, code: .noError, debugData: [])
+        self.connection.flush()
+    }
+
+    func streamClosed(_ streamID: Int32, code: HTTP2ErrorCode) {
+        if self.open.contains(streamID), code != .noError { self.server?.note { $0.cancelled += 1 } }
+        self.held.removeAll { push in
+            guard push.streamID == streamID else { return false }
+            self.server?.note { $0.held -= 1 }
+            return true
+        }
+        self.end(streamID)
+    }
+
+    func closed(_ error: WireError) {
+        self.isGone = true
+        let held = self.held.count
+        self.held = []
+        self.server?.note { $0.held -= held }
+        for streamID in self.open { self.end(streamID) }
+        self.server?.closed(self.number)
+    }
+}
