@@ -81,11 +81,13 @@ struct BulkCommand: AsyncParsableCommand {
         let counts = await Self.send(push, with: client, from: reader, to: writer, inFlight: options.inFlight)
         await client.shutdown()
         writer.flush()
-        Self.report(counts)
-        if let failure = writer.failure { throw failure }
-        if let failure = reader.failure {
-            throw InputOutputError(description: "--tokens: '\(self.files.tokens)' cannot be read any further: \(failure)")
+        var failure = writer.failure
+        if let error = reader.failure {
+            failure = InputOutputError(description: "--tokens: '\(self.files.tokens)' cannot be read: \(error)")
         }
+        if let failure { Standard.error.print("apns: \(failure)") }
+        Self.report(counts)
+        if failure != nil { throw ExitStatus.inputOutput }
         if counts.status != ExitStatus.success { throw counts.status }
     }
 

@@ -20,8 +20,6 @@ struct Demo: Sendable {
         var counts = OutcomeCounts()
         var simulator = LocalSimulator.Counts()
         var expected503 = 0
-        var goAways = 0
-        var drops = 0
         var resent = 0
         var restarts = 0
         /// The time in which pushes were under way.
@@ -35,11 +33,11 @@ struct Demo: Sendable {
 
         var faultsMissing: [String] {
             var missing: [String] = []
-            if self.simulator.rejected < self.expected503 {
-                missing.append("\(self.expected503 - self.simulator.rejected) answers 503")
+            if self.simulator.answered503 < self.expected503 {
+                missing.append("\(self.expected503 - self.simulator.answered503) answers 503")
             }
-            if self.goAways == 0 { missing.append("GOAWAY") }
-            if self.drops == 0 { missing.append("drop of a connection") }
+            if self.simulator.goAways == 0 { missing.append("GOAWAY") }
+            if self.simulator.drops == 0 { missing.append("drop of a connection") }
             return missing
         }
 
@@ -104,10 +102,7 @@ struct Demo: Sendable {
             var progress = Progress(total: self.pushes)
             let middle = self.pushes * 6 / 10
             try await self.send(0..<middle, with: client, &report, &progress)
-            // The faults so far are answers 503, of which there is no other kind of rejection, and GOAWAYs.
-            let counts = simulator.counts
-            report.goAways = counts.faults - counts.rejected
-            if await self.dropIdleConnection(of: simulator, client) { report.drops += 1 }
+            await self.dropIdleConnection(of: simulator, client)
             try await self.send(middle..<self.pushes, with: client, &report, &progress)
             progress.clear()
 
@@ -148,7 +143,7 @@ struct Demo: Sendable {
 
     /// Nothing is in flight, so no connection has an open stream. Returns when the client knows of the loss, for until
     /// then it could send on that connection.
-    private func dropIdleConnection(of simulator: LocalSimulator, _ client: APNSClient) async -> Bool {
+    private func dropIdleConnection(of simulator: LocalSimulator, _ client: APNSClient) async {
         // Connections that were replaced and are about to close are not worth dropping.
         _ = await Self.poll {
             let workers = await client.status.pool.workers
@@ -157,12 +152,11 @@ struct Demo: Sendable {
                 && workers.allSatisfy { $0.state != .connecting && $0.state != .draining }
         }
         let before = await Self.ages(of: client)
-        guard await simulator.dropNewestConnection() else { return false }
+        guard await simulator.dropNewestConnection() else { return }
         _ = await Self.poll {
             let now = await Self.ages(of: client)
             return before.contains { slot, age in now[slot].map { $0 < age } ?? true }
         }
-        return true
     }
 
     /// How long each session that is ready has been so.
@@ -198,9 +192,9 @@ struct Demo: Sendable {
         table.add("unknown", report.counts.unknown)
         table.add("resent", report.resent)
         if report.isRecorded { table.add("processed twice by the simulator", report.simulator.processedTwice) }
-        table.add("answers 503", report.simulator.rejected)
-        table.add("GOAWAYs", report.goAways)
-        table.add("connections dropped", report.drops)
+        table.add("answers 503", report.simulator.answered503)
+        table.add("GOAWAYs", report.simulator.goAways)
+        table.add("connections dropped", report.simulator.drops)
         table.add("connections opened", report.simulator.connectionsOpened)
         table.add("restarts by supervisors", report.restarts)
         table.add("pushes a second", report.seconds > 0 ? Int(Double(self.pushes) / report.seconds) : 0)

@@ -15,9 +15,9 @@ struct LocalSimulator: Sendable {
         var connectionsOpened = 0
         var received = 0
         var accepted = 0
-        var rejected = 0
-        /// Requests and connections that a fault changed.
-        var faults = 0
+        var answered503 = 0
+        var goAways = 0
+        var drops = 0
         var processedTwice = 0
     }
 
@@ -59,8 +59,9 @@ struct LocalSimulator: Sendable {
             connectionsOpened: ledger.connectionsOpened,
             received: ledger.requestsReceived,
             accepted: ledger.requestsProcessed,
-            rejected: ledger.requestsRejected,
-            faults: ledger.faultsApplied,
+            answered503: ledger.answers[503] ?? 0,
+            goAways: ledger.goAwaysSent,
+            drops: ledger.connectionsDropped,
             processedTwice: ledger.duplicates.count
         )
     }

@@ -155,6 +155,20 @@ struct BulkTests {
         }
     }
 
+    @Test func resultsThatCannotBeWrittenAre74() async throws {
+        guard FileManager.default.fileExists(atPath: "/dev/full") else { return }
+        try await Server.with { server in
+            let text = (1...50_000).map { token($0) }.joined(separator: "\n")
+            var arguments = try Self.arguments(server, text)
+            arguments[6] = "/dev/full"
+            let result = try await Tool.run(arguments)
+            #expect(result.status == 74)
+            #expect(result.error.hasPrefix("apns: --results: "), "\(result.error)")
+            #expect(result.lastErrorLine.hasPrefix("accepted "))
+            #expect(server.simulator.record.requestsReceived < 50_000)
+        }
+    }
+
     @Test func filesThatAreNotThereAre64() async throws {
         try await Server.with { server in
             for (option, index) in [("--tokens", 2), ("--payload", 4), ("--results", 6)] {
