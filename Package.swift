@@ -97,8 +97,10 @@ let package = Package(
         .executableTarget(
             name: "APNSCommand",
             dependencies: [
+                "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
+                "SupervisedPool",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
@@ -159,6 +161,7 @@ let package = Package(
             dependencies: [
                 "APNSCommand",
                 "APNSModel",
+                "APNSPool",
                 "APNSSimulator",
                 "TestSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

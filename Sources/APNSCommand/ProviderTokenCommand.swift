@@ -1,6 +1,5 @@
 import APNSPool
 import ArgumentParser
-import Crypto
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -39,8 +38,10 @@ struct ProviderTokenCommand: AsyncParsableCommand {
 
     func run() async throws {
         let key = try self.key()
-        try Self.check(key)
-        Standard.output.print(try Self.token(key, issuedAt: Int64(Date().timeIntervalSince1970)))
+        let issuedAt = Int64(Date().timeIntervalSince1970)
+        if let token = try await key.authentication.providerToken(issuedAt: issuedAt) {
+            Standard.output.print(token)
+        }
     }
 
     private func key() throws -> KeyOptions.Key {
@@ -48,62 +49,5 @@ struct ProviderTokenCommand: AsyncParsableCommand {
             throw UsageError("--key (or APNS_KEY_FILE) is missing: the .p8 file that signs the token.")
         }
         return key
-    }
-
-    /// Has the library look at the key and the ids, for its rules and its words. Nothing is sent.
-    private static func check(_ key: KeyOptions.Key) throws {
-        do {
-            _ = try APNSClient(authentication: key.authentication, logger: .plain(isVerbose: false))
-        } catch {
-            // Trust roots are not needed here, and looked at after the key.
-            if error.code != .trustRootsUnusable { throw error }
-        }
-    }
-
-    /// RFC 7515 in compact form with ES256: header, claims and the raw signature, each in base64url.
-    private static func token(_ key: KeyOptions.Key, issuedAt: Int64) throws -> String {
-        let bytes = try Files.contents(of: key.file, option: "--key", limit: 64 * 1024)
-        let privateKey: P256.Signing.PrivateKey
-        do {
-            privateKey = try P256.Signing.PrivateKey(pemRepresentation: String(decoding: bytes, as: UTF8.self))
-        } catch {
-            throw APNSConfigurationError(
-                .notAKey,
-                setting: "authentication.keyFile",
-                message: "'\(key.file)' is not in PEM form, with a line -----BEGIN PRIVATE KEY-----."
-            )
-        }
-        let keyID = key.id ?? Self.keyID(inNameOf: key.file) ?? ""
-        let header = #"{"alg":"ES256","kid":"\#(Self.trimmed(keyID))"}"#
-        let claims = #"{"iss":"\#(Self.trimmed(key.teamID))","iat":\#(issuedAt)}"#
-        let input = Self.base64URL(Data(header.utf8)) + "." + Self.base64URL(Data(claims.utf8))
-        let signature = try privateKey.signature(for: Data(input.utf8))
-        return input + "." + Self.base64URL(signature.rawRepresentation)
-    }
-
-    /// The ten characters of `AuthKey_XXXXXXXXXX.p8`.
-    private static func keyID(inNameOf path: String) -> String? {
-        guard let name = path.split(separator: "/").last, name.hasPrefix("AuthKey_") else { return nil }
-        return String(name.dropFirst("AuthKey_".count).prefix(10))
-    }
-
-    private static func trimmed(_ text: String) -> String {
-        text.trimmingCharacters(while: \.isWhitespace)
-    }
-
-    private static func base64URL(_ data: Data) -> String {
-        data.base64EncodedString()
-            .replacing("+", with: "-")
-            .replacing("/", with: "_")
-            .replacing("=", with: "")
-    }
-}
-
-extension String {
-    func trimmingCharacters(while isUnwanted: (Character) -> Bool) -> String {
-        var rest = self[...]
-        while let first = rest.first, isUnwanted(first) { rest = rest.dropFirst() }
-        while let last = rest.last, isUnwanted(last) { rest = rest.dropLast() }
-        return String(rest)
     }
 }

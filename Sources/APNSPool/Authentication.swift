@@ -93,6 +93,14 @@ public struct APNSAuthentication: Sendable {
         }
     }
 
+    /// A provider token signed now, for tools; nil without a key.
+    ///
+    /// - Parameter issuedAt: seconds since 1970.
+    /// - Throws: `APNSConfigurationError`, as the client's initialiser does; the signer's error.
+    package func providerToken(issuedAt: Int64) async throws -> String? {
+        try await resolve()?.jwt(issuedAt: issuedAt)
+    }
+
     /// The rules of the token's life, with the refresh interval checked.
     func tokenPolicy() throws(APNSConfigurationError) -> TokenPolicy {
         try TokenPolicy(refreshInterval: tokenRefreshInterval)

@@ -7,7 +7,7 @@ import Logging
 ///
 /// ```swift
 /// try await withSimulatedAPNS { client, simulator in
-///     simulator.setToken(dead, .unregistered(sinceMilliseconds: nil))
+///     simulator.setToken(dead, .unregistered(sinceMilliseconds: 1_700_000_000_000))
 ///     await app.notifyEverybody(with: client)
 ///     #expect(simulator.record.requestsProcessed == 2)
 /// }

@@ -67,7 +67,7 @@ extension AttemptEnd {
 
     /// Reads why the pool gave no slot.
     init(_ error: PoolError) {
-        let message = error.description
+        let message = Self.message(error)
         switch error.code {
         case .queueFull, .full:
             self = .notSent(.queueFull, message, retryAfter: error.retryAfter, isFinal: true)
@@ -91,6 +91,32 @@ extension AttemptEnd {
         default:
             // The pool stopped. Its successor may take the push.
             self = .notSent(.connectionLost, message, retryAfter: error.retryAfter, isFinal: false)
+        }
+    }
+
+    /// The pool's error in the words of this library's settings.
+    private static func message(_ error: PoolError) -> String {
+        let fault = error.fault.map { ": \($0)" } ?? ""
+        let status = error.status
+        switch error.code {
+        case .queueFull:
+            return """
+                \(status.queueDepth) pushes wait already (\(status.queuedBytes) bytes): send less at once, or raise \
+                pool.maxOverflow, pool.maxQueued or pool.maxQueuedBytes
+                """
+        case .full:
+            return "all \(status.capacity) streams are taken: send less at once, or raise pool.maxOverflow"
+        case .timedOut where status.capacity == 0, .notRunning:
+            return "no connection to APNs was ready before the deadline\(fault)"
+        case .timedOut:
+            return """
+                no stream became free before the deadline (\(status.queueDepth) pushes wait for \(status.capacity) \
+                streams): send less at once, allow a longer deadline, or raise pool.size or pool.maxOverflow
+                """
+        case .cancelled: return "the sending task was cancelled before it was sent"
+        case .unavailable: return "there has been no connection to APNs for a while\(fault)"
+        case .shuttingDown, .poolStopped: return "the client was shut down before it was sent"
+        default: return error.description
         }
     }
 }

@@ -43,8 +43,13 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
         /// Whether it is above ``PoolConfiguration/size``.
         public let isOverflow: Bool
 
+        private var stateText: String {
+            // An instant of a monotonic clock says nothing to a reader.
+            if case .backingOff = state { "backing off" } else { "\(state)" }
+        }
+
         public var description: String {
-            "\(id) \(state) \(leased)/\(capacity)" + (isOverflow ? " overflow" : "")
+            "\(id) \(stateText) \(leased)/\(capacity)" + (isOverflow ? " overflow" : "")
         }
     }
 
