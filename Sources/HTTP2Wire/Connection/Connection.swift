@@ -405,12 +405,6 @@ extension Connection: WireOwner {
 
     func wireIsClosed(_ session: HTTP2Session?, _ error: WireError) {
         guard self.state != .closed else { return }
-        if let session {
-            // What was read together with the end: a GOAWAY explains it.
-            let events = session.events
-            session.events.removeAll()
-            for event in events { self.handle(event) }
-        }
         self.state = .closed
         self.timer?.cancel()
         self.timer = nil
