@@ -5,13 +5,21 @@
 
 SOURCES := Package.swift Sources Tests Benchmarks
 
+# Unoptimised: ready soonest, and `make test` goes on from it.
+TOOL := .build/debug/apns
+
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: toolchain ## Build the tool and let it push to a simulated APNs
+demo: $(TOOL) ## Build the tool and let it push to a simulated APNs
+	@$(TOOL) demo
+
+# By the files' times: `swift build` takes seconds to find that there is nothing to do.
+$(TOOL): Package.swift $(shell find Sources -type f)
+	@.ci/check-swift
 	@.ci/install-packages build
 	swift build --product apns
-	@.build/debug/apns demo
+	@touch $@
 
 build: toolchain ## Build everything, optimised
 	@.ci/install-packages build
@@ -19,7 +27,8 @@ build: toolchain ## Build everything, optimised
 
 test: toolchain ## Run all tests
 	@.ci/install-packages test
-	swift test
+	# One after another: many tests hold time limits against servers of their own, and two cores are few.
+	swift test --no-parallel
 
 lint: toolchain ## Check the form of the sources
 	swift format lint --strict --recursive $(SOURCES)

@@ -156,7 +156,13 @@ let package = Package(
         ),
         .testTarget(
             name: "APNSCommandTests",
-            dependencies: ["APNSCommand", "APNSSimulator", "TestSupport"],
+            dependencies: [
+                "APNSCommand",
+                "APNSModel",
+                "APNSSimulator",
+                "TestSupport",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             swiftSettings: settings
         ),
     ]

@@ -1,158 +1,137 @@
-import APNSModel
-import HTTP2Wire
+internal import APNSModel
 
-/// A push as it came, before anything about it is believed.
-struct PushRequest: Sendable, Hashable {
-    var method = ""
-    var path = ""
-    var topic: String?
-    var pushType: String?
-    var priority: String?
-    var expiration: String?
-    var id: String?
-    var collapseID: String?
-    var hasDuplicates = false
-    var body: [UInt8] = []
-
-    init() {}
-
-    init(_ request: ServerRequest) {
-        self.body = request.body
-        request.fields.forEach { name, value in
-            // Told apart by length and one byte, which is cheaper than a string for each name.
-            guard let first = name.first else { return }
-            switch (name.count, first) {
-            case (7, UInt8(ascii: ":")) where name[1] == UInt8(ascii: "m"): self.method = Self.text(value)
-            case (5, UInt8(ascii: ":")): self.path = Self.text(value)
-            case (10, UInt8(ascii: "a")) where name.last == UInt8(ascii: "c"): self.set(\.topic, value)
-            case (14, UInt8(ascii: "a")): self.set(\.pushType, value)
-            case (13, UInt8(ascii: "a")) where name[5] == UInt8(ascii: "p"): self.set(\.priority, value)
-            case (15, UInt8(ascii: "a")) where name[5] == UInt8(ascii: "e"): self.set(\.expiration, value)
-            case (7, UInt8(ascii: "a")): self.set(\.id, value)
-            case (16, UInt8(ascii: "a")): self.set(\.collapseID, value)
-            default: break
-            }
-        }
-    }
-
-    private mutating func set(_ field: WritableKeyPath<PushRequest, String?>, _ value: UnsafeBufferPointer<UInt8>) {
-        if self[keyPath: field] != nil { self.hasDuplicates = true }
-        self[keyPath: field] = Self.text(value)
-    }
-
-    private static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
-        String(decoding: bytes, as: UTF8.self)
-    }
-
-    /// What stands behind `/3/device/`; nil for another path.
-    var deviceToken: Substring? {
-        let prefix = "/3/device/"
-        guard self.path.hasPrefix(prefix) else { return nil }
-        return self.path.dropFirst(prefix.utf8.count)
-    }
-}
-
-/// What the simulated APNs says to a request.
-struct PushAnswer: Sendable, Hashable {
+/// What APNs answers to a request: a status and, unless it is 200, a reason.
+struct Verdict: Sendable, Hashable {
     var status: Int
-    var reason: String?
-    /// Milliseconds since 1970, with status 410.
+    var reason: RejectionReason?
+    /// Milliseconds since 1970; with status 410 only.
     var timestamp: Int64?
 
-    static let accepted = PushAnswer(status: 200)
+    static let accepted = Verdict(status: 200)
 
-    static func refused(_ status: Int, _ reason: String, timestamp: Int64? = nil) -> PushAnswer {
-        PushAnswer(status: status, reason: reason, timestamp: timestamp)
+    /// The status comes from the table of reasons.
+    static func rejected(_ reason: RejectionReason, timestamp: Int64? = nil) -> Verdict {
+        Verdict(status: reason.status ?? 400, reason: reason, timestamp: timestamp)
     }
 
+    /// The answer's body: empty for 200.
     var body: [UInt8] {
         guard let reason else { return [] }
-        let time = self.timestamp.map { ",\"timestamp\":\($0)" } ?? ""
-        return Array("{\"reason\":\"\(reason)\"\(time)}".utf8)
+        // Reasons are made of letters; what a script names may hold anything.
+        let text = reason.rawValue.unicodeScalars.flatMap { scalar -> [Unicode.Scalar] in
+            switch scalar {
+            case "\"", "\\": ["\\", scalar]
+            case "\u{0}"..."\u{1F}": ["?"]
+            default: [scalar]
+            }
+        }
+        var body = "{\"reason\":\""
+        body.unicodeScalars.append(contentsOf: text)
+        body += "\""
+        if let timestamp { body += ",\"timestamp\":\(timestamp)" }
+        return Array((body + "}").utf8)
     }
 }
 
-/// What APNs checks of a push, in one pure function. Source: Apple, "Sending notification requests to APNs" and
-/// "Handling notification responses from APNs".
-enum APNSRules {
-    private struct TypeRule {
-        var suffix: String
-        var priorities: Set<String>
-        var payloadLimit: Int
+/// APNs' checks of one request to a device, in their order. Pure: no clock, no randomness, no network.
+///
+/// Source: Apple, "Sending notification requests to APNs" and "Handling notification responses from APNs". Apple does
+/// not document the order of the checks nor which reason a topic without its suffix gets; here it is `BadTopic`.
+struct APNSRules: Sendable {
+    /// The bundle IDs that pushes may go to; nil: all.
+    var topics: Set<String>?
+    /// By device token in lower case; one that is missing is valid.
+    var tokenStates: [String: DeviceTokenState] = [:]
+
+    private static let types = PushType.known.map { type in
+        (
+            name: Array(type.rawValue.utf8), suffix: Array(type.topicSuffix.utf8), payloadLimit: type.payloadLimit,
+            type: type
+        )
     }
-
-    private static let anyPriority: Set<String> = ["1", "5", "10"]
-
-    /// Told here once more, and not taken from the client's model: a mistake there must show here.
-    private static let types: [String: TypeRule] = [
-        "alert": TypeRule(suffix: "", priorities: anyPriority, payloadLimit: 4096),
-        "background": TypeRule(suffix: "", priorities: ["5", "1"], payloadLimit: 4096),
-        "voip": TypeRule(suffix: ".voip", priorities: anyPriority, payloadLimit: 5120),
-        "complication": TypeRule(suffix: ".complication", priorities: anyPriority, payloadLimit: 4096),
-        "fileprovider": TypeRule(suffix: ".pushkit.fileprovider", priorities: anyPriority, payloadLimit: 4096),
-        "mdm": TypeRule(suffix: "", priorities: anyPriority, payloadLimit: 4096),
-        "liveactivity": TypeRule(suffix: ".push-type.liveactivity", priorities: anyPriority, payloadLimit: 4096),
-        "location": TypeRule(suffix: ".location-query", priorities: anyPriority, payloadLimit: 4096),
-        "pushtotalk": TypeRule(suffix: ".voip-ptt", priorities: anyPriority, payloadLimit: 4096),
-        "widgets": TypeRule(suffix: ".push-type.widgets", priorities: anyPriority, payloadLimit: 4096),
-        "controls": TypeRule(suffix: ".push-type.controls", priorities: anyPriority, payloadLimit: 4096),
-        "accessory": TypeRule(suffix: ".push-type.accessory", priorities: anyPriority, payloadLimit: 4096),
-    ]
+    private static let commonPayloadLimit = 4096
+    private static let collapseIDLimit = 64
 
     /// - Parameters:
-    ///   - credentialFault: why the provider token is refused.
-    ///   - topics: the topics that the credential may push to; nil: all.
-    ///   - state: what is known of the device token.
-    static func answer(
-        _ request: PushRequest,
-        credentialFault: PushAnswer?,
-        topics: Set<String>?,
-        state: DeviceTokenState?
-    ) -> PushAnswer {
-        guard let token = request.deviceToken else { return .refused(404, "BadPath") }
-        guard request.method == "POST" else { return .refused(405, "MethodNotAllowed") }
-        if let credentialFault { return credentialFault }
-        if request.hasDuplicates { return .refused(400, "DuplicateHeaders") }
-        if token.isEmpty { return .refused(400, "MissingDeviceToken") }
-        if let fault = Self.headerFault(request, topics: topics) { return fault }
-        if request.body.isEmpty { return .refused(400, "PayloadEmpty") }
-        let limit = Self.types[request.pushType ?? "alert"]?.payloadLimit ?? 4096
-        if request.body.count > limit { return .refused(413, "PayloadTooLarge") }
-        if !Self.isDeviceToken(token) { return .refused(400, "BadDeviceToken") }
-        switch state {
-        case nil, .valid: return .accepted
-        case .unregistered(let since): return .refused(410, "Unregistered", timestamp: since)
-        case .expired(let since): return .refused(410, "ExpiredToken", timestamp: since)
-        case .bad: return .refused(400, "BadDeviceToken")
-        case .notForTopic: return .refused(400, "DeviceTokenNotForTopic")
+    ///   - bodyCount: the payload's bytes.
+    ///   - credentialFault: what is wrong with the provider token; nil if nothing is.
+    func verdict(on request: RequestView, bodyCount: Int, credentialFault: RejectionReason?) -> Verdict {
+        guard let method = request.method, Bytes.equal(method, "POST") else { return .rejected(.methodNotAllowed) }
+        guard let token = request.deviceToken else {
+            if let path = request.path, Bytes.equal(path, "/3/device") { return .rejected(.missingDeviceToken) }
+            return .rejected(.badPath)
         }
+        if token.isEmpty { return .rejected(.missingDeviceToken) }
+        if token.contains(UInt8(ascii: "/")) { return .rejected(.badPath) }
+        guard token.count.isMultiple(of: 2), token.allSatisfy(Bytes.isHexadecimal) else {
+            return .rejected(.badDeviceToken)
+        }
+        if let credentialFault { return .rejected(credentialFault) }
+        if request.hasDuplicates { return .rejected(.duplicateHeaders) }
+
+        var payloadLimit = Self.commonPayloadLimit
+        var suffix: [UInt8]?
+        var isBackground = false
+        if let name = request.pushType {
+            guard let type = Self.types.first(where: { name.elementsEqual($0.name) }) else {
+                return .rejected(.invalidPushType)
+            }
+            payloadLimit = type.payloadLimit
+            isBackground = type.type == .background
+            // The topic of device management is the certificate's UID, of any form.
+            suffix = type.type == .mdm ? nil : type.suffix
+        }
+        if let fault = self.topicFault(request.topic, suffix: suffix) { return .rejected(fault) }
+        if let id = request.id, !Bytes.isUUID(id) { return .rejected(.badMessageID) }
+        if let expiration = request.expiration, Bytes.decimal(expiration) == nil {
+            return .rejected(.badExpirationDate)
+        }
+        if let text = request.priority {
+            let priority = Bytes.decimal(text)
+            guard priority == 1 || priority == 5 || priority == 10, !(isBackground && priority == 10) else {
+                return .rejected(.badPriority)
+            }
+        }
+        if let collapseID = request.collapseID, collapseID.isEmpty || collapseID.count > Self.collapseIDLimit {
+            return .rejected(.badCollapseID)
+        }
+        if bodyCount == 0 { return .rejected(.payloadEmpty) }
+        if bodyCount > payloadLimit { return .rejected(.payloadTooLarge) }
+        return self.verdict(onToken: request)
     }
 
-    private static func headerFault(_ request: PushRequest, topics: Set<String>?) -> PushAnswer? {
-        if let id = request.id, APNSID(id) == nil { return .refused(400, "BadMessageId") }
-        if let expiration = request.expiration {
-            guard let seconds = Int64(expiration), seconds >= 0 else { return .refused(400, "BadExpirationDate") }
+    private func topicFault(_ topic: RequestView.Field?, suffix: [UInt8]?) -> RejectionReason? {
+        guard let topic, !topic.isEmpty else { return .missingTopic }
+        if let topics, topics.contains(Bytes.text(topic)) {
+            // Named with its suffix, or an app whose name looks like one.
+            if let suffix, !Bytes.hasSuffix(topic, suffix) { return .badTopic }
+            return nil
         }
-        if let collapseID = request.collapseID, collapseID.utf8.count > 64 { return .refused(400, "BadCollapseId") }
-        var rule = Self.types["alert"]
-        if let pushType = request.pushType {
-            guard let known = Self.types[pushType] else { return .refused(400, "InvalidPushType") }
-            rule = known
+        var bundleID = topic
+        if let suffix {
+            if suffix.isEmpty {
+                if Self.types.contains(where: { !$0.suffix.isEmpty && Bytes.hasSuffix(topic, $0.suffix) }) {
+                    return .badTopic
+                }
+            } else {
+                guard Bytes.hasSuffix(topic, suffix) else { return .badTopic }
+                bundleID = RequestView.Field(rebasing: topic.dropLast(suffix.count))
+            }
         }
-        if let priority = request.priority, let rule, !rule.priorities.contains(priority) {
-            return .refused(400, "BadPriority")
-        }
-        guard let topic = request.topic, !topic.isEmpty else { return .refused(400, "MissingTopic") }
-        if let rule, !topic.hasSuffix(rule.suffix) { return .refused(400, "BadTopic") }
-        if let topics, !topics.contains(topic) { return .refused(400, "TopicDisallowed") }
+        if let topics, !topics.contains(Bytes.text(bundleID)) { return .topicDisallowed }
         return nil
     }
 
-    private static func isDeviceToken(_ text: Substring) -> Bool {
-        text.utf8.count.isMultiple(of: 2)
-            && text.utf8.allSatisfy {
-                ($0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9"))
-                    || ($0 | 0x20 >= UInt8(ascii: "a") && $0 | 0x20 <= UInt8(ascii: "f"))
-            }
+    private func verdict(onToken request: RequestView) -> Verdict {
+        guard !self.tokenStates.isEmpty, let state = self.tokenStates[request.deviceTokenText] else {
+            return .accepted
+        }
+        switch state {
+        case .valid: return .accepted
+        case .unregistered(let time): return .rejected(.unregistered, timestamp: time)
+        case .expired(let time): return .rejected(.expiredToken, timestamp: time)
+        case .bad: return .rejected(.badDeviceToken)
+        case .notForTopic: return .rejected(.deviceTokenNotForTopic)
+        }
     }
 }

@@ -1,12 +1,13 @@
-/// What the simulated APNs knows of a device token.
+/// What the simulator knows of a device token. The times are milliseconds since 1970, as APNs sends them.
 public enum DeviceTokenState: Sendable, Hashable, Codable {
+    /// Pushes are accepted. What every token is until it is told otherwise.
     case valid
-    /// 410 `Unregistered`, since so many milliseconds after 1970.
-    case unregistered(since: Int64?)
+    /// 410 `Unregistered`: the app was removed from the device.
+    case unregistered(sinceMilliseconds: Int64)
     /// 410 `ExpiredToken`.
-    case expired(since: Int64?)
-    /// 400 `BadDeviceToken`.
+    case expired(sinceMilliseconds: Int64)
+    /// 400 `BadDeviceToken`: of the other environment, or made up.
     case bad
-    /// 400 `DeviceTokenNotForTopic`.
+    /// 400 `DeviceTokenNotForTopic`: of another app.
     case notForTopic
 }

@@ -1,42 +1,114 @@
-/// What a simulator saw and did, to hold a client's outcomes against.
-public struct Ledger: Sendable {
-    public struct Push: Sendable, Hashable {
-        /// Which connection it came on, counted from 1.
-        public var connection: Int
-        public var streamID: Int32
-        public var apnsID: String?
-        public var deviceToken: String
-        public var topic: String?
-        public var pushType: String?
-        public var priority: String?
-        public var expiration: String?
-        public var collapseID: String?
-        public var payload: [UInt8]
-        /// The status of the answer; nil when there was none.
-        public var status: Int?
-        public var reason: String?
-        /// APNs took the push, whether or not the client heard of it.
-        public var isProcessed: Bool
+public import APNSModel
+
+/// One push as the simulator saw it.
+public struct PushRecord: Sendable, Hashable {
+    /// What became of a request.
+    public struct Fate: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+        public let rawValue: String
+
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        public var description: String { rawValue }
+
+        /// It was answered. Whether the answer arrived, only the client knows.
+        public static let answered = Fate(rawValue: "answered")
+        /// A script kept the answer back for ever.
+        public static let stalled = Fate(rawValue: "stalled")
+        /// Its stream was reset.
+        public static let reset = Fate(rawValue: "reset")
+        /// It came above the last stream id of a GOAWAY and was not looked at.
+        public static let aboveGoAway = Fate(rawValue: "above-goaway")
+        /// Its connection was dropped or fell silent in front of it.
+        public static let lost = Fate(rawValue: "lost")
     }
 
-    /// Empty unless the configuration says `recordsPushes`.
-    public internal(set) var pushes: [Push] = []
+    /// From 1, over all connections, in the order in which the simulator decided.
+    public var order: Int
+    /// The number of the connection, from 1 in the order in which they were accepted.
+    public var connection: Int
+    /// The HTTP/2 stream.
+    public var streamID: Int32
+    /// When it was decided on.
+    public var time: ContinuousClock.Instant
+    /// In lower case; what stood in the path, if it is no device token.
+    public var deviceToken: String
+    /// The id that the client sent or the simulator made; nil if what was sent is not a UUID.
+    public var apnsID: APNSID?
+    public var topic: String?
+    public var pushType: PushType?
+    public var priority: Priority?
+    /// The number in `apns-expiration`: seconds since 1970; nil if the header is missing.
+    public var expiration: Int64?
+    public var collapseID: String?
+    /// At most 64 KiB of it.
+    public var payload: [UInt8]
+    /// What was answered, or would have been; nil if the push was not looked at.
+    public var status: Int?
+    public var reason: RejectionReason?
+    public var fate: Fate
+    /// An answer of 200 was decided on: a device would have been notified, whether or not the answer arrived.
+    public var isProcessed: Bool
+}
+
+/// What a simulator has seen and done so far, to hold a client's results against.
+public struct Ledger: Sendable {
+    /// Every push in the order in which the simulator decided on them; empty if the configuration records none.
+    public internal(set) var pushes: [PushRecord] = []
+    /// Connections that were accepted, with those whose TLS handshake failed.
     public internal(set) var connectionsOpened = 0
     public internal(set) var connectionsClosed = 0
-    public internal(set) var pushesReceived = 0
-    public internal(set) var pushesProcessed = 0
+    /// All requests that came, whatever became of them.
+    public internal(set) var requestsReceived = 0
+    /// Requests whose answer is 200.
+    public internal(set) var requestsProcessed = 0
+    /// Requests that were answered with another status.
+    public internal(set) var requestsRejected = 0
+    /// Streams that a script reset with REFUSED_STREAM. Those that open above the limit are refused by the HTTP/2
+    /// library and not counted.
+    public internal(set) var streamsRefused = 0
+    /// Requests that were neither answered nor refused: reset, stalled, lost, or above a GOAWAY.
+    public internal(set) var requestsUnanswered = 0
     /// Answers by status.
     public internal(set) var answers: [Int: Int] = [:]
-    public internal(set) var goAways = 0
-    public internal(set) var resets = 0
-    public internal(set) var drops = 0
-    /// The most requests that were open on one connection at once.
-    public internal(set) var mostConcurrentStreams = 0
+    /// GOAWAY frames, by a fault or on demand.
+    public internal(set) var goAwaysSent = 0
+    /// Connections that were closed without GOAWAY, by a fault or on demand.
+    public internal(set) var connectionsDropped = 0
+    /// Faults that took effect, one for each request or connection they changed.
+    public internal(set) var faultsApplied = 0
 
-    /// How often each `apns-id` (lower case) was processed.
-    public var processedCounts: [String: Int] {
-        self.pushes.reduce(into: [:]) { counts, push in
-            if push.isProcessed, let id = push.apnsID { counts[id.lowercased(), default: 0] += 1 }
+    public init() {}
+
+    /// How often the push with this id was processed. More than once is a duplicate on a device.
+    public func processedCount(of id: APNSID) -> Int {
+        self.pushes.reduce(0) { $0 + ($1.isProcessed && $1.apnsID == id ? 1 : 0) }
+    }
+
+    /// How often each id was processed; ids that never were are missing.
+    public var processedCounts: [APNSID: Int] {
+        var counts: [APNSID: Int] = [:]
+        for push in self.pushes where push.isProcessed {
+            if let id = push.apnsID { counts[id, default: 0] += 1 }
+        }
+        return counts
+    }
+
+    /// The ids that were processed more than once.
+    public var duplicates: Set<APNSID> {
+        Set(self.processedCounts.lazy.filter { $0.value > 1 }.map(\.key))
+    }
+
+    mutating func count(_ fate: PushRecord.Fate, status: Int?, isRefusal: Bool) {
+        self.requestsReceived += 1
+        if status == 200 { self.requestsProcessed += 1 }
+        switch fate {
+        case .answered:
+            if let status { self.answers[status, default: 0] += 1 }
+            if status != 200 { self.requestsRejected += 1 }
+        case .reset where isRefusal: self.streamsRefused += 1
+        default: self.requestsUnanswered += 1
         }
     }
 }

@@ -1,17 +1,114 @@
-public import Crypto
+internal import APNSModel
+internal import Crypto
 
 #if canImport(FoundationEssentials)
-    import FoundationEssentials
+    internal import FoundationEssentials
 #else
-    import Foundation
+    internal import Foundation
 #endif
 
-/// Checks provider tokens as APNs does. Source: Apple, "Establishing a token-based connection to APNs"; RFC 7515,
-/// RFC 7518 section 3.4.
-struct ProviderTokenVerifier {
-    struct Key {
+/// A provider token as it was found once; its age alone has to be looked at again.
+struct InspectedToken: Sendable {
+    /// Form, algorithm, ids and signature are right.
+    var isGenuine: Bool
+    var keyID = ""
+    var teamID = ""
+    /// Seconds since 1970.
+    var issuedAt: Int64 = 0
+
+    static let malformed = InspectedToken(isGenuine: false)
+}
+
+/// Checks provider tokens (JSON Web Tokens signed with ES256) as APNs does.
+///
+/// Source: Apple, "Establishing a token-based connection to APNs"; RFC 7515, RFC 7518 section 3.4.
+struct ProviderTokenVerifier: Sendable {
+    struct Key: Sendable {
         var teamID: String
         var publicKey: P256.Signing.PublicKey
+    }
+
+    /// The age in seconds from which a token is too old.
+    static let lifetime: Int64 = 3600
+    /// How many seconds a token may be issued in the future: clocks differ.
+    static let clockTolerance: Int64 = 600
+    /// How many seconds must pass between two tokens of one key.
+    static let updateInterval: Int64 = 20 * 60
+
+    /// Whether a key that is not known passes, its signature unchecked.
+    var acceptsUnknownKeys: Bool
+    var keys: [String: Key]
+    private var updates: [String: (tokens: [[UInt8]], lastUpdate: Int64)] = [:]
+
+    init(acceptsUnknownKeys: Bool, keys: [String: Key]) {
+        self.acceptsUnknownKeys = acceptsUnknownKeys
+        self.keys = keys
+    }
+
+    /// - Parameter token: what stands in `authorization` after `bearer `.
+    func inspect(_ token: some Collection<UInt8>) -> InspectedToken {
+        let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Base64URL.decode(parts[0]), let claims = Base64URL.decode(parts[1]),
+            let signature = Base64URL.decode(parts[2]),
+            let header = try? JSONDecoder().decode(Header.self, from: Data(header)), header.alg == "ES256",
+            let claims = try? JSONDecoder().decode(Claims.self, from: Data(claims)),
+            Self.isIdentifier(header.kid), Self.isIdentifier(claims.iss)
+        else { return .malformed }
+        var isGenuine = self.acceptsUnknownKeys && signature.count >= 64
+        if let key = self.keys[header.kid] {
+            let signed = Data(token.prefix(parts[0].count + 1 + parts[1].count))
+            isGenuine = key.teamID == claims.iss && Self.isValid(signature, of: signed, by: key.publicKey)
+        }
+        return InspectedToken(isGenuine: isGenuine, keyID: header.kid, teamID: claims.iss, issuedAt: claims.iat)
+    }
+
+    /// - Parameter now: seconds since 1970.
+    /// - Returns: what is wrong with the token; nil if nothing is.
+    static func fault(of token: InspectedToken, now: Int64) -> RejectionReason? {
+        guard token.isGenuine else { return .invalidProviderToken }
+        // No overflow: `iat` may be any number.
+        if token.issuedAt < now - Self.lifetime { return .expiredProviderToken }
+        if token.issuedAt > now + Self.clockTolerance { return .invalidProviderToken }
+        return nil
+    }
+
+    /// Notes that a genuine token is used.
+    ///
+    /// - Returns: whether its key changes tokens more often than once in 20 minutes, from first use to first use.
+    mutating func isUpdatedTooOften(_ token: InspectedToken, bytes: [UInt8], now: Int64) -> Bool {
+        guard var update = self.updates[token.keyID] else {
+            self.updates[token.keyID] = ([bytes], now)
+            return false
+        }
+        if update.tokens.contains(bytes) { return false }
+        if now - update.lastUpdate < Self.updateInterval { return true }
+        // Connections that still use the last token may go on with it.
+        update.tokens = update.tokens.suffix(1) + [bytes]
+        update.lastUpdate = now
+        self.updates[token.keyID] = update
+        return false
+    }
+
+    /// Raw r‖s as RFC 7518 has it, or the DER form, which APNs takes too.
+    private static func isValid(_ signature: [UInt8], of signed: Data, by key: P256.Signing.PublicKey) -> Bool {
+        let parsed =
+            signature.count == 64
+            ? try? P256.Signing.ECDSASignature(rawRepresentation: Data(signature))
+            : try? P256.Signing.ECDSASignature(derRepresentation: Data(signature))
+        return parsed.map { key.isValidSignature($0, for: signed) } ?? false
+    }
+
+    /// Key ids and team ids are ten letters and digits.
+    private static func isIdentifier(_ text: String) -> Bool {
+        text.utf8.count == 10
+            && text.utf8.allSatisfy {
+                switch $0 {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "a")...UInt8(ascii: "z"):
+                    true
+                default: false
+                }
+            }
     }
 
     private struct Header: Decodable {
@@ -21,94 +118,7 @@ struct ProviderTokenVerifier {
 
     private struct Claims: Decodable {
         var iss: String
-        /// A JSON number; text is refused.
-        var iat: Double
+        /// A string or a number with a fraction is refused, as APNs does.
+        var iat: Int64
     }
-
-    private enum Verdict {
-        case good(issuedAt: Int64)
-        case bad
-    }
-
-    /// Empty: the signature cannot be checked, and any well-formed token is taken.
-    var keys: [String: Key] = [:]
-    /// A token stands in every request of a connection; it is verified once.
-    private var verdicts: [[UInt8]: Verdict] = [:]
-
-    /// - Parameter authorization: the header's value.
-    /// - Returns: why the request is refused, or nil.
-    mutating func fault(_ authorization: [UInt8]?, now: Int64) -> PushAnswer? {
-        guard let authorization, !authorization.isEmpty else { return .refused(403, "MissingProviderToken") }
-        let verdict: Verdict
-        if let known = self.verdicts[authorization] {
-            verdict = known
-        } else {
-            verdict = self.verify(authorization)
-            if self.verdicts.count > 1000 { self.verdicts.removeAll() }
-            self.verdicts[authorization] = verdict
-        }
-        switch verdict {
-        case .bad: return .refused(403, "InvalidProviderToken")
-        case .good(let issuedAt) where now - issuedAt > 3600: return .refused(403, "ExpiredProviderToken")
-        case .good(let issuedAt) where issuedAt - now > 3600: return .refused(403, "InvalidProviderToken")
-        case .good: return nil
-        }
-    }
-
-    mutating func forgetVerdicts() { self.verdicts.removeAll() }
-
-    private func verify(_ authorization: [UInt8]) -> Verdict {
-        guard authorization.count > 7, String(decoding: authorization.prefix(7), as: UTF8.self) == "bearer " else {
-            return .bad
-        }
-        let parts = authorization.dropFirst(7).split(
-            separator: UInt8(ascii: "."),
-            omittingEmptySubsequences: false
-        )
-        let decoder = JSONDecoder()
-        guard parts.count == 3, let headerBytes = Self.decode(parts[0]), let claimsBytes = Self.decode(parts[1]),
-            let signatureBytes = Self.decode(parts[2]),
-            let header = try? decoder.decode(Header.self, from: headerBytes),
-            let claims = try? decoder.decode(Claims.self, from: claimsBytes),
-            header.alg == "ES256", header.kid.utf8.count == 10, claims.iss.utf8.count == 10,
-            let issuedAt = Int64(exactly: claims.iat)
-        else { return .bad }
-        if self.keys.isEmpty { return signatureBytes.count == 64 ? .good(issuedAt: issuedAt) : .bad }
-        guard let key = self.keys[header.kid], key.teamID == claims.iss,
-            let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signatureBytes),
-            key.publicKey.isValidSignature(signature, for: Array(parts[0]) + [UInt8(ascii: ".")] + Array(parts[1]))
-        else { return .bad }
-        return .good(issuedAt: issuedAt)
-    }
-
-    /// Unpadded base64url (RFC 4648, section 5).
-    private static func decode(_ text: ArraySlice<UInt8>) -> Data? {
-        var bytes = text.map { byte -> UInt8 in
-            switch byte {
-            case UInt8(ascii: "-"): UInt8(ascii: "+")
-            case UInt8(ascii: "_"): UInt8(ascii: "/")
-            default: byte
-            }
-        }
-        while !bytes.count.isMultiple(of: 4) { bytes.append(UInt8(ascii: "=")) }
-        return Data(base64Encoded: Data(bytes))
-    }
-}
-
-/// A made-up credential: a P-256 key with a key id and a team id.
-public struct SimulatedKey: Sendable {
-    public let keyID: String
-    public let teamID: String
-    public let privateKey: P256.Signing.PrivateKey
-
-    /// - Parameters:
-    ///   - keyID, teamID: 10 characters each.
-    public init(keyID: String = "SIMKEY0001", teamID: String = "SIMTEAM001") {
-        self.keyID = keyID
-        self.teamID = teamID
-        self.privateKey = P256.Signing.PrivateKey()
-    }
-
-    /// The key as Apple hands keys out: PKCS#8 in PEM form, the content of a `.p8` file.
-    public var privateKeyPEM: String { self.privateKey.pemRepresentation + "\n" }
 }

@@ -1,258 +1,322 @@
 public import Crypto
-import HTTP2Wire
-public import NIOCore
-import NIOPosix
-import Synchronization
+internal import HTTP2Wire
+internal import NIOCore
+internal import NIOPosix
+internal import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// A TLS + HTTP/2 server that behaves like APNs, and misbehaves as it is told.
+/// A TLS and HTTP/2 server that behaves like APNs, and misbehaves on script. It shares no code with the client but the
+/// wire's, so that a client's mistake cannot hide in it.
 ///
-/// It makes a certificate authority and a certificate of its own; a client that is to trust it is given
-/// `certificateAuthorityPEM`. It checks what APNs checks (path, headers, provider token, topic, size, device token) and
-/// answers with APNs' reasons. Everything it saw stands in `ledger`.
+/// ```swift
+/// let simulator = try await Simulator.start()
+/// // … a client with host "localhost", port `simulator.port`, trust root `simulator.certificateAuthorityPEM`
+/// simulator.inject(.serviceUnavailable(count: 5))
+/// await simulator.stop()
+/// ```
+/// Each simulator has its own certificate authority, port and state; any number run side by side.
 public final class Simulator: Sendable {
-    public struct Configuration: Sendable {
-        public enum Credential: Sendable, Hashable {
-            /// A well-formed provider token is wanted; its signature is checked when keys were added.
-            case providerToken
-            /// Requests need none, as with a client certificate.
-            case none
-        }
-
-        public var host = "127.0.0.1"
-        /// 0: any free port.
-        public var port = 0
-        /// Host names and addresses that the certificate is for.
-        public var certificateNames = ["localhost", "127.0.0.1", "::1"]
-        public var credential = Credential.providerToken
-        /// The topics that may be pushed to; nil: all.
-        public var topics: Set<String>?
-        /// Whether answers carry `apns-unique-id`, as in APNs' development environment.
-        public var isDevelopment = true
-        /// SETTINGS_MAX_CONCURRENT_STREAMS before the first valid provider token, and after it.
-        public var initialMaxConcurrentStreams: UInt32 = 1
-        public var maxConcurrentStreams: UInt32 = 1000
-        /// Before each answer.
-        public var responseDelay = Duration.zero
-        /// Answers when a request's headers are there, before its body is. Its body is not checked then.
-        public var answersBeforeBody = false
-        /// Whether each push is kept in the ledger. Counts are kept always.
-        public var recordsPushes = true
-        /// For faults with a probability.
-        public var seed: UInt64 = 1
-        /// Seconds since 1970, for the age of provider tokens.
-        public var clock: @Sendable () -> Int64 = { Int64(time(nil)) }
-        /// Nil: NIO's own group.
-        public var eventLoopGroup: (any EventLoopGroup)?
-        /// The server's certificate begins and ends so many seconds from now.
-        public var certificateValidity = -86_400...(365 * 86_400)
-        /// The server speaks HTTP/1.1 only (it does not, really: this is for tests of ALPN).
-        public var refusesHTTP2 = false
-
-        public init() {}
-    }
-
-    public enum Selection: Sendable {
-        case all
-        /// Those without an open request.
-        case idle
-        /// The one with this number, counted from 1.
-        case connection(Int)
-    }
-
-    struct State {
-        var verifier = ProviderTokenVerifier()
-        var tokens: [String: DeviceTokenState] = [:]
-        var script: FaultScript
-        var ledger = Ledger()
-        var sessions: [Int: SessionHandle] = [:]
-        var waiters: [(condition: @Sendable (Ledger) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
-        var isStopped = false
-    }
-
-    /// A way to a session from outside its loop.
-    struct SessionHandle: Sendable {
-        var loop: any EventLoop
-        var session: NIOLoopBound<SimulatorSession>
-    }
-
+    /// The address it listens on.
     public let host: String
+    /// The port it listens on.
     public let port: Int
-    /// The root certificate that a client must trust, PEM.
+    /// The root certificate (PEM) that a client has to trust.
     public let certificateAuthorityPEM: String
 
-    private let shared: SimulatorState
+    private let core: SimulatorCore
     private let listener: Listener
 
-    private init(configuration: Configuration, port: Int, pem: String, shared: SimulatorState, listener: Listener) {
-        self.host = configuration.host
-        self.port = port
-        self.certificateAuthorityPEM = pem
-        self.shared = shared
+    private init(core: SimulatorCore, listener: Listener, certificateAuthorityPEM: String) {
+        self.host = core.configuration.host
+        self.port = listener.port
+        self.certificateAuthorityPEM = certificateAuthorityPEM
+        self.core = core
         self.listener = listener
     }
 
-    /// Starts a server. Many may run at once.
+    // MARK: Life
+
+    /// Makes a certificate and starts to listen. When it is back, clients can connect.
     ///
-    /// - Throws: an error that says why the port cannot be had or the certificate cannot be made.
-    public static func start(_ configuration: Configuration = Configuration()) async throws -> Simulator {
-        let authority = try CertificateAuthority()
-        let identity = try authority.issue(
-            names: configuration.certificateNames,
-            validFrom: configuration.certificateValidity.lowerBound,
-            validTo: configuration.certificateValidity.upperBound
-        )
-        var tls = TLSConfiguration()
-        tls.certificateChainPEM = identity.certificateChainPEM
-        tls.privateKeyPEM = identity.privateKeyPEM
-        tls.offersHTTP11Only = configuration.refusesHTTP2
-        let shared = SimulatorState(configuration)
-        let listener = try await Listener.bind(
-            host: configuration.host,
-            port: configuration.port,
-            tls: try TLSContext(.server, configuration: tls),
-            group: configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton,
-            configuration: {
-                var session = HTTP2Session.Configuration()
-                session.maxConcurrentStreams =
-                    configuration.credential == .none
-                    ? configuration.maxConcurrentStreams : configuration.initialMaxConcurrentStreams
-                session.reportsRequestsEarly = configuration.answersBeforeBody
-                return session
-            },
-            accept: { SimulatorSession($0, shared: shared) }
-        )
-        return Simulator(
-            configuration: configuration,
-            port: listener.port,
-            pem: authority.certificatePEM,
-            shared: shared,
-            listener: listener
-        )
+    /// Throws `SimulatorError` with the code `startFailed`.
+    public static func start(
+        _ configuration: Configuration = Configuration()
+    ) async throws(SimulatorError) -> Simulator {
+        let core = SimulatorCore(configuration)
+        do {
+            let authority = try CertificateAuthority()
+            let identity = try authority.issue(names: configuration.certificateNames)
+            var tls = TLSConfiguration()
+            tls.certificateChainPEM = identity.certificateChainPEM
+            tls.privateKeyPEM = identity.privateKeyPEM
+            let listener = try await Listener.bind(
+                host: configuration.host,
+                port: configuration.port,
+                tls: try TLSContext(.server, configuration: tls),
+                group: configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton,
+                configuration: { Self.sessionConfiguration(core) },
+                accept: { Self.accept($0, core) }
+            )
+            return Simulator(core: core, listener: listener, certificateAuthorityPEM: authority.certificatePEM)
+        } catch {
+            throw SimulatorError(code: .startFailed, message: "the simulator cannot start: \(error.message)")
+        }
     }
 
-    /// Closes the port and all connections.
+    /// Takes no further connections and closes those that are open, without GOAWAY. Waiters end with `cancelled`.
     public func stop() async {
         await self.listener.close()
-        self.shared.state.withLock { $0.isStopped = true }
-        _ = await self.each(.all) { $0.close() }
+        let sessions = self.core.state.withLock { state in
+            state.isStopped = true
+            return Array(state.sessions.values)
+        }
+        await Self.run(on: sessions) { $0.drop(closeNotify: true) }
+        await withCheckedContinuation { continuation in
+            let isEmpty = self.core.state.withLock { state in
+                if !state.sessions.isEmpty { state.stopping.append(continuation) }
+                return state.sessions.isEmpty
+            }
+            if isEmpty { continuation.resume() }
+        }
+        let waiters = self.core.state.withLock { state in
+            let waiters = Array(state.waiters.values)
+            state.waiters = [:]
+            return waiters
+        }
+        for waiter in waiters {
+            waiter.end(.failure(SimulatorError(code: .cancelled, message: "the simulator was stopped")))
+        }
     }
 
-    // MARK: What it believes
+    // MARK: What it knows
 
-    /// From now on provider tokens must be signed by this key, or another one that was added.
+    /// Makes a key known: its tokens' signatures are checked, and accepted, from now on.
     public func addKey(keyID: String, teamID: String, publicKey: P256.Signing.PublicKey) {
-        self.shared.state.withLock { state in
-            state.verifier.keys[keyID] = ProviderTokenVerifier.Key(teamID: teamID, publicKey: publicKey)
-            state.verifier.forgetVerdicts()
+        self.core.update { state in
+            state.verifier.keys[keyID] = .init(teamID: teamID, publicKey: publicKey)
+            state.keyGeneration += 1
         }
     }
 
     public func addKey(_ key: SimulatedKey) {
-        self.addKey(keyID: key.keyID, teamID: key.teamID, publicKey: key.privateKey.publicKey)
+        self.addKey(keyID: key.keyID, teamID: key.teamID, publicKey: key.publicKey)
     }
 
-    /// - Parameter token: hexadecimal, in either case.
-    public func setToken(_ token: String, _ state: DeviceTokenState) {
-        self.shared.state.withLock { $0.tokens[token.lowercased()] = state }
+    /// Forgets a key, as if it had been revoked: unless any provider token is good, its tokens are refused.
+    public func removeKey(keyID: String) {
+        self.core.update { state in
+            state.verifier.keys[keyID] = nil
+            state.keyGeneration += 1
+        }
     }
 
-    // MARK: What it does wrong
-
-    public func inject(_ fault: Fault) {
-        self.shared.state.withLock { $0.script.add(fault) }
+    /// Tells the simulator about a device token. Tokens it was not told about are valid.
+    ///
+    /// - Parameter hex: hexadecimal digits in either case.
+    public func setToken(_ hex: String, _ state: DeviceTokenState) {
+        let token = hex.lowercased()
+        self.core.update { $0.rules.tokenStates[token] = state == .valid ? nil : state }
     }
 
-    public func inject(_ faults: [Fault]) {
-        for fault in faults { self.inject(fault) }
+    /// Sets the bundle IDs that pushes may go to; nil: all.
+    public func setTopics(_ topics: Set<String>?) {
+        self.core.update { $0.rules.topics = topics }
     }
 
-    public func removeFaults() {
-        self.shared.state.withLock { $0.script.removeAll() }
+    // MARK: What it did
+
+    /// What it has seen and done so far: a copy, taken now.
+    public var record: Ledger {
+        self.core.state.withLock { $0.ledger }
     }
 
-    /// Closes connections without a word. Returns how many.
-    @discardableResult
-    public func dropConnections(_ selection: Selection = .all) async -> Int {
-        await self.each(selection) { $0.drop() }
+    public var openConnections: Int {
+        self.core.state.withLock { $0.sessions.count }
     }
 
-    /// Sends GOAWAY: requests that are here are answered, later ones are neither processed nor answered. Returns to how
-    /// many connections.
-    @discardableResult
-    public func goAway(_ selection: Selection = .all, reason: String? = nil) async -> Int {
-        await self.each(selection) { $0.goAway(reason: reason) }
+    /// The numbers of the connections that are open, in ascending order.
+    public var connectionNumbers: [Int] {
+        self.core.state.withLock { $0.sessions.keys.sorted() }
     }
 
-    @discardableResult
-    public func setMaxConcurrentStreams(_ limit: UInt32, _ selection: Selection = .all) async -> Int {
-        await self.each(selection) { $0.set(maxConcurrentStreams: limit) }
-    }
-
-    // MARK: What it saw
-
-    public var ledger: Ledger { self.shared.state.withLock { $0.ledger } }
-
-    public var openConnections: Int { self.shared.state.withLock { $0.sessions.count } }
-
-    /// Returns when the ledger meets the condition, which is asked after each change.
-    public func wait(until condition: @escaping @Sendable (Ledger) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isMet = self.shared.state.withLock { state in
-                if condition(state.ledger) { return true }
-                state.waiters.append((condition, continuation))
-                return false
+    /// Waits until the ledger meets a condition. It is asked at once and after each change, without polling.
+    ///
+    /// Throws `SimulatorError` with the codes `timedOut` or `cancelled`.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait at the most.
+    ///   - condition: runs under the simulator's lock: it must not call the simulator.
+    public func waitUntil(
+        timeout: Duration = .seconds(30),
+        _ condition: @escaping @Sendable (Ledger) -> Bool
+    ) async throws(SimulatorError) {
+        let core = self.core
+        let id = core.state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                core.state.withLock { $0.waiters[id] = .init(condition: condition, continuation: continuation) }
+                let timer = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: TimeAmount(timeout)) {
+                    Self.endWaiting(id, .timedOut, "the ledger did not meet the condition in \(timeout)", core)
+                }
+                // Asks the condition, now that the waiter can be found.
+                core.update { $0.waiters[id]?.timer = timer }
+                if Task.isCancelled { Self.endWaiting(id, .cancelled, "the waiting task was cancelled", core) }
             }
-            if isMet { continuation.resume() }
+        } onCancel: {
+            Self.endWaiting(id, .cancelled, "the waiting task was cancelled", core)
+        }
+        try result.get()
+    }
+
+    private static func endWaiting(
+        _ id: Int,
+        _ code: SimulatorError.Code,
+        _ message: String,
+        _ core: SimulatorCore
+    ) {
+        let (waiter, ledger) = core.state.withLock { ($0.waiters.removeValue(forKey: id), $0.ledger) }
+        let counts =
+            "received \(ledger.requestsReceived), processed \(ledger.requestsProcessed), "
+            + "connections \(ledger.connectionsOpened)"
+        waiter?.end(.failure(SimulatorError(code: code, message: "\(message) (\(counts))")))
+    }
+
+    // MARK: Misbehaving
+
+    /// Arms a fault. It applies to requests that arrive from now on.
+    public func inject(_ fault: Fault) {
+        self.inject(FaultScript([fault]))
+    }
+
+    /// Arms all faults of a script, in its order.
+    public func inject(_ script: FaultScript) {
+        self.core.update { state in
+            for fault in script.faults { state.engine.inject(fault) }
+            if state.engine.hasEarlyFaults { self.core.headerReporting.isOn = true }
         }
     }
 
-    private func each(_ selection: Selection, _ body: @escaping @Sendable (SimulatorSession) -> Void) async -> Int {
-        let handles = self.shared.state.withLock { state -> [SessionHandle] in
-            if case .connection(let number) = selection { return state.sessions[number].map { [$0] } ?? [] }
-            return Array(state.sessions.values)
+    /// Disarms all faults. Answers that are being delayed still go out.
+    public func removeFaults() {
+        self.core.update { $0.engine.removeAll() }
+    }
+
+    /// Closes connections now, without GOAWAY. When it is back, they are closed.
+    ///
+    /// - Parameter closeNotify: TLS is ended properly; otherwise the connection ends without a word.
+    /// - Returns: how many it were.
+    @discardableResult
+    public func dropConnections(_ selection: ConnectionSelection = .all, closeNotify: Bool = false) async -> Int {
+        await self.run(on: selection) { $0.drop(closeNotify: closeNotify) }
+    }
+
+    /// Lets connections fall silent: they take bytes and answer nothing any more, not even a PING.
+    @discardableResult
+    public func silenceConnections(_ selection: ConnectionSelection = .all) async -> Int {
+        await self.run(on: selection) { $0.mute() }
+    }
+
+    /// Sends GOAWAY now. Streams above the last id are not processed; the connections close when the others are done.
+    ///
+    /// - Parameters:
+    ///   - lastStreamID: nil: the highest stream that each connection has decided on.
+    ///   - reason: goes into the debug data as `{"reason":…}`; nil: no debug data.
+    ///   - code: the HTTP/2 error code; 0 is NO_ERROR.
+    /// - Returns: how many it were.
+    @discardableResult
+    public func goAway(
+        _ selection: ConnectionSelection = .all,
+        lastStreamID: Int32? = nil,
+        reason: String? = nil,
+        code: UInt32 = 0
+    ) async -> Int {
+        await self.run(on: selection) { $0.goAway(lastStreamID: lastStreamID, reason: reason, code: code) }
+    }
+
+    /// Sends SETTINGS_MAX_CONCURRENT_STREAMS on connections that are open now. They keep it: their first good provider
+    /// token raises nothing any more.
+    @discardableResult
+    public func setMaxConcurrentStreams(_ limit: UInt32, _ selection: ConnectionSelection = .all) async -> Int {
+        await self.run(on: selection) { $0.set(maxConcurrentStreams: limit) }
+    }
+
+    // MARK: Inside
+
+    private static func sessionConfiguration(_ core: SimulatorCore) -> HTTP2Session.Configuration {
+        var session = HTTP2Session.Configuration()
+        let initial = core.configuration.initialMaxConcurrentStreams
+        session.maxConcurrentStreams = max(initial, core.configuration.maxConcurrentStreams)
+        if case .none = core.configuration.credential {
+            session.maxConcurrentStreams = core.configuration.maxConcurrentStreams
+        } else if initial < session.maxConcurrentStreams {
+            session.announcedMaxConcurrentStreams = initial
         }
+        session.initialWindowSize = core.configuration.initialWindowSize
+        session.headerReporting = core.headerReporting
+        if core.configuration.limitsStreamResets {
+            session.resetBurst = 1000
+            session.resetRate = 33
+        }
+        return session
+    }
+
+    /// Called on the connection's loop.
+    private static func accept(_ connection: ServerConnection, _ core: SimulatorCore) -> SimulatorSession {
+        let number = core.state.withLock { state in
+            state.ledger.connectionsOpened += 1
+            return state.ledger.connectionsOpened
+        }
+        let session = SimulatorSession(connection, number: number, core: core)
+        let bound = NIOLoopBound(session, eventLoop: connection.loop)
+        let isStopped = core.update { state in
+            state.sessions[number] = bound
+            return state.isStopped
+        }
+        // Accepted while the simulator was being stopped. Its handler is not there yet.
+        if isStopped { connection.loop.execute { bound.value.drop() } }
+        return session
+    }
+
+    private func run(
+        on selection: ConnectionSelection,
+        _ body: @escaping @Sendable (SimulatorSession) -> Void
+    ) async -> Int {
+        let sessions = self.core.state.withLock { state in
+            switch selection {
+            case .all, .idle: state.sessions.sorted { $0.key < $1.key }.map(\.value)
+            case .number(let number): state.sessions[number].map { [$0] } ?? []
+            }
+        }
+        return await Self.run(on: sessions) { session in
+            if selection == .idle, !session.isIdle { return false }
+            body(session)
+            return true
+        }
+    }
+
+    /// Runs `body` for each session on its loop, and comes back when all are done.
+    @discardableResult
+    private static func run(
+        on sessions: [NIOLoopBound<SimulatorSession>],
+        _ body: @escaping @Sendable (SimulatorSession) -> Bool
+    ) async -> Int {
         var count = 0
-        for handle in handles {
-            let isDone = try? await handle.loop.submit {
-                let session = handle.session.value
-                if case .idle = selection, session.hasOpenRequests { return false }
-                body(session)
-                return true
-            }.get()
-            if isDone == true { count += 1 }
+        for session in sessions {
+            let isTaken = try? await session.eventLoop.submit { body(session.value) }.get()
+            if isTaken == true { count += 1 }
         }
         return count
     }
-}
 
-/// What all connections of a simulator share.
-final class SimulatorState: Sendable {
-    let configuration: Simulator.Configuration
-    let state: Mutex<Simulator.State>
-
-    init(_ configuration: Simulator.Configuration) {
-        self.configuration = configuration
-        self.state = Mutex(Simulator.State(script: FaultScript(seed: configuration.seed)))
-    }
-
-    /// Changes the state and wakes those who waited for it.
-    func update<Result>(_ body: (inout Simulator.State) -> Result) -> Result {
-        let (result, met) = self.state.withLock { state -> (Result, [CheckedContinuation<Void, Never>]) in
-            let result = body(&state)
-            if state.waiters.isEmpty { return (result, []) }
-            let met = state.waiters.filter { $0.condition(state.ledger) }.map(\.continuation)
-            if !met.isEmpty { state.waiters.removeAll { $0.condition(state.ledger) } }
-            return (result, met)
+    private static func run(
+        on sessions: [NIOLoopBound<SimulatorSession>],
+        _ body: @escaping @Sendable (SimulatorSession) -> Void
+    ) async {
+        await self.run(on: sessions) { session -> Bool in
+            body(session)
+            return true
         }
-        for continuation in met { continuation.resume() }
-        return result
     }
 }

@@ -7,9 +7,9 @@ import Logging
 ///
 /// ```swift
 /// try await withSimulatedAPNS { client, simulator in
-///     simulator.setToken(dead, .unregistered(since: nil))
+///     simulator.setToken(dead, .unregistered(sinceMilliseconds: nil))
 ///     await app.notifyEverybody(with: client)
-///     #expect(simulator.ledger.pushesProcessed == 2)
+///     #expect(simulator.record.requestsProcessed == 2)
 /// }
 /// ```
 ///

@@ -16,9 +16,9 @@ struct SimulatedTests {
     @Test func aPushIsAcceptedOnceAndItsIDComesBack() async throws {
         try await withSimulatedAPNS { client, simulator in
             let receipt = try await client.send(notification, to: token(1))
-            let ledger = simulator.ledger
+            let ledger = simulator.record
             #expect(ledger.pushes.count == 1)
-            #expect(ledger.pushes.first?.apnsID == receipt.apnsID.description)
+            #expect(ledger.pushes.first?.apnsID == receipt.apnsID)
             #expect(ledger.pushes.first?.topic == "com.example.app")
             #expect(receipt.apnsUniqueID != nil)
         }
@@ -27,7 +27,7 @@ struct SimulatedTests {
     @Test func aDeadTokenIsSaidToBeDeadSince() async throws {
         try await withSimulatedAPNS { client, simulator in
             let dead = try token(1)
-            simulator.setToken(dead.hexadecimal, .unregistered(since: 1_700_000_000_123))
+            simulator.setToken(dead.hexadecimal, .unregistered(sinceMilliseconds: 1_700_000_000_123))
             let outcome = await client.deliver(notification, to: dead)
             #expect(outcome.certainty == .rejected)
             #expect(outcome.tokenInvalid?.millisecondsSince1970 == 1_700_000_000_123)
@@ -40,11 +40,13 @@ struct SimulatedTests {
         try await withSimulatedAPNS(configure: { $0.pool = .init(size: 2, maxOverflow: 2, connectSpacing: .zero) }) {
             client,
             simulator in
-            simulator.inject([
-                .burst(of: 30, after: 500),
-                Fault(.goAway(reason: "Shutdown", refusesPush: true), match: .init(skip: 1500)),
-                Fault(.reset(code: 7), match: .init(skip: 2500, times: 20)),
-            ])
+            simulator.inject(
+                FaultScript([
+                    Fault(.answer(.serviceUnavailable), when: .nth(500, times: 30)),
+                    Fault(.goAway(.beforeThisRequest, reason: "Shutdown"), when: .nth(1500)),
+                    Fault(.refuse, when: .nth(2500, times: 20)),
+                ])
+            )
             let push = try notification.prepared()
             let tokens = try (0..<total).map { try token($0) }
             var ids: Set<APNSID> = []
@@ -56,10 +58,10 @@ struct SimulatedTests {
                     if receipt.attempts > 1 { resent += 1 }
                 }
             }
-            let ledger = simulator.ledger
+            let ledger = simulator.record
             #expect(ids.count == total)
             #expect(resent > 0)
-            #expect(ledger.answers[503] == 30)
+            #expect(ledger.pushes.count { $0.status == 503 } == 30)
             #expect(ledger.processedCounts.count == total)
             #expect(ledger.processedCounts.values.allSatisfy { $0 == 1 })
         }

@@ -21,7 +21,7 @@ enum Server {
         var configuration = Simulator.Configuration()
         // Other load tools open all their streams before they know the server's limit.
         configuration.initialMaxConcurrentStreams = configuration.maxConcurrentStreams
-        configuration.isDevelopment = false
+        configuration.environment = .production
         configuration.recordsPushes = false
         let simulator = try await Simulator.start(configuration)
 

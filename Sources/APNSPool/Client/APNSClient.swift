@@ -82,7 +82,7 @@ public final class APNSClient: PushSender, Service {
                 message: "this client runs already, or has ended: a client runs once"
             )
         }
-        await core.lifecycle.running.wait()
+        await core.lifecycle.serving.wait()
     }
 
     /// Takes no further pushes, lets those in flight and in the queue finish, and ends the client.

@@ -33,6 +33,8 @@ final class ClientLifecycle: Sendable {
     private let drain = Mutex<DrainRequest?>(nil)
     /// Opens when the client has run at least once.
     let running = Gate()
+    /// Opens when the pool has been started once, or the client has ended.
+    let serving = Gate()
     let drainRequested = Gate()
     /// Opens when, after the drain began, the last push has its outcome.
     let idle = Gate()
@@ -87,6 +89,7 @@ final class ClientLifecycle: Sendable {
     func end() {
         self.state.store(.stopped, ordering: .sequentiallyConsistent)
         self.running.open()
+        self.serving.open()
         self.drainRequested.open()
         self.ended.open()
         if Self.pushes(self.count) == 0 { self.quiet.open() }

@@ -25,7 +25,9 @@ enum ClientTree {
         }
         var children = [
             ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
-                try await core.poolForChild().run(context)
+                let pool = core.poolForChild()
+                core.lifecycle.serving.open()
+                try await pool.run(context)
             },
             ChildSpec(id: "connections", shutdown: .infinity) { context in
                 let workers = Supervisor(

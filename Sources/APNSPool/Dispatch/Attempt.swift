@@ -71,7 +71,8 @@ extension AttemptEnd {
         switch error.code {
         case .queueFull, .full:
             self = .notSent(.queueFull, message, retryAfter: error.retryAfter, isFinal: true)
-        case .timedOut:
+        case .timedOut, .notRunning:
+            // The client runs; a pool that does not is still being started.
             self = .notSent(.deadlineExceeded, message, retryAfter: error.retryAfter, isFinal: true)
         case .cancelled:
             self = .notSent(.cancelled, message, isFinal: true)
@@ -87,8 +88,6 @@ extension AttemptEnd {
             )
         case .shuttingDown:
             self = .notSent(.shuttingDown, message, isFinal: true)
-        case .notRunning:
-            self = .notSent(.notRunning, message, isFinal: true)
         default:
             // The pool stopped. Its successor may take the push.
             self = .notSent(.connectionLost, message, retryAfter: error.retryAfter, isFinal: false)

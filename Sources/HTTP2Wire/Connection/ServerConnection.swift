@@ -39,6 +39,9 @@ package final class ServerConnection {
     /// Whether frames can be sent.
     package var isOpen: Bool { self.session != nil }
 
+    /// Streams that the client opened and that are not closed yet.
+    package var openStreamCount: Int { self.session?.streams.count ?? 0 }
+
     /// Answers a request. Sent at the end of the tick, or by `flush()`.
     package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8]) {
         self.perform { session throws(WireError) in
@@ -75,6 +78,12 @@ package final class ServerConnection {
     /// Closes without a word.
     package func drop() {
         self.handler?.drop(WireError(.closedLocally, "the server dropped the connection"))
+    }
+
+    /// Reads on without looking and says nothing any more, not even to a PING: a half-open connection. Ends with
+    /// `drop()`, `close()` or the client's end.
+    package func mute() {
+        self.handler?.mute()
     }
 
     private func perform(_ body: (HTTP2Session) throws(WireError) -> Void) {

@@ -75,17 +75,17 @@ package struct FieldList: Sendable, Hashable {
         }
     }
 
-    /// All fields as bytes, while `body` runs.
-    func withFields<Result>(_ body: ([(name: Bytes, value: Bytes)]) -> Result) -> Result {
+    /// Gives each field to `each` in the order of the wire, then runs `body`. The bytes stay valid until `body` is
+    /// back.
+    package func withFields<Result>(each: (_ name: Bytes, _ value: Bytes) -> Void, then body: () -> Result) -> Result {
         self.storage.withUnsafeBufferPointer { bytes in
             var position = 0
-            var fields: [(name: Bytes, value: Bytes)] = []
-            while let field = Self.field(in: bytes, at: &position) { fields.append(field) }
-            return body(fields)
+            while let field = Self.field(in: bytes, at: &position) { each(field.name, field.value) }
+            return body()
         }
     }
 
-    typealias Bytes = UnsafeBufferPointer<UInt8>
+    package typealias Bytes = UnsafeBufferPointer<UInt8>
 
     private static func field(in bytes: Bytes, at position: inout Int) -> (name: Bytes, value: Bytes)? {
         guard position + 4 <= bytes.count else { return nil }

@@ -103,6 +103,7 @@ extension HTTP2Session {
             let index = self.streams.allocate()
             self.streams[index].streamID = streamID
             nghttp2_session_set_stream_user_data(session, streamID, UnsafeMutableRawPointer(bitPattern: index + 1))
+            if self.announcedLimit != nil, !self.admits(index) { self.streams[index].isConcluded = true }
         } else if let index = self.index(session, streamID), !self.streams[index].hasFinalHeaders {
             self.streams[index].pendingStatus = 0
             self.streams[index].fields.removeAll()
@@ -148,7 +149,11 @@ extension HTTP2Session {
             else { return }
             self.remoteComplete(index)
         case NGHTTP2_SETTINGS:
-            if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 { self.readPeerSettings() }
+            if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 {
+                self.readPeerSettings()
+            } else {
+                self.isLimitAcknowledged = true
+            }
         case NGHTTP2_PING:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { self.events.append(.pingAcknowledged) }
         case NGHTTP2_GOAWAY:

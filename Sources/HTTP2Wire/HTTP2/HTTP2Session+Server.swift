@@ -1,4 +1,5 @@
 import CAPNSNghttp2
+import Synchronization
 
 /// A request that a server received.
 package struct ServerRequest: Sendable {
@@ -9,14 +10,50 @@ package struct ServerRequest: Sendable {
     package var isComplete: Bool
 }
 
+/// A switch that many server connections share: while it is on, requests are reported twice, when their headers are
+/// complete and again when their body is. Thrown from any thread.
+package final class HeaderReporting: Sendable {
+    private let flag = Atomic(false)
+
+    package init() {}
+
+    package var isOn: Bool {
+        get { self.flag.load(ordering: .acquiring) }
+        set { self.flag.store(newValue, ordering: .releasing) }
+    }
+}
+
 extension HTTP2Session {
+    /// A copy of the server's first SETTINGS frame (RFC 9113, section 6.5.1) with another limit of streams in it.
+    func announced(_ limit: UInt32, in frame: UnsafeRawBufferPointer) -> UnsafeMutableRawBufferPointer {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(frame.count, 1), alignment: 8)
+        copy.copyMemory(from: frame)
+        guard frame.count >= 9, frame[3] == 4, frame[4] == 0 else { return copy }  // type SETTINGS, no ACK
+        for entry in stride(from: 9, through: frame.count - 6, by: 6) where frame[entry] == 0 && frame[entry + 1] == 3 {
+            copy.storeBytes(of: limit.bigEndian, toByteOffset: entry + 2, as: UInt32.self)
+        }
+        return copy
+    }
+
+    /// Whether a new stream stays within the limit that the client has acknowledged.
+    func admits(_ index: Int) -> Bool {
+        guard let limit = self.announcedLimit, self.isLimitAcknowledged, self.streams.count > Int(limit) else {
+            return true
+        }
+        self.refusedStreams.append(self.streams[index].streamID)
+        return false
+    }
+
     func requestHeadersComplete(_ index: Int) {
-        guard !self.streams[index].hasFinalHeaders else { return }
+        guard !self.streams[index].hasFinalHeaders, !self.streams[index].isConcluded else { return }
         self.streams[index].hasFinalHeaders = true
-        if self.configuration.reportsRequestsEarly { self.report(index, isComplete: false) }
+        if self.configuration.reportsRequestsEarly || self.configuration.headerReporting?.isOn == true {
+            self.report(index, isComplete: false)
+        }
     }
 
     func requestComplete(_ index: Int) {
+        guard !self.streams[index].isConcluded else { return }
         if !self.configuration.reportsRequestsEarly { self.report(index, isComplete: true) }
     }
 
@@ -41,7 +78,7 @@ extension HTTP2Session {
         self.lastRespondedIndex = index
         self.streams[index].outgoingBody = body
         self.streams[index].outgoingOffset = 0
-        let code = Self.withResponseFields(status: status, fields: fields) { nva, count in
+        let code = self.withResponseFields(status: status, fields: fields) { nva, count in
             self.withSession {
                 capns_submit_response(
                     $0,
@@ -56,26 +93,36 @@ extension HTTP2Session {
         if let code = code ?? nil, code != 0 { throw Self.error(code) }
     }
 
-    private static func withResponseFields<Result>(
+    /// Lays the fields of a response out for nghttp2, which copies them.
+    private func withResponseFields<Result>(
         status: Int,
         fields: FieldList,
         _ body: (UnsafePointer<nghttp2_nv>, Int) -> Result
     ) -> Result? {
-        var list = FieldList()
-        list.append(name: ":status", value: String(status))
-        list.append(contentsOf: fields)
-        return list.withFields { pairs in
-            let entries = pairs.map { pair in
-                nghttp2_nv(
-                    name: UnsafeMutablePointer(mutating: pair.name.baseAddress),
-                    value: UnsafeMutablePointer(mutating: pair.value.baseAddress),
-                    namelen: pair.name.count,
-                    valuelen: pair.value.count,
+        var digits = (UInt8(ascii: "0"), UInt8(ascii: "0"), UInt8(ascii: "0"))
+        digits.0 += UInt8(truncatingIfNeeded: status / 100 % 10)
+        digits.1 += UInt8(truncatingIfNeeded: status / 10 % 10)
+        digits.2 += UInt8(truncatingIfNeeded: status % 10)
+        let statusName: StaticString = ":status"
+        return withUnsafeBytes(of: &digits) { digits in
+            var count = 0
+            let add = { (name: FieldList.Bytes, value: FieldList.Bytes) in
+                guard count < self.scratch.count else { return }
+                self.scratch[count] = nghttp2_nv(
+                    name: UnsafeMutablePointer(mutating: name.baseAddress),
+                    value: UnsafeMutablePointer(mutating: value.baseAddress),
+                    namelen: name.count,
+                    valuelen: value.count,
                     flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)
                 )
+                count += 1
             }
-            return entries.withUnsafeBufferPointer { buffer in
-                buffer.baseAddress.map { body($0, buffer.count) }
+            add(
+                FieldList.Bytes(start: statusName.utf8Start, count: statusName.utf8CodeUnitCount),
+                digits.bindMemory(to: UInt8.self)
+            )
+            return fields.withFields(each: add) {
+                self.scratch.baseAddress.map { body(UnsafePointer($0), count) }
             }
         }
     }

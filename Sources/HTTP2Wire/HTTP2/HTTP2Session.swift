@@ -25,11 +25,19 @@ package final class HTTP2Session {
         package var variableNames: [String] = [":path"]
         /// For a server: its first SETTINGS_MAX_CONCURRENT_STREAMS.
         package var maxConcurrentStreams: UInt32 = 100
+        /// For a server: what its first SETTINGS_MAX_CONCURRENT_STREAMS says instead, below `maxConcurrentStreams`, until
+        /// the limit is set anew. nghttp2 would refuse at once what a client opened before it could know the limit;
+        /// with this, streams above it are refused only when the client has acknowledged it (RFC 9113, section 6.5.3).
+        package var announcedMaxConcurrentStreams: UInt32?
         /// For a server: how many RST_STREAM a client may send at once, and a second, before the session ends.
         package var resetBurst: UInt64 = 1_000_000
         package var resetRate: UInt64 = 1_000_000
         /// For a server: requests are reported when their headers are complete, not when their body is.
         package var reportsRequestsEarly = false
+        /// For a server: see `HeaderReporting`.
+        package var headerReporting: HeaderReporting?
+        /// For a server: its SETTINGS_INITIAL_WINDOW_SIZE in bytes; nil: the protocol's 65,535.
+        package var initialWindowSize: UInt32?
 
         package init() {}
     }
@@ -54,6 +62,13 @@ package final class HTTP2Session {
     private(set) var peerMaxConcurrentStreams = 0
     private(set) var hasPeerSettings = false
     var lowestGoAwayStreamID = Int32.max
+    /// Server only: see `Configuration.announcedMaxConcurrentStreams`.
+    var announcedLimit: UInt32?
+    var isLimitAcknowledged = false
+    /// Server only: streams above the announced limit, to be refused when nghttp2 is back.
+    var refusedStreams: [Int32] = []
+    /// Server only: the first frame with the announced limit in it. Freed with the session.
+    private var firstFrame: UnsafeMutableRawBufferPointer?
     /// The peer sent GOAWAY. A graceful one names 2^31-1, so the id alone does not tell.
     var hasGoAway = false
     /// Why nghttp2 itself ended the session: the peer broke the protocol.
@@ -68,7 +83,7 @@ package final class HTTP2Session {
     private var variableNames: HeaderBlock
     /// Which variable names have stood on the wire once, so that HPACK can refer to them by index from then on.
     private var introducedNames: UInt32 = 1
-    private let scratch: UnsafeMutableBufferPointer<nghttp2_nv>
+    let scratch: UnsafeMutableBufferPointer<nghttp2_nv>
 
     package init(role: Role, configuration: Configuration) throws(WireError) {
         self.role = role
@@ -77,6 +92,7 @@ package final class HTTP2Session {
         self.scratch = .allocate(capacity: 64)
         self.scratch.initialize(repeating: nghttp2_nv())
         self.results.reserveCapacity(64)
+        if role == .server { self.announcedLimit = configuration.announcedMaxConcurrentStreams }
 
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0, let callbacks else {
@@ -108,19 +124,23 @@ package final class HTTP2Session {
         }
         self.session = session
 
-        let setting =
+        var settings =
             switch role {
-            case .client: Self.setting(NGHTTP2_SETTINGS_ENABLE_PUSH, 0)
+            case .client: [Self.setting(NGHTTP2_SETTINGS_ENABLE_PUSH, 0)]
             case .server:
-                Self.setting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, configuration.maxConcurrentStreams)
+                [Self.setting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, configuration.maxConcurrentStreams)]
             }
-        try self.submitSettings([setting])
+        if role == .server, let size = configuration.initialWindowSize {
+            settings.append(Self.setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, size))
+        }
+        try self.submitSettings(settings)
     }
 
     deinit {
         // nghttp2 calls no callbacks here.
         if let session { nghttp2_session_del(session) }
         self.scratch.deallocate()
+        self.firstFrame?.deallocate()
     }
 
     // MARK: Bytes
@@ -136,6 +156,10 @@ package final class HTTP2Session {
             _ = nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, 0)
         }
         self.earlyAnswers.removeAll(keepingCapacity: true)
+        if !self.refusedStreams.isEmpty {
+            for streamID in self.refusedStreams { try self.submitReset(streamID: streamID, code: .refusedStream) }
+            self.refusedStreams.removeAll()
+        }
         if self.hasGoAway || self.openCount > self.peerMaxConcurrentStreams {
             // nghttp2 would keep them silently until there is room, or for ever.
             self.giveUpUnwritten(cause: self.hasGoAway ? .goAway : .noSlot)
@@ -148,7 +172,15 @@ package final class HTTP2Session {
         var data: UnsafePointer<UInt8>?
         let count = capns_session_mem_send(session, &data)
         if count < 0 { throw Self.error(Int32(clamping: count)) }
-        return UnsafeRawBufferPointer(start: data, count: count)
+        let frame = UnsafeRawBufferPointer(start: data, count: count)
+        if let limit = self.announcedLimit, self.firstFrame == nil { return self.announce(limit, in: frame) }
+        return frame
+    }
+
+    private func announce(_ limit: UInt32, in frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        let copy = self.announced(limit, in: frame)
+        self.firstFrame = copy
+        return UnsafeRawBufferPointer(start: copy.baseAddress, count: frame.count)
     }
 
     /// Whether anything is left to do on this connection (RFC 9113, section 6.8).
@@ -160,6 +192,7 @@ package final class HTTP2Session {
     // MARK: Control frames
 
     package func submitSettings(maxConcurrentStreams: UInt32) throws(WireError) {
+        self.announcedLimit = nil
         try self.submitSettings([Self.setting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, maxConcurrentStreams)])
     }
 

@@ -1,0 +1,213 @@
+import APNSPool
+import SupervisedPool
+
+/// Pushes to a simulator that misbehaves.
+///
+/// Every fault is one that loses nothing, by the protocol and not by luck: an answer 503 and a GOAWAY below a push say
+/// that it was not processed, and the connection that is dropped has no open stream, since it is dropped between two
+/// waves of pushes and the second one waits until the client has seen it.
+struct Demo: Sendable {
+    /// With fewer pushes than these the faults have no room.
+    static let fewest = 100
+    /// Above this number the simulator does not keep each push.
+    private static let mostRecorded = 200_000
+
+    var pushes: Int
+    var inFlight: Int
+    var isVerbose: Bool
+
+    struct Report: Sendable {
+        var counts = OutcomeCounts()
+        var simulator = LocalSimulator.Counts()
+        var expected503 = 0
+        var resent = 0
+        var restarts = 0
+        /// The time in which pushes were under way.
+        var seconds = 0.0
+        var latencies: [Duration] = []
+        var isRecorded = true
+
+        func isGood(pushes: Int) -> Bool {
+            self.counts.accepted == pushes && self.faultsMissing.isEmpty && self.simulator.processedTwice == 0
+        }
+
+        var faultsMissing: [String] {
+            var missing: [String] = []
+            if self.simulator.answered503 < self.expected503 {
+                missing.append("\(self.expected503 - self.simulator.answered503) answers 503")
+            }
+            if self.simulator.goAways == 0 { missing.append("GOAWAY") }
+            if self.simulator.drops == 0 { missing.append("drop of a connection") }
+            return missing
+        }
+
+        /// The last line.
+        func verdict(pushes: Int) -> String {
+            var line = "\(self.counts.accepted) accepted"
+            if self.counts.accepted < pushes {
+                let causes = self.counts.causeLines.joined(separator: "; ")
+                line += ", \(pushes - self.counts.accepted) not: \(causes.isEmpty ? "no outcome" : causes)"
+            }
+            if self.simulator.processedTwice > 0 { line += ", \(self.simulator.processedTwice) processed twice" }
+            if !self.faultsMissing.isEmpty {
+                line += ", but these did not happen: \(self.faultsMissing.joined(separator: ", "))"
+            }
+            return line
+        }
+    }
+
+    private struct Row: Sendable {
+        var index: Int
+        var start: ContinuousClock.Instant
+    }
+
+    func run() async throws -> Report {
+        let isRecorded = self.pushes <= Self.mostRecorded
+        let simulator = try await LocalSimulator.start(recordsPushes: isRecorded)
+        do {
+            var report = try await self.run(simulator)
+            report.isRecorded = isRecorded
+            await simulator.stop()
+            return report
+        } catch {
+            await simulator.stop()
+            throw error
+        }
+    }
+
+    private func run(_ simulator: LocalSimulator) async throws -> Report {
+        var configuration = APNSClientConfiguration(
+            authentication: .token(
+                privateKey: simulator.privateKey,
+                keyID: simulator.keyID,
+                teamID: simulator.teamID
+            ),
+            environment: .custom(host: "localhost", port: simulator.port),
+            pool: .init(size: 2, maxOverflow: 2),
+            trust: .init(caPEM: simulator.certificateAuthorityPEM),
+            logger: .plain(isVerbose: self.isVerbose)
+        )
+        // A simulator takes many connections at once for no attack.
+        configuration.pool.connectSpacing = .milliseconds(20)
+
+        let burst = min(40, self.pushes / 50)
+        let first503 = self.pushes / 10
+        simulator.inject503(tokens: (first503..<first503 + burst).map(Self.token))
+        simulator.injectGoAway(token: Self.token(self.pushes * 3 / 10))
+
+        return try await withAPNSClient(configuration: configuration) { client in
+            var report = Report()
+            report.expected503 = burst
+            report.latencies.reserveCapacity(self.pushes)
+            var progress = Progress(total: self.pushes)
+            let middle = self.pushes * 6 / 10
+            try await self.send(0..<middle, with: client, &report, &progress)
+            await self.dropIdleConnection(of: simulator, client)
+            try await self.send(middle..<self.pushes, with: client, &report, &progress)
+            progress.clear()
+
+            let status = await client.status
+            report.resent = status.resends
+            report.restarts = status.restarts
+            report.simulator = simulator.counts
+            report.latencies.sort()
+            return report
+        }
+    }
+
+    private func send(
+        _ range: Range<Int>,
+        with client: APNSClient,
+        _ report: inout Report,
+        _ progress: inout Progress
+    ) async throws {
+        let push = try PushNotification(
+            topic: "com.example.app",
+            alert: Alert(title: "Hey There", subtitle: "Full moon sighting", body: "Did you see it?")
+        )
+        .badge(1).sound("cow.wav").prepared()
+        let start = ContinuousClock.now
+        let deliveries = client.deliveries(
+            of: push,
+            to: range.lazy.map { Row(index: $0, start: .now) },
+            token: { Self.token($0.index) },
+            options: BulkOptions(maxInFlight: self.inFlight)
+        )
+        for await delivery in deliveries {
+            report.counts.count(delivery.outcome)
+            report.latencies.append(delivery.element.start.duration(to: .now))
+            progress.update(report.counts.total, "\(report.counts.accepted) accepted")
+        }
+        report.seconds += start.duration(to: .now) / .seconds(1)
+    }
+
+    /// Nothing is in flight, so no connection has an open stream. Returns when the client knows of the loss, for until
+    /// then it could send on that connection.
+    private func dropIdleConnection(of simulator: LocalSimulator, _ client: APNSClient) async {
+        // Connections that were replaced and are about to close are not worth dropping.
+        _ = await Self.poll {
+            let workers = await client.status.pool.workers
+            let ready = workers.count { $0.state == .ready }
+            return ready > 0 && ready == simulator.openConnections
+                && workers.allSatisfy { $0.state != .connecting && $0.state != .draining }
+        }
+        let before = await Self.ages(of: client)
+        guard await simulator.dropNewestConnection() else { return }
+        _ = await Self.poll {
+            let now = await Self.ages(of: client)
+            return before.contains { slot, age in now[slot].map { $0 < age } ?? true }
+        }
+    }
+
+    /// How long each session that is ready has been so.
+    private static func ages(of client: APNSClient) async -> [Int: Duration] {
+        await client.status.pool.workers.reduce(into: [:]) { ages, worker in
+            if worker.state == .ready { ages[worker.id.slot] = worker.age }
+        }
+    }
+
+    private static func poll(_ condition: () async -> Bool) async -> Bool {
+        for _ in 0..<1000 {
+            if await condition() { return true }
+            try? await Task.sleep(for: .milliseconds(5))
+        }
+        return false
+    }
+
+    /// A device token for each push: 64 digits.
+    private static func token(_ index: Int) -> String {
+        let digits = String(index, radix: 16)
+        return String(repeating: "0", count: max(0, 64 - digits.count)) + digits
+    }
+
+    // MARK: Table
+
+    func table(_ report: Report) -> Table {
+        var table = Table()
+        table.add("pushes", self.pushes)
+        table.add("accepted", report.counts.accepted)
+        table.add("rejected", report.counts.rejected)
+        table.add("not processed", report.counts.notProcessed)
+        table.add("not sent", report.counts.notSent)
+        table.add("unknown", report.counts.unknown)
+        table.add("resent", report.resent)
+        if report.isRecorded { table.add("processed twice by the simulator", report.simulator.processedTwice) }
+        table.add("answers 503", report.simulator.answered503)
+        table.add("GOAWAYs", report.simulator.goAways)
+        table.add("connections dropped", report.simulator.drops)
+        table.add("connections opened", report.simulator.connectionsOpened)
+        table.add("restarts by supervisors", report.restarts)
+        table.add("pushes a second", report.seconds > 0 ? Int(Double(self.pushes) / report.seconds) : 0)
+        table.add("latency p50", Self.milliseconds(report.latencies, 50))
+        table.add("latency p99", Self.milliseconds(report.latencies, 99))
+        return table
+    }
+
+    /// The nearest-rank percentile of sorted times.
+    private static func milliseconds(_ sorted: [Duration], _ percent: Int) -> String {
+        guard !sorted.isEmpty else { return "-" }
+        let rank = min(sorted.count - 1, max(0, (sorted.count * percent + 99) / 100 - 1))
+        let tenths = Int((sorted[rank] / .milliseconds(1) * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10) ms"
+    }
+}

@@ -1,0 +1,57 @@
+import APNSPool
+import ArgumentParser
+
+/// `apns demo`
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "Sends to a simulator that misbehaves, and shows that nothing is lost.",
+        discussion: """
+            Runs a simulator of APNs in this process and a client with a pool of 2 connections and 2 more on demand. \
+            While the pushes are under way the simulator answers some with 503, sends a GOAWAY, and drops a connection \
+            without a word. All pushes end accepted, each of them once.
+
+            Ten thousand pushes:
+
+              apns demo
+
+            Half a million, with what happens to the connections on standard error:
+
+              apns demo --pushes 500000 --verbose
+
+            The last line says how many were accepted. Exit status: 0 all of them; 1 not all.
+            """
+    )
+
+    @Option(parsing: .unconditional, help: ArgumentHelp("How many pushes; default 10000.", valueName: "n"))
+    var pushes: String = "10000"
+
+    @Option(parsing: .unconditional, help: ArgumentHelp("Pushes under way at once; default 1000.", valueName: "n"))
+    var inFlight: String = "1000"
+
+    @Flag(help: "Log on standard error what the client does.")
+    var verbose = false
+
+    func validate() throws {
+        _ = try self.demo()
+    }
+
+    private func demo() throws -> Demo {
+        Demo(
+            pushes: try Setting(name: "--pushes", text: self.pushes, isFromCommandLine: true)
+                .integer(Demo.fewest...5_000_000),
+            inFlight: try Setting(name: "--in-flight", text: self.inFlight, isFromCommandLine: true)
+                .integer(1...10_000),
+            isVerbose: self.verbose
+        )
+    }
+
+    func run() async throws {
+        let demo = try self.demo()
+        let report = try await demo.run()
+        Standard.output.print(demo.table(report).text)
+        Standard.output.print("")
+        Standard.output.print(report.verdict(pushes: demo.pushes))
+        if !report.isGood(pushes: demo.pushes) { throw ExitCode(1) }
+    }
+}

@@ -1,0 +1,99 @@
+import APNSPool
+import ArgumentParser
+
+/// An option or argument that cannot be. Ends the tool with status 64 and the sentence, which names the option.
+typealias UsageError = ArgumentParser.ValidationError
+
+/// What the tool's exit status says. The numbers above 63 are those of `sysexits.h`.
+enum ExitStatus {
+    static let success = ExitCode(0)
+    static let rejected = ExitCode(1)
+    static let usage = ExitCode(64)
+    static let inputOutput = ExitCode(74)
+    static let resumable = ExitCode(75)
+    static let configuration = ExitCode(78)
+    /// What a shell reports for a process that SIGINT ended.
+    static let interrupted: Int32 = 130
+
+    static let help = """
+        Exit status:
+          0   all pushes were accepted
+          1   at least one was rejected, or refused as invalid
+          75  all that failed can be sent again; where the outcome is unknown, it
+              may arrive twice
+          64  an option is wrong
+          74  a file could not be read or written to its end
+          78  the configuration is wrong: key, certificate, host
+        """
+}
+
+/// Outcomes as they come, and the exit status that follows from them.
+struct OutcomeCounts: Sendable {
+    private(set) var accepted = 0
+    private(set) var rejected = 0
+    private(set) var notProcessed = 0
+    private(set) var notSent = 0
+    private(set) var unknown = 0
+    /// Why pushes failed, with counts.
+    private(set) var causes: [String: Int] = [:]
+    /// Pushes that were accepted, or failed, after more than one try.
+    private(set) var triedAgain = 0
+    private var hasInvalid = false
+    /// The first failure that only another configuration can heal.
+    private(set) var configurationFault: PushError?
+    /// Something of the input was left out; it can be sent by another run.
+    var isIncomplete = false
+
+    var total: Int { self.accepted + self.rejected + self.notProcessed + self.notSent + self.unknown }
+
+    mutating func count(_ outcome: PushOutcome) {
+        switch outcome.certainty {
+        case .accepted: self.accepted += 1
+        case .rejected: self.rejected += 1
+        case .notProcessed: self.notProcessed += 1
+        case .notSent: self.notSent += 1
+        case .unknown: self.unknown += 1
+        }
+        if outcome.attempts > 1 { self.triedAgain += 1 }
+        guard let error = outcome.error else { return }
+        self.causes[Self.cause(of: error), default: 0] += 1
+        guard error.certainty != .rejected, error.certainty != .unknown else { return }
+        if error.isConfigurationFault {
+            self.configurationFault = self.configurationFault ?? error
+        } else if !error.canResend {
+            self.hasInvalid = true
+        }
+    }
+
+    var status: ExitCode {
+        if self.configurationFault != nil { return ExitStatus.configuration }
+        if self.rejected > 0 || self.hasInvalid { return ExitStatus.rejected }
+        if self.accepted < self.total || self.isIncomplete { return ExitStatus.resumable }
+        return ExitStatus.success
+    }
+
+    /// `accepted 998, rejected 2, not-processed 0, not-sent 0, unknown 0`
+    var line: String {
+        "accepted \(self.accepted), rejected \(self.rejected), not-processed \(self.notProcessed), "
+            + "not-sent \(self.notSent), unknown \(self.unknown)"
+    }
+
+    /// The most frequent cause first: `410 Unregistered × 12`.
+    var causeLines: [String] {
+        self.causes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.key) × \($0.value)" }
+    }
+
+    private static func cause(of error: PushError) -> String {
+        guard error.certainty == .rejected, let rejection = error.rejection else {
+            return "\(error.certainty.rawValue), \(error.code)"
+        }
+        return "\(rejection.status) \(rejection.reason?.rawValue ?? "without a reason")"
+    }
+}
+
+extension PushError {
+    /// Nothing but a change of the configuration helps: further pushes would fail in the same way.
+    var isConfigurationFault: Bool {
+        [.configuration, .credential, .suspectedMisconfiguration].contains(self.code)
+    }
+}

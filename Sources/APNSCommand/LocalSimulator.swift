@@ -1,0 +1,102 @@
+import APNSModel
+import APNSSimulator
+import Crypto
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// All that the tool does with a simulator of APNs, in one place.
+struct LocalSimulator: Sendable {
+    /// What it saw and did.
+    struct Counts: Sendable {
+        var connectionsOpened = 0
+        var received = 0
+        var accepted = 0
+        var answered503 = 0
+        var goAways = 0
+        var drops = 0
+        var processedTwice = 0
+    }
+
+    private let key: SimulatedKey
+    private let simulator: Simulator
+
+    var port: Int { self.simulator.port }
+    var certificateAuthorityPEM: String { self.simulator.certificateAuthorityPEM }
+    var keyID: String { self.key.keyID }
+    var teamID: String { self.key.teamID }
+    var privateKey: P256.Signing.PrivateKey { self.key.privateKey }
+    /// The content of a .p8 file.
+    var p8: String { self.key.p8 }
+    var openConnections: Int { self.simulator.openConnections }
+
+    /// - Parameters:
+    ///   - port: 0 takes any free one.
+    ///   - wantsToken: requests need a provider token signed by `key`.
+    ///   - recordsPushes: keeps each push, to count those that were processed twice.
+    static func start(port: Int = 0, wantsToken: Bool = true, recordsPushes: Bool) async throws -> LocalSimulator {
+        var configuration = Simulator.Configuration()
+        configuration.port = port
+        let key = SimulatedKey()
+        configuration.credential = wantsToken ? .keys([Simulator.Key(key)]) : .none
+        configuration.recordsPushes = recordsPushes
+        return LocalSimulator(key: key, simulator: try await Simulator.start(configuration))
+    }
+
+    private init(key: SimulatedKey, simulator: Simulator) {
+        self.key = key
+        self.simulator = simulator
+    }
+
+    func stop() async { await self.simulator.stop() }
+
+    var counts: Counts {
+        let ledger = self.simulator.record
+        return Counts(
+            connectionsOpened: ledger.connectionsOpened,
+            received: ledger.requestsReceived,
+            accepted: ledger.requestsProcessed,
+            answered503: ledger.answers[503] ?? 0,
+            goAways: ledger.goAwaysSent,
+            drops: ledger.connectionsDropped,
+            processedTwice: ledger.duplicates.count
+        )
+    }
+
+    // MARK: Faults
+
+    /// The first push to each of these tokens is answered 503.
+    func inject503(tokens: [String]) {
+        for token in tokens {
+            self.simulator.inject(
+                Fault(.answer(.serviceUnavailable), when: FaultTrigger(deviceTokens: [token]))
+            )
+        }
+    }
+
+    /// GOAWAY instead of an answer to the first push to this token. It is not processed, nor what comes after it on
+    /// its connection.
+    func injectGoAway(token: String) {
+        self.simulator.inject(Fault(.goAway(.beforeThisRequest), when: FaultTrigger(deviceTokens: [token])))
+    }
+
+    /// Faults as somebody wrote them: `{"faults":[…]}`, or the array alone.
+    func inject(json bytes: [UInt8]) throws {
+        let decoder = JSONDecoder()
+        let data = Data(bytes)
+        let isArray = bytes.first { $0 > 0x20 } == UInt8(ascii: "[")
+        self.simulator.inject(
+            try isArray
+                ? FaultScript(decoder.decode([Fault].self, from: data)) : decoder.decode(FaultScript.self, from: data)
+        )
+    }
+
+    /// Ends the connection that was opened last, without a word. False if none is open.
+    func dropNewestConnection() async -> Bool {
+        guard let number = self.simulator.connectionNumbers.last else { return false }
+        return await self.simulator.dropConnections(.number(number)) > 0
+    }
+}

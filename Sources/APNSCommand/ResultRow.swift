@@ -1,0 +1,157 @@
+import APNSPool
+import Synchronization
+
+/// One push and what became of it, as a row of the results file: a JSON object on one line, its keys always there and
+/// always in the same order, without blanks.
+struct ResultRow: Sendable {
+    /// As it stood in the input.
+    var token: String
+    var outcome: PushOutcome
+    /// Counted from 1.
+    var line: Int
+
+    func append(to bytes: inout [UInt8]) {
+        let rejection = self.outcome.certainty == .rejected ? self.outcome.error?.rejection : nil
+        let status = self.outcome.certainty == .accepted ? 200 : rejection?.status
+        bytes.append(contentsOf: #"{"token":"#.utf8)
+        Self.append(self.token, to: &bytes)
+        bytes.append(contentsOf: #","outcome":"#.utf8)
+        Self.append(self.outcome.certainty.rawValue, to: &bytes)
+        bytes.append(contentsOf: #","status":"#.utf8)
+        Self.append(number: status, to: &bytes)
+        bytes.append(contentsOf: #","reason":"#.utf8)
+        Self.append(rejection?.reason?.rawValue, to: &bytes)
+        bytes.append(contentsOf: #","apnsID":"#.utf8)
+        Self.append(self.outcome.apnsID?.description.lowercased(), to: &bytes)
+        bytes.append(contentsOf: #","attempts":"#.utf8)
+        Self.append(number: self.outcome.attempts, to: &bytes)
+        bytes.append(contentsOf: #","tokenInvalidSince":"#.utf8)
+        Self.append(number: self.outcome.tokenInvalid?.millisecondsSince1970, to: &bytes)
+        bytes.append(contentsOf: #","advice":"#.utf8)
+        Self.append(self.outcome.advice.rawValue, to: &bytes)
+        bytes.append(contentsOf: #","retryAfterSeconds":"#.utf8)
+        bytes.append(contentsOf: (self.outcome.retryAfter.map(Self.seconds) ?? "null").utf8)
+        bytes.append(contentsOf: #","line":"#.utf8)
+        Self.append(number: self.line, to: &bytes)
+        bytes.append(UInt8(ascii: "}"))
+    }
+
+    var json: String {
+        var bytes: [UInt8] = []
+        self.append(to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// For people: the token as given, then what became of it.
+    var text: String {
+        var text = "\(self.token) \(self.outcome.certainty.rawValue)"
+        if let receipt = self.outcome.receipt {
+            text += " 200 apns-id \(receipt.apnsID.description.lowercased())"
+            if let unique = receipt.apnsUniqueID { text += " apns-unique-id \(unique)" }
+        } else if let error = self.outcome.error {
+            if error.certainty == .rejected, let rejection = error.rejection {
+                text += " \(rejection.status) \(rejection.reason?.rawValue ?? "without a reason")"
+            } else {
+                text += " \(error.code)"
+            }
+            if let id = error.apnsID { text += " apns-id \(id.description.lowercased())" }
+            text += " advice \(error.advice)"
+            if let wait = error.retryAfter { text += " retry-after \(Self.seconds(wait)) s" }
+            if let since = error.tokenInvalid?.millisecondsSince1970 { text += " token-invalid-since \(since)" }
+            text += ": \(error.message)"
+        }
+        if self.outcome.attempts > 1 { text += " (\(self.outcome.attempts) attempts)" }
+        return text.replacing("\n", with: " ")
+    }
+
+    /// Seconds to the millisecond, without a fraction where there is none.
+    private static func seconds(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = max(duration, .zero).components
+        let milliseconds = Int(attoseconds / 1_000_000_000_000_000)
+        if milliseconds == 0 { return "\(seconds)" }
+        var digits = String(1000 + milliseconds).dropFirst()
+        while digits.last == "0" { digits.removeLast() }
+        return "\(seconds).\(digits)"
+    }
+
+    private static func append(number: (some BinaryInteger)?, to bytes: inout [UInt8]) {
+        bytes.append(contentsOf: (number.map { String($0) } ?? "null").utf8)
+    }
+
+    /// A JSON string (RFC 8259, section 7).
+    private static func append(_ text: String?, to bytes: inout [UInt8]) {
+        guard let text else {
+            bytes.append(contentsOf: "null".utf8)
+            return
+        }
+        bytes.append(UInt8(ascii: "\""))
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case 0..<0x20, 0x7F:
+                bytes.append(contentsOf: "\\u00".utf8)
+                bytes.append(Self.digit(byte >> 4))
+                bytes.append(Self.digit(byte & 0xF))
+            default:
+                bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    private static func digit(_ nibble: UInt8) -> UInt8 {
+        nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + (nibble - 10)
+    }
+}
+
+/// Writes rows to the results file as they come: in pieces, and whole lines only.
+final class ResultWriter: Sendable {
+    private struct State {
+        var buffer: [UInt8] = []
+        var failure: SystemError?
+    }
+
+    private static let pieceSize = 64 * 1024
+
+    private let path: String
+    private let descriptor: Int32
+    private let state = Mutex(State())
+
+    /// Makes the file, or empties it; `-` is standard output.
+    init(path: String, option: String) throws {
+        self.path = path
+        self.descriptor = path == "-" ? 1 : try Files.create(path).orUsageError(option, path)
+    }
+
+    deinit {
+        self.flush()
+        if self.path != "-" { Files.close(self.descriptor) }
+    }
+
+    /// Why rows could not be written. Whoever pulls further pushes should stop.
+    var failure: InputOutputError? {
+        self.state.withLock { $0.failure }.map {
+            InputOutputError(description: "--results: '\(self.path)' cannot be written: \($0)")
+        }
+    }
+
+    func write(_ row: ResultRow) {
+        self.state.withLock { state in
+            row.append(to: &state.buffer)
+            state.buffer.append(UInt8(ascii: "\n"))
+            if state.buffer.count >= Self.pieceSize { self.flush(&state) }
+        }
+    }
+
+    func flush() {
+        self.state.withLock { self.flush(&$0) }
+    }
+
+    private func flush(_ state: inout State) {
+        guard !state.buffer.isEmpty, state.failure == nil else { return }
+        state.failure = Files.write(state.buffer, to: self.descriptor)
+        state.buffer.removeAll(keepingCapacity: true)
+    }
+}

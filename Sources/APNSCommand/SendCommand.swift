@@ -1,0 +1,207 @@
+import APNSPool
+import ArgumentParser
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What a notification is made of when it is written on the command line.
+struct NotificationOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The alert's title.", valueName: "text"))
+    var title: String?
+
+    @Option(help: ArgumentHelp("The alert's subtitle.", valueName: "text"))
+    var subtitle: String?
+
+    @Option(help: ArgumentHelp("The alert's text.", valueName: "text"))
+    var body: String?
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("The number on the app's icon; 0 removes it.", valueName: "n")
+    )
+    var badge: String?
+
+    @Option(help: ArgumentHelp("A sound file of the app, or default.", valueName: "name"))
+    var sound: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The whole payload as JSON from a file, or from standard input with -. It is sent as it is.",
+            valueName: "file"
+        )
+    )
+    var payload: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "alert, background, voip, liveactivity, location, widgets, …; default alert.",
+            valueName: "type"
+        )
+    )
+    var pushType: String?
+
+    @Option(parsing: .unconditional, help: ArgumentHelp("10 (at once), 5 or 1.", valueName: "n"))
+    var priority: String?
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "Until when APNs keeps the push for a device it cannot reach: seconds since 1970, +SECONDS from now, or 0 "
+                + "for one try only.",
+            valueName: "time"
+        )
+    )
+    var expiration: String?
+
+    @Option(help: ArgumentHelp("Pushes with the same id replace each other on the device.", valueName: "id"))
+    var collapseID: String?
+
+    private var hasAlert: Bool { self.title != nil || self.subtitle != nil || self.body != nil }
+
+    func validate() throws {
+        if self.payload != nil {
+            for (option, value) in [
+                ("--title", self.title), ("--subtitle", self.subtitle), ("--body", self.body), ("--badge", self.badge),
+                ("--sound", self.sound),
+            ] where value != nil {
+                throw UsageError("\(option) and --payload contradict each other: the payload is sent as it is.")
+            }
+        }
+        _ = try self.headers(now: 0)
+    }
+
+    private struct Headers {
+        var priority: Priority?
+        var expiration: Expiration?
+    }
+
+    private func headers(now: Int64) throws -> Headers {
+        var headers = Headers()
+        if let text = self.priority {
+            let setting = Setting(name: "--priority", text: text, isFromCommandLine: true)
+            headers.priority = Priority(rawValue: try setting.integer(1...10))
+        }
+        if let text = self.expiration {
+            guard let seconds = Int64(text), seconds >= 0, seconds <= 99_999_999_999 else {
+                throw UsageError(
+                    "--expiration: '\(text)' is neither seconds since 1970, nor +SECONDS from now, nor 0."
+                )
+            }
+            if text.hasPrefix("+") {
+                headers.expiration = .at(secondsSince1970: now + seconds)
+            } else {
+                headers.expiration = seconds == 0 ? .immediate : .at(secondsSince1970: seconds)
+            }
+        }
+        return headers
+    }
+
+    /// The notification, encoded and checked.
+    func prepared(topic: String) throws -> PreparedPush {
+        let headers = try self.headers(now: Int64(Date().timeIntervalSince1970))
+        var notification = try self.content(topic: topic)
+        if let priority = headers.priority { notification = notification.priority(priority) }
+        if let expiration = headers.expiration { notification = notification.expiration(expiration) }
+        if let collapseID { notification = notification.collapseID(collapseID) }
+        do {
+            return try notification.prepared()
+        } catch {
+            throw UsageError("The notification cannot be sent: \(error).")
+        }
+    }
+
+    private func content(topic: String) throws -> PushNotification {
+        let type = PushType(rawValue: self.pushType ?? "alert")
+        if let payload {
+            return PushNotification(topic: topic, pushType: type, rawPayload: try Payload.read(payload))
+        }
+        var notification = PushNotification(topic: topic, pushType: type)
+        if self.hasAlert {
+            let alert = Alert(title: self.title, subtitle: self.subtitle, body: self.body)
+            notification = PushNotification(topic: topic, alert: alert).pushType(type)
+        }
+        if let badge {
+            let setting = Setting(name: "--badge", text: badge, isFromCommandLine: true)
+            notification = notification.badge(try setting.integer(0...Int(Int32.max)))
+        }
+        if let sound { notification = notification.sound(sound) }
+        if !self.hasAlert, self.badge == nil, self.sound == nil {
+            switch type {
+            case .background: notification = notification.contentAvailable()
+            case .widgets, .controls: notification = notification.contentChanged()
+            case .alert:
+                throw UsageError("There is nothing to send: give --title, --body, --badge, --sound or --payload.")
+            default: break
+            }
+        }
+        return notification
+    }
+}
+
+/// `apns send`
+struct SendCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "send",
+        abstract: "Sends one notification to some devices.",
+        discussion: """
+            Prints a line for each device token, in their order: the token, what became of the push, and why.
+
+            An alert to one device of a development build:
+
+              apns send --environment development --key AuthKey_9UC9ZLQ8YW.p8 \\
+                --team-id ABBM6U9RM5 --topic com.grasscove.Fern \\
+                --title "Hey There" --body "Did you see it?" --badge 1 740f4707bebcf74f
+
+            A payload of your own to two devices of a simulator, with results for a program to read:
+
+              echo '{"aps":{"content-available":1},"id":7}' |
+              apns send --endpoint https://localhost:2197 --ca-file sim/ca.pem \\
+                --topic com.grasscove.Fern --push-type background --payload - \\
+                --json 740f4707bebcf74f 9bb9d77c0cab6b2f
+
+            \(ExitStatus.help)
+            """
+    )
+
+    @OptionGroup(title: "Notification") var notification: NotificationOptions
+    @OptionGroup(title: "Connection") var common: CommonOptions
+
+    @Flag(help: "Print rows of JSON, as in the results of `apns bulk`.")
+    var json = false
+
+    @Argument(help: ArgumentHelp("Device tokens, hexadecimal.", valueName: "token"))
+    var tokens: [String]
+
+    func run() async throws {
+        let options = try self.common.resolved()
+        let push = try self.notification.prepared(topic: try options.requireTopic())
+        let tokens = self.tokens
+        let printsJSON = self.json
+        let counts = try await withAPNSClient(configuration: options.configuration) { client in
+            var counts = OutcomeCounts()
+            var rows = [ResultRow?](repeating: nil, count: tokens.count)
+            var printed = 0
+            let deliveries = client.deliveries(
+                of: push,
+                to: tokens.enumerated(),
+                token: { $0.element },
+                options: BulkOptions(maxInFlight: options.inFlight)
+            )
+            for await delivery in deliveries {
+                let (index, token) = delivery.element
+                rows[index] = ResultRow(token: token, outcome: delivery.outcome, line: index + 1)
+                counts.count(delivery.outcome)
+                while printed < rows.count, let row = rows[printed] {
+                    Standard.output.print(printsJSON ? row.json : row.text)
+                    printed += 1
+                }
+            }
+            return counts
+        }
+        if let fault = counts.configurationFault { Standard.error.print("apns: \(fault.message)") }
+        if counts.status != ExitStatus.success { throw counts.status }
+    }
+}

@@ -1,0 +1,189 @@
+import ArgumentParser
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// `apns simulator`
+struct SimulatorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "simulator",
+        abstract: "Runs a server that behaves like APNs, and misbehaves on script.",
+        discussion: """
+            It makes a certificate authority and a key of its own, checks what APNs checks, and answers with APNs' \
+            reasons. It says how to send to it, and runs until Ctrl-C.
+
+            With credentials for other programs, which read them from the environment:
+
+              apns simulator --port 2197 --write-credentials ./sim
+              set -a; . ./sim/apns.env; set +a
+
+            With faults: after 100 pushes 20 answers 503, after 500 one GOAWAY:
+
+              echo '{"faults": [
+                {"when": {"skip": 100, "times": 20},
+                 "effect": {"kind": "answer", "reason": "ServiceUnavailable"}},
+                {"when": {"skip": 500}, "effect": {"kind": "goaway"}}
+              ]}' > faults.json
+              apns simulator --faults faults.json
+            """
+    )
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("The port; 0 takes any free one.", valueName: "n")
+    )
+    var port: String = "2197"
+
+    @Option(help: ArgumentHelp("What goes wrong, and when: JSON.", valueName: "file"))
+    var faults: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Where ca.pem, AuthKey_….p8 and apns.env are written; without it, to a folder that is removed at the end.",
+            valueName: "folder"
+        )
+    )
+    var writeCredentials: String?
+
+    @Flag(help: "Take requests without a provider token.")
+    var withoutToken = false
+
+    func validate() throws {
+        _ = try self.portNumber()
+    }
+
+    private func portNumber() throws -> Int {
+        try Setting(name: "--port", text: self.port, isFromCommandLine: true).integer(0...65535)
+    }
+
+    func run() async throws {
+        let simulator = try await self.start()
+        Interrupts.handle()
+        let folder: URL
+        if let path = self.writeCredentials {
+            folder = URL(filePath: path, directoryHint: .isDirectory).absoluteURL
+        } else {
+            folder = FileManager.default.temporaryDirectory.appending(path: "apns-simulator-\(simulator.port)")
+        }
+        let credentials = Credentials(simulator, folder: folder, needsToken: !self.withoutToken)
+        try credentials.write()
+        Standard.output.print(credentials.explanation)
+        await Interrupts.wait()
+        await simulator.stop()
+        if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) }
+        let counts = simulator.counts
+        Standard.output.print(
+            "\(counts.received) pushes received, \(counts.accepted) of them accepted, "
+                + "\(counts.connectionsOpened) connections"
+        )
+    }
+
+    private func start() async throws -> LocalSimulator {
+        let port = try self.portNumber()
+        let script = try self.faults.map { try Files.contents(of: $0, option: "--faults", limit: 16 * 1024 * 1024) }
+        let simulator: LocalSimulator
+        do {
+            simulator = try await LocalSimulator.start(
+                port: port,
+                wantsToken: !self.withoutToken,
+                recordsPushes: false
+            )
+        } catch {
+            Standard.error.print("apns: --port \(port): \(error)")
+            throw ExitStatus.configuration
+        }
+        if let script {
+            do {
+                try simulator.inject(json: script)
+            } catch {
+                await simulator.stop()
+                throw UsageError("--faults: '\(self.faults ?? "")' is not a list of faults: \(error)")
+            }
+        }
+        return simulator
+    }
+}
+
+/// The files that make a simulator usable by other programs.
+struct Credentials {
+    private static let exampleToken = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
+
+    private let simulator: LocalSimulator
+    private let folder: URL
+    private let needsToken: Bool
+
+    init(_ simulator: LocalSimulator, folder: URL, needsToken: Bool) {
+        self.simulator = simulator
+        self.folder = folder
+        self.needsToken = needsToken
+    }
+
+    private var endpoint: String { "https://localhost:\(self.simulator.port)" }
+    private var caFile: String { self.path("ca.pem") }
+    private var keyFile: String { self.path("AuthKey_\(self.simulator.keyID).p8") }
+    private var environmentFile: String { self.path("apns.env") }
+
+    private func path(_ name: String) -> String {
+        self.folder.appending(path: name).path(percentEncoded: false)
+    }
+
+    func write() throws {
+        do {
+            try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        } catch {
+            throw UsageError("--write-credentials: '\(self.folder.path)' cannot be made: \(error)")
+        }
+        try Self.write(self.simulator.certificateAuthorityPEM, to: self.caFile)
+        var lines = ["APNS_ENDPOINT=\(self.endpoint)", "APNS_CA_FILE=\(Self.quoted(self.caFile))"]
+        if self.needsToken {
+            try Self.write(self.simulator.p8, to: self.keyFile, mode: 0o600)
+            lines.append("APNS_KEY_FILE=\(Self.quoted(self.keyFile))")
+            lines.append("APNS_KEY_ID=\(self.simulator.keyID)")
+            lines.append("APNS_TEAM_ID=\(self.simulator.teamID)")
+        }
+        lines.append("APNS_TOPIC=com.example.app")
+        try Self.write(lines.joined(separator: "\n") + "\n", to: self.environmentFile)
+    }
+
+    var explanation: String {
+        let header = self.needsToken ? "-H \"authorization: bearer $(apns provider-token)\" " : ""
+        return """
+            A simulator of APNs at \(self.endpoint)
+
+            In another terminal:
+              set -a; . \(Self.quoted(self.environmentFile)); set +a
+              apns send --title Hello \(Self.exampleToken)
+
+            Or with curl:
+              curl --http2 --cacert \(Self.quoted(self.caFile)) \(header)-H "apns-topic: com.example.app" \\
+                -H "apns-push-type: alert" -d '{"aps":{"alert":"Hello"}}' \\
+                \(self.endpoint)/3/device/\(Self.exampleToken)
+
+            Ctrl-C ends it.
+            """
+    }
+
+    private static func write(_ text: String, to path: String, mode: UInt32 = 0o644) throws {
+        switch Files.create(path, mode: .init(mode)) {
+        case .failure(let error):
+            throw UsageError("--write-credentials: '\(path)' cannot be written: \(error)")
+        case .success(let descriptor):
+            defer { Files.close(descriptor) }
+            if let error = Files.write(Array(text.utf8), to: descriptor) {
+                throw InputOutputError(description: "'\(path)' cannot be written: \(error)")
+            }
+        }
+    }
+
+    /// For a shell; plain paths stay as they are, so that other readers of such files understand them.
+    private static func quoted(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            byte > 0x7F || "/._-+:@%,".utf8.contains(byte) || (0x30...0x39).contains(byte)
+                || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+        }
+        return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+    }
+}

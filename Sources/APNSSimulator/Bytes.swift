@@ -1,0 +1,138 @@
+/// Small tools over the bytes of header fields.
+enum Bytes {
+    typealias Buffer = UnsafeBufferPointer<UInt8>
+
+    static func equal(_ bytes: Buffer, _ text: StaticString) -> Bool {
+        bytes.count == text.utf8CodeUnitCount
+            && bytes.elementsEqual(Buffer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    static func hasPrefix(_ bytes: Buffer, _ text: StaticString) -> Bool {
+        bytes.count >= text.utf8CodeUnitCount
+            && self.equal(Buffer(rebasing: bytes[..<text.utf8CodeUnitCount]), text)
+    }
+
+    static func hasSuffix(_ bytes: Buffer, _ suffix: [UInt8]) -> Bool {
+        bytes.count >= suffix.count && bytes.suffix(suffix.count).elementsEqual(suffix)
+    }
+
+    static func text(_ bytes: Buffer) -> String {
+        String(decoding: bytes, as: UTF8.self)
+    }
+
+    static func isHexadecimal(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+            UInt8(ascii: "A")...UInt8(ascii: "F"):
+            true
+        default: false
+        }
+    }
+
+    /// A number of decimal digits alone, at most 18 of them; nil for anything else.
+    static func decimal(_ bytes: Buffer) -> Int64? {
+        guard !bytes.isEmpty, bytes.count <= 18 else { return nil }
+        var number: Int64 = 0
+        for byte in bytes {
+            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+            number = number * 10 + Int64(byte - UInt8(ascii: "0"))
+        }
+        return number
+    }
+
+    /// Whether the bytes are a UUID in its canonical form of 8-4-4-4-12 digits, in either case.
+    static func isUUID(_ bytes: Buffer) -> Bool {
+        guard bytes.count == 36 else { return false }
+        for (position, byte) in bytes.enumerated() {
+            switch position {
+            case 8, 13, 18, 23: if byte != UInt8(ascii: "-") { return false }
+            default: if !self.isHexadecimal(byte) { return false }
+            }
+        }
+        return true
+    }
+
+    /// The canonical form of a UUID of version 4 (RFC 9562, section 5.4) made of 128 random bits.
+    static func uuid(_ high: UInt64, _ low: UInt64, upperCase: Bool) -> [UInt8] {
+        let high = high & 0xFFFF_FFFF_FFFF_0FFF | 0x4000
+        let low = low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+        let letters = upperCase ? UInt8(ascii: "A") : UInt8(ascii: "a")
+        return [UInt8](unsafeUninitializedCapacity: 36) { buffer, count in
+            for digit in 0..<32 {
+                let half = digit < 16 ? high : low
+                let value = UInt8(truncatingIfNeeded: half >> UInt64((15 - digit % 16) * 4)) & 0xF
+                if digit == 8 || digit == 12 || digit == 16 || digit == 20 {
+                    buffer[count] = UInt8(ascii: "-")
+                    count += 1
+                }
+                buffer[count] = value < 10 ? UInt8(ascii: "0") + value : letters + value - 10
+                count += 1
+            }
+        }
+    }
+}
+
+/// Base64 for URLs without padding (RFC 4648, section 5), as JWTs have it (RFC 7515, section 2).
+enum Base64URL {
+    static func encode(_ bytes: some Sequence<UInt8>) -> String {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+        var text: [UInt8] = []
+        var bits: UInt32 = 0
+        var count = 0
+        for byte in bytes {
+            bits = bits << 8 | UInt32(byte)
+            count += 8
+            while count >= 6 {
+                count -= 6
+                text.append(alphabet[Int(bits >> UInt32(count) & 63)])
+            }
+        }
+        if count > 0 { text.append(alphabet[Int(bits << UInt32(6 - count) & 63)]) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Nil for padding, foreign characters and an impossible length.
+    static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var bits: UInt32 = 0
+        var count = 0
+        for character in text {
+            let value: UInt8
+            switch character {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"): value = character - UInt8(ascii: "A")
+            case UInt8(ascii: "a")...UInt8(ascii: "z"): value = character - UInt8(ascii: "a") + 26
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = character - UInt8(ascii: "0") + 52
+            case UInt8(ascii: "-"): value = 62
+            case UInt8(ascii: "_"): value = 63
+            default: return nil
+            }
+            bits = bits << 6 | UInt32(value)
+            count += 6
+            if count >= 8 {
+                count -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+            }
+        }
+        return count < 6 ? bytes : nil
+    }
+}
+
+/// Random numbers that a seed repeats (SplitMix64, by Sebastiano Vigna).
+struct SeededRandom: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    init(seed: UInt64) { self.state = seed }
+
+    mutating func next() -> UInt64 {
+        self.state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = self.state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 up to 1, 1 excluded.
+    mutating func unit() -> Double {
+        Double(self.next() >> 11) * 0x1p-53
+    }
+}

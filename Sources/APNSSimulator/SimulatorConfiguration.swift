@@ -1,0 +1,122 @@
+public import Crypto
+public import NIOCore
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+extension Simulator {
+    /// How a simulator is set up. Every part has a default that serves tests.
+    public struct Configuration: Sendable {
+        /// The address to listen on. Default `127.0.0.1`.
+        public var host = "127.0.0.1"
+        /// The port to listen on. Default 0: any free one, see `Simulator.port`.
+        public var port = 0
+        /// Host names and IP addresses that the server's certificate is made for.
+        public var certificateNames = ["localhost", "127.0.0.1", "::1"]
+        /// Seconds since 1970, for the age of provider tokens. Default: the system's clock.
+        public var clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+        /// Which provider tokens are good. Default `anyProviderToken`.
+        public var credential = Credential.anyProviderToken
+        /// Whether a second token of one key within 20 minutes is refused with 429 `TooManyProviderTokenUpdates`.
+        /// Default false.
+        public var limitsProviderTokenUpdates = false
+        /// The bundle IDs that pushes may go to, others get `TopicDisallowed`. Default nil: all.
+        public var topics: Set<String>?
+        /// SETTINGS_MAX_CONCURRENT_STREAMS of a new connection, until its first good provider token. Default 1, as
+        /// APNs has it. Without credentials (`Credential.none`) connections begin with `maxConcurrentStreams`.
+        public var initialMaxConcurrentStreams: UInt32 = 1
+        /// SETTINGS_MAX_CONCURRENT_STREAMS after the first good provider token. Default 1000, as APNs has it.
+        public var maxConcurrentStreams: UInt32 = 1000
+        /// How many bytes of a body a client may send at once on a stream. Default nil: 65,535, as APNs has it. A
+        /// window smaller than the payload makes early answers early.
+        public var initialWindowSize: UInt32?
+        /// Whether more than 1000 quick RST_STREAM (and 33 a second after them) end a connection, which is what
+        /// servers built on nghttp2 do. Default false.
+        public var limitsStreamResets = false
+        /// In development, accepted pushes get an `apns-unique-id`. Default `development`.
+        public var environment = Environment.development
+        /// How long every answer is kept back, as a stand-in for the network's round trip. Default zero.
+        public var responseDelay = Duration.zero
+        /// Whether the ledger keeps every push, or counts only. Default true.
+        public var recordsPushes = true
+        /// Where connections live. Default nil: SwiftNIO's singleton group. The simulator shuts no group down.
+        public var eventLoopGroup: (any EventLoopGroup)?
+        /// What the faults' probabilities and the ids it makes up are drawn from. Default 1.
+        public var seed: UInt64 = 1
+        /// The faults it starts with. Default none.
+        public var faults = FaultScript()
+
+        public init() {}
+    }
+
+    /// What counts as a good provider token.
+    public enum Credential: Sendable {
+        /// Any well-formed ES256 token of the right age with a key id and a team id of ten letters and digits. Only
+        /// the signatures of keys that were added are checked.
+        case anyProviderToken
+        /// Tokens signed by one of these keys; see also `Simulator.addKey`.
+        case keys([Key])
+        /// Nothing is asked for, as on a connection with a client certificate.
+        case none
+    }
+
+    /// A key as APNs knows it.
+    public struct Key: Sendable {
+        public var keyID: String
+        public var teamID: String
+        public var publicKey: P256.Signing.PublicKey
+
+        public init(keyID: String, teamID: String, publicKey: P256.Signing.PublicKey) {
+            self.keyID = keyID
+            self.teamID = teamID
+            self.publicKey = publicKey
+        }
+
+        public init(_ key: SimulatedKey) {
+            self.init(keyID: key.keyID, teamID: key.teamID, publicKey: key.publicKey)
+        }
+    }
+
+    /// Which of Apple's two environments is played.
+    public enum Environment: String, Sendable, Hashable, Codable {
+        case development
+        case production
+    }
+
+    /// Some of the connections that are open.
+    public enum ConnectionSelection: Sendable, Hashable {
+        case all
+        /// Those without an open stream.
+        case idle
+        /// The one with this number, counted from 1 in the order in which they were accepted.
+        case number(Int)
+    }
+}
+
+/// Why a simulator could not do what it was asked.
+public struct SimulatorError: Error, Sendable, Hashable, CustomStringConvertible {
+    public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        public let rawValue: String
+
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        public var description: String { rawValue }
+
+        /// The address cannot be listened on, or no certificate could be made.
+        public static let startFailed = Code(rawValue: "start-failed")
+        /// What was waited for did not come in time.
+        public static let timedOut = Code(rawValue: "timed-out")
+        /// The waiting task was cancelled.
+        public static let cancelled = Code(rawValue: "cancelled")
+    }
+
+    public let code: Code
+    public let message: String
+
+    public var description: String { "\(self.code): \(self.message)" }
+}

@@ -1,0 +1,95 @@
+import APNSSimulator
+import Foundation
+import Testing
+
+/// The commands that need no server of their own.
+@Suite(.timeLimit(.minutes(1)), .serialized)
+struct OtherCommandsTests {
+    @Test(arguments: [100, 2000])
+    func theDemoLosesNothing(pushes: Int) async throws {
+        let result = try await Tool.run(["demo", "--pushes", "\(pushes)"])
+        #expect(result.status == 0, "\(result.output)\(result.error)")
+        #expect(result.lines.last == "\(pushes) accepted")
+        func value(_ name: String) -> String? {
+            result.lines.first { $0.contains("  \(name)  ") }?.split(separator: " ").last.map(String.init)
+        }
+        #expect(value("answers 503") == "\(pushes / 50)")
+        #expect(value("GOAWAYs") == "1")
+        #expect(value("connections dropped") == "1")
+        #expect(value("processed twice by the simulator") == "0")
+        #expect(value("restarts by supervisors") == "0")
+        // No progress where nobody watches.
+        #expect(result.error.isEmpty, "\(result.error)")
+    }
+
+    @Test func theDemoTakesNoNonsense() async throws {
+        for value in ["0", "-5", "many"] {
+            let result = try await Tool.run(["demo", "--pushes", value])
+            #expect(result.status == 64)
+            #expect(result.error.contains("--pushes"))
+        }
+    }
+
+    @Test func theSimulatorSaysHowToSendToItAndEndsOnInterrupt() async throws {
+        let folder = try Folder()
+        let faults = try folder.write(
+            #"{"faults":[{"when":{"skip":1},"effect":{"kind":"answer","reason":"Unregistered"}},"#
+                + #"{"when":{"skip":500},"effect":{"kind":"goaway"}}]}"#,
+            to: "faults.json"
+        )
+        let running = try Running(
+            ["simulator", "--port", "0", "--write-credentials", folder.path("sim"), "--faults", faults]
+        )
+        #expect(try await eventually { running.output.contains("Ctrl-C") })
+        #expect(running.output.contains("apns send "))
+        var variables: [String: String] = [:]
+        for line in folder.lines(of: "sim/apns.env") {
+            let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
+            variables[parts[0]] = parts.count > 1 ? parts[1] : ""
+        }
+        let first = try await Tool.run(["send", "--title", "Hey", token(1)], environment: variables)
+        #expect(first.status == 0, "\(first.output)\(first.error)")
+        let second = try await Tool.run(["send", "--title", "Hey", token(1)], environment: variables)
+        #expect(second.status == 1, "\(second.output)\(second.error)")
+        let jwt = try await Tool.run(["provider-token"], environment: variables)
+        #expect(jwt.status == 0)
+        #expect(jwt.lines.count == 1 && jwt.output.split(separator: ".").count == 3)
+        running.interrupt()
+        let result = await running.end()
+        #expect(result.status == 0)
+        #expect(result.lines.last == "2 pushes received, 1 of them accepted, 2 connections")
+    }
+
+    @Test func theSimulatorRefusesWhatItDoesNotUnderstand() async throws {
+        let folder = try Folder()
+        let faults = try folder.write(#"[{"effect":"surprise"}]"#, to: "faults.json")
+        let script = try await Tool.run(["simulator", "--port", "0", "--faults", faults])
+        #expect(script.status == 64)
+        #expect(script.error.contains("--faults"))
+        let port = try await Tool.run(["simulator", "--port", "70000"])
+        #expect(port.status == 64)
+        #expect(port.error.contains("--port"))
+    }
+
+    @Test func aProviderTokenNeedsAKey() async throws {
+        let none = try await Tool.run(["provider-token"])
+        #expect(none.status == 64)
+        #expect(none.error.contains("--key"))
+        let folder = try Folder()
+        let key = try folder.write("no key", to: "AuthKey_9UC9ZLQ8YW.p8")
+        let wrong = try await Tool.run(["provider-token", "--key", key, "--team-id", "ABBM6U9RM5"])
+        #expect(wrong.status == 78)
+        #expect(wrong.error.hasPrefix("apns: --key: "))
+        #expect(wrong.output.isEmpty)
+    }
+
+    @Test(arguments: [[], ["send"], ["bulk"], ["simulator"], ["provider-token"], ["demo"]])
+    func helpTeaches(command: [String]) async throws {
+        let result = try await Tool.run(command + ["--help"])
+        #expect(result.status == 0)
+        let lines = result.output.split(separator: "\n")
+        #expect(lines.count { $0.contains("  apns ") || $0.contains("$(apns ") || $0.contains("  curl ") } >= 2)
+        // The tool's own lines; those that begin with USAGE are not wrapped.
+        #expect(lines.allSatisfy { $0.count <= 80 || $0.hasPrefix("USAGE") })
+    }
+}

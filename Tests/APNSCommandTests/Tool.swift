@@ -1,0 +1,183 @@
+import APNSSimulator
+import Foundation
+import Synchronization
+import Testing
+
+/// The built tool as a child process.
+struct Tool {
+    struct Result: Sendable {
+        var status: Int32
+        var output: String
+        var error: String
+        var time: Duration
+
+        var lines: [String] { self.output.split(separator: "\n").map(String.init) }
+        var lastErrorLine: String { self.error.split(separator: "\n").last.map(String.init) ?? "" }
+    }
+
+    /// Beside the tests' own executable.
+    static var path: String {
+        let own = CommandLine.arguments.first ?? ""
+        let folders = [
+            URL(fileURLWithPath: own).deletingLastPathComponent(),
+            Bundle.main.bundleURL, Bundle.main.bundleURL.deletingLastPathComponent(),
+        ]
+        let candidates = folders.map { $0.appendingPathComponent("apns").path }
+        return candidates.first { FileManager.default.isExecutableFile(atPath: $0) } ?? candidates[0]
+    }
+
+    static func run(
+        _ arguments: [String],
+        environment: [String: String] = [:],
+        input: String? = nil
+    ) async throws -> Result {
+        let running = try Running(arguments, environment: environment)
+        if let input { running.write(input) }
+        running.closeInput()
+        return await running.end()
+    }
+}
+
+/// A tool that runs.
+final class Running: Sendable {
+    private let process: Process
+    private let input = Pipe()
+    private let folder: URL
+    private let start = ContinuousClock.now
+    private let ended = Mutex<(isOver: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
+
+    init(_ arguments: [String], environment: [String: String] = [:]) throws {
+        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("apns-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: Tool.path)
+        process.arguments = arguments
+        var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("APNS_") }
+        variables.merge(environment) { $1 }
+        process.environment = variables
+        process.standardInput = self.input
+        // Files, since a full pipe would stop the tool.
+        process.standardOutput = try Self.file(self.folder.appendingPathComponent("output"))
+        process.standardError = try Self.file(self.folder.appendingPathComponent("error"))
+        self.process = process
+        process.terminationHandler = { [weak self] _ in
+            let waiters = self?.ended.withLock { ended in
+                ended.isOver = true
+                defer { ended.waiters = [] }
+                return ended.waiters
+            }
+            for waiter in waiters ?? [] { waiter.resume() }
+        }
+        try process.run()
+    }
+
+    deinit {
+        if self.process.isRunning { self.process.terminate() }
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    private static func file(_ url: URL) throws -> FileHandle {
+        _ = FileManager.default.createFile(atPath: url.path, contents: nil)
+        return try FileHandle(forWritingTo: url)
+    }
+
+    var output: String { self.text("output") }
+    var error: String { self.text("error") }
+
+    private func text(_ name: String) -> String {
+        let data = (try? Data(contentsOf: self.folder.appendingPathComponent(name))) ?? Data()
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    func write(_ text: String) { self.input.fileHandleForWriting.write(Data(text.utf8)) }
+    func closeInput() { try? self.input.fileHandleForWriting.close() }
+    func interrupt() { kill(self.process.processIdentifier, SIGINT) }
+
+    func end() async -> Tool.Result {
+        await withCheckedContinuation { continuation in
+            let isOver = self.ended.withLock { ended in
+                if !ended.isOver { ended.waiters.append(continuation) }
+                return ended.isOver
+            }
+            if isOver { continuation.resume() }
+        }
+        return Tool.Result(
+            status: self.process.terminationStatus,
+            output: self.output,
+            error: self.error,
+            time: self.start.duration(to: .now)
+        )
+    }
+}
+
+/// Asks until it is so, at most for ten seconds.
+func eventually(_ condition: () throws -> Bool) async throws -> Bool {
+    for _ in 0..<1000 {
+        if try condition() { return true }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    return false
+}
+
+/// A folder that is removed at the end.
+final class Folder {
+    let url: URL
+
+    init() throws {
+        self.url = FileManager.default.temporaryDirectory.appendingPathComponent("apns-tests-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: self.url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: self.url) }
+
+    func path(_ name: String) -> String { self.url.appendingPathComponent(name).path }
+
+    func write(_ text: String, to name: String) throws -> String {
+        try text.write(toFile: self.path(name), atomically: true, encoding: .utf8)
+        return self.path(name)
+    }
+
+    func lines(of name: String) -> [String] {
+        let text = (try? String(contentsOfFile: self.path(name), encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").map(String.init)
+    }
+}
+
+/// A simulator in this process, and the options with which the tool sends to it.
+struct Server {
+    let simulator: Simulator
+    let folder: Folder
+    let options: [String]
+
+    static func with<Result>(
+        _ change: (inout Simulator.Configuration) -> Void = { _ in },
+        _ body: (Server) async throws -> Result
+    ) async throws -> Result {
+        var configuration = Simulator.Configuration()
+        change(&configuration)
+        let simulator = try await Simulator.start(configuration)
+        do {
+            let key = SimulatedKey()
+            simulator.addKey(key)
+            let folder = try Folder()
+            let options = [
+                "--endpoint", "https://localhost:\(simulator.port)",
+                "--ca-file", try folder.write(simulator.certificateAuthorityPEM, to: "ca.pem"),
+                "--key", try folder.write(key.p8, to: key.fileName),
+                "--team-id", key.teamID, "--topic", "com.example.app",
+            ]
+            let result = try await body(Server(simulator: simulator, folder: folder, options: options))
+            await simulator.stop()
+            return result
+        } catch {
+            await simulator.stop()
+            throw error
+        }
+    }
+}
+
+/// A device token of 64 digits.
+func token(_ number: Int) -> String {
+    let digits = String(number, radix: 16)
+    return String(repeating: "0", count: 64 - digits.count) + digits
+}

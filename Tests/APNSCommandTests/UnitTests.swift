@@ -1,0 +1,115 @@
+import APNSPool
+import ArgumentParser
+import Foundation
+import Testing
+
+@testable import APNSCommand
+
+/// The parts of the tool by themselves.
+@Suite(.timeLimit(.minutes(1)))
+struct UnitTests {
+    private func lines(_ text: String, chunkSize: Int) throws -> [LineReader.Next] {
+        let folder = try Folder()
+        let reader = try LineReader(
+            path: try folder.write(text, to: "lines"),
+            option: "--tokens",
+            chunkSize: chunkSize
+        )
+        var lines: [LineReader.Next] = []
+        while true {
+            let next = reader.next()
+            if next == .end { return lines }
+            lines.append(next)
+        }
+    }
+
+    @Test(arguments: [1, 2, 3, 7, 65536])
+    func linesAreTheSameHoweverTheyAreCut(chunkSize: Int) throws {
+        let found = try self.lines("\u{FEFF}one\r\n\n  \t\n two \n\nthr\u{E9}e", chunkSize: chunkSize)
+        #expect(found == [.line("one", number: 1), .line("two", number: 4), .line("thr\u{E9}e", number: 6)])
+        #expect(try self.lines("", chunkSize: chunkSize) == [])
+        #expect(try self.lines("\n\n", chunkSize: chunkSize) == [])
+    }
+
+    @Test func aLineWithoutAnEndDoesNotFillTheMemory() throws {
+        let found = try self.lines(String(repeating: "a", count: 100_000) + "\nb", chunkSize: 4096)
+        #expect(found.count == 2)
+        #expect(found.first == .line(String(repeating: "a", count: LineReader.maximumLineLength), number: 1))
+        #expect(found.last == .line("b", number: 2))
+    }
+
+    @Test func aDirectoryIsAFailureNotAnEnd() throws {
+        let folder = try Folder()
+        let reader = try LineReader(path: folder.url.path, option: "--tokens")
+        #expect(reader.next() == .end)
+        #expect(reader.failure != nil)
+    }
+
+    @Test func rowsEscapeWhatJSONCannotHold() throws {
+        let error = PushError(code: .queueFull, certainty: .notSent, message: "m", retryAfter: .milliseconds(1250))
+        let row = ResultRow(token: "a\"\\\t\u{1}\u{E9}", outcome: .failed(error), line: 7)
+        #expect(
+            row.json == #"{"token":"a\"\\\u0009\u0001\#u{E9}","outcome":"not-sent","status":null,"reason":null,"#
+                + #""apnsID":null,"attempts":0,"tokenInvalidSince":null,"advice":"wait","retryAfterSeconds":1.25,"line":7}"#
+        )
+        let object = try JSONSerialization.jsonObject(with: Data(row.json.utf8)) as? [String: Any]
+        #expect(object?["token"] as? String == row.token)
+    }
+
+    @Test func statusFollowsFromTheWorst() {
+        func status(_ outcomes: [PushOutcome]) -> Int32 {
+            var counts = OutcomeCounts()
+            for outcome in outcomes { counts.count(outcome) }
+            return counts.status.rawValue
+        }
+        func failed(_ code: PushError.Code, _ certainty: Certainty) -> PushOutcome {
+            .failed(PushError(code: code, certainty: certainty, message: ""))
+        }
+        let accepted = PushOutcome.accepted(Receipt(apnsID: .random()))
+        let rejected = PushOutcome.failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
+        #expect(status([]) == 0)
+        #expect(status([accepted]) == 0)
+        #expect(status([accepted, failed(.unavailable, .notSent)]) == 75)
+        #expect(status([accepted, failed(.goAway, .notProcessed)]) == 75)
+        #expect(status([accepted, failed(.connectionLost, .unknown)]) == 75)
+        #expect(status([accepted, failed(.validation, .notSent)]) == 1)
+        #expect(status([rejected, failed(.unavailable, .notSent)]) == 1)
+        #expect(status([rejected, failed(.configuration, .notSent)]) == 78)
+        #expect(status([failed(.credential, .notSent)]) == 78)
+    }
+
+    @Test(arguments: [
+        ("https://localhost:2197", "localhost", 2197), ("HTTPS://a.example", "a.example", 443),
+        ("https://[::1]:8443/", "::1", 8443), ("https://[::1]", "::1", 443), ("https://127.0.0.1:1", "127.0.0.1", 1),
+    ])
+    func endpointsAreRead(text: String, host: String, port: Int) throws {
+        let endpoint = try Endpoint(Setting(name: "--endpoint", text: text, isFromCommandLine: true))
+        #expect(endpoint.host == host)
+        #expect(endpoint.port == port)
+    }
+
+    @Test(arguments: [
+        "", "https://", "https://:1", "https://a:", "https://a:x", "https://a:+1", "https://a:1:2", "https://[::1",
+        "https://[::1]x", "https://u@a:1", "https://a b", "https://a?b", "https://a:99999999999999999999", "ftp://a",
+    ])
+    func otherEndpointsAreNot(text: String) {
+        #expect(throws: (any Error).self) {
+            try Endpoint(Setting(name: "--endpoint", text: text, isFromCommandLine: true))
+        }
+    }
+
+    @Test func theCommandLineWinsOverTheEnvironment() throws {
+        let variables = EnvironmentVariables { name in
+            ["APNS_ENDPOINT": "https://a.example:1", "APNS_POOL_SIZE": "7", "APNS_TOPIC": "", "APNS_TIMEOUT": "0.5"][
+                name
+            ]
+        }
+        let plain = try CommonOptions.parse(["--endpoint", "https://b.example:2"]).resolved(variables)
+        #expect(plain.environment.host == "b.example")
+        #expect(plain.poolSize == 7)
+        #expect(plain.topic == nil)
+        #expect(plain.timeout == .milliseconds(500))
+        let other = try CommonOptions.parse(["--endpoint", "https://b.example:2", "--pool-size", "2"])
+        #expect(try other.resolved(variables).poolSize == 2)
+    }
+}

@@ -1,0 +1,104 @@
+import APNSModel
+import Crypto
+import Foundation
+import Testing
+
+@testable import APNSSimulator
+
+@Suite struct ProviderTokenTests {
+    private static let key = SimulatedKey(keyID: "ABC123DEFG", teamID: "TEAM567890")
+    private static let now: Int64 = 1_750_000_000
+    private let verifier = ProviderTokenVerifier(
+        acceptsUnknownKeys: false,
+        keys: [key.keyID: .init(teamID: key.teamID, publicKey: key.publicKey)]
+    )
+
+    /// A token of any header and claims, signed by `key`.
+    private func token(
+        header: String = #"{"alg":"ES256","kid":"ABC123DEFG"}"#,
+        claims: String = #"{"iss":"TEAM567890","iat":1750000000}"#,
+        key: SimulatedKey = key,
+        der: Bool = false
+    ) throws -> String {
+        let signed = "\(Base64URL.encode(header.utf8)).\(Base64URL.encode(claims.utf8))"
+        let signature = try key.privateKey.signature(for: Data(signed.utf8))
+        return "\(signed).\(Base64URL.encode(der ? signature.derRepresentation : signature.rawRepresentation))"
+    }
+
+    private func fault(_ token: String, now: Int64 = now) -> RejectionReason? {
+        ProviderTokenVerifier.fault(of: self.verifier.inspect(token.utf8), now: now)
+    }
+
+    @Test func genuineTokensPass() throws {
+        #expect(self.fault(try Self.key.providerToken(issuedAt: Self.now)) == nil)
+        #expect(self.fault(try self.token()) == nil)
+        #expect(self.fault(try self.token(header: #"{"typ":"JWT","kid":"ABC123DEFG","alg":"ES256"}"#)) == nil)
+        #expect(self.fault(try self.token(der: true)) == nil)
+    }
+
+    @Test func forgedTokensFail() throws {
+        let good = try self.token()
+        let other = SimulatedKey(keyID: "ABC123DEFG", teamID: "TEAM567890")
+        var tampered = Array(good.utf8)
+        tampered[tampered.count - 20] = tampered[tampered.count - 20] == 0x41 ? 0x42 : 0x41
+        let bad = [
+            "", "a.b", "a.b.c", "..", good + ".x", good + "=", String(decoding: tampered, as: UTF8.self),
+            try self.token(key: other),
+            try self.token(header: #"{"alg":"HS256","kid":"ABC123DEFG"}"#),
+            try self.token(header: #"{"alg":"none","kid":"ABC123DEFG"}"#),
+            try self.token(header: #"{"alg":"ES256","kid":"ABC123DEFH"}"#),
+            try self.token(header: #"{"alg":"ES256","kid":"short"}"#),
+            try self.token(header: #"{"alg":"ES256"}"#),
+            try self.token(claims: #"{"iss":"TEAM567891","iat":1750000000}"#),
+            try self.token(claims: #"{"iss":"TEAM567890","iat":"1750000000"}"#),
+            try self.token(claims: #"{"iss":"TEAM567890","iat":1750000000.5}"#),
+            try self.token(claims: #"{"iss":"TEAM567890"}"#),
+            try self.token(claims: "[]"),
+        ]
+        for token in bad { #expect(self.fault(token) == .invalidProviderToken, "\(token)") }
+    }
+
+    @Test func tokensAge() throws {
+        let token = try self.token()
+        #expect(self.fault(token, now: Self.now + 3600) == nil)
+        #expect(self.fault(token, now: Self.now + 3601) == .expiredProviderToken)
+        #expect(self.fault(token, now: Self.now - 600) == nil)
+        #expect(self.fault(token, now: Self.now - 601) == .invalidProviderToken)
+        let ancient = try self.token(claims: #"{"iss":"TEAM567890","iat":-9223372036854775808}"#)
+        #expect(self.fault(ancient) == .expiredProviderToken)
+    }
+
+    @Test func unknownKeysPassWhenToldSo() throws {
+        var verifier = ProviderTokenVerifier(acceptsUnknownKeys: true, keys: [:])
+        let token = try self.token()
+        #expect(verifier.inspect(token.utf8).isGenuine)
+        #expect(!verifier.inspect("a.b.c".utf8).isGenuine)
+        let stranger = SimulatedKey()
+        verifier.keys["ABC123DEFG"] = .init(teamID: "TEAM567890", publicKey: stranger.publicKey)
+        #expect(!verifier.inspect(token.utf8).isGenuine)
+    }
+
+    @Test func updatesAreCounted() throws {
+        var verifier = self.verifier
+        let tokens = try (0..<4).map { _ in Array(try self.token().utf8) }
+        let inspected = verifier.inspect(tokens[0])
+        func isTooOften(_ index: Int, _ minute: Int64) -> Bool {
+            verifier.isUpdatedTooOften(inspected, bytes: tokens[index], now: Self.now + minute * 60)
+        }
+        #expect(!isTooOften(0, 0))
+        #expect(!isTooOften(0, 1))
+        #expect(isTooOften(1, 19))
+        #expect(!isTooOften(1, 20))
+        #expect(!isTooOften(0, 21), "connections that still use the last one may go on")
+        #expect(isTooOften(2, 39))
+        #expect(!isTooOften(2, 40))
+    }
+
+    @Test func simulatedKeysLookLikeApples() throws {
+        let key = SimulatedKey()
+        #expect(key.keyID.count == 10 && key.teamID.count == 10 && key.keyID != key.teamID)
+        #expect(key.p8.hasPrefix("-----BEGIN PRIVATE KEY-----\n") && key.fileName == "AuthKey_\(key.keyID).p8")
+        let read = try P256.Signing.PrivateKey(pemRepresentation: key.p8)
+        #expect(read.rawRepresentation == key.privateKey.rawRepresentation)
+    }
+}

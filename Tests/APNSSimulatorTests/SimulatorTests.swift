@@ -1,0 +1,186 @@
+import APNSModel
+import Foundation
+import Synchronization
+import Testing
+
+@testable import APNSSimulator
+@testable import HTTP2Wire
+
+@Suite(.timeLimit(.minutes(1)))
+struct SimulatorTests {
+    private let jwt: String
+    private let key = SimulatedKey()
+
+    init() throws { self.jwt = try self.key.providerToken(issuedAt: Sample.now) }
+
+    /// A simulator with a client on it whose limit of streams is raised already; its first push is stream 1.
+    private func pair(
+        _ configuration: Simulator.Configuration = .init()
+    ) async throws -> (simulator: Simulator, client: WireClient) {
+        let simulator = try await Simulator.start(configuration)
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        #expect(await client.send(1, jwt: self.jwt).map(\.status) == [200])
+        await client.limit(1000)
+        return (simulator, client)
+    }
+
+    @Test func limitRisesWithTheFirstGoodToken() async throws {
+        let simulator = try await Simulator.start()
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        #expect(await client.limits == [1])
+        #expect(await client.send(1, jwt: nil).map(\.status) == [403])
+        #expect(await client.limits == [1])
+        #expect(await client.send(1, jwt: self.jwt).map(\.status) == [200])
+        await client.limit(1000)
+        #expect(await client.send(1000, jwt: self.jwt).count { $0.status == 200 } == 1000)
+        #expect(await client.limits == [1, 1000])
+        await simulator.stop()
+    }
+
+    @Test func clientsWithoutTokensStartAtTheFullLimit() async throws {
+        var configuration = Simulator.Configuration()
+        configuration.credential = .none
+        configuration.environment = .production
+        let simulator = try await Simulator.start(configuration)
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        #expect(await client.limits == [1000])
+        let results = await client.send(10, jwt: nil)
+        #expect(results.allSatisfy { $0.status == 200 && $0.fields.first("apns-unique-id") == nil })
+        await simulator.stop()
+    }
+
+    @Test func otherTeamsAreRefusedOnAConnection() async throws {
+        let (simulator, client) = try await self.pair()
+        let other = try SimulatedKey().providerToken(issuedAt: Sample.now)
+        let result = await client.send(1, jwt: other)
+        #expect(result.first?.status == 403)
+        #expect(simulator.record.pushes.last?.reason == .invalidProviderToken)
+        await simulator.stop()
+    }
+
+    @Test func keysComeAndGo() async throws {
+        var configuration = Simulator.Configuration()
+        configuration.credential = .keys([])
+        let simulator = try await Simulator.start(configuration)
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        #expect(await client.send(1, jwt: self.jwt).first?.status == 403)
+        simulator.addKey(self.key)
+        #expect(await client.send(1, jwt: self.jwt).first?.status == 200)
+        simulator.removeKey(keyID: self.key.keyID)
+        #expect(await client.send(1, jwt: self.jwt).first?.status == 403)
+        await simulator.stop()
+    }
+
+    @Test func clockAndUpdatesAreTheConfigurations() async throws {
+        let clock = SharedClock()
+        clock.now.withLock { $0 = Sample.now }
+        var configuration = Simulator.Configuration()
+        configuration.clock = { clock.now.withLock { $0 } }
+        configuration.limitsProviderTokenUpdates = true
+        let (simulator, client) = try await self.pair(configuration)
+        let second = try self.key.providerToken(issuedAt: Sample.now + 1)
+        #expect(await client.send(1, jwt: second).first?.status == 429)
+        #expect(simulator.record.pushes.last?.reason == .tooManyProviderTokenUpdates)
+        #expect(await client.send(1, jwt: self.jwt).first?.status == 200)
+        clock.now.withLock { $0 += 20 * 60 }
+        #expect(await client.send(1, jwt: second).first?.status == 200)
+        clock.now.withLock { $0 += 41 * 60 }
+        #expect(await client.send(1, jwt: second).first?.status == 403)
+        #expect(simulator.record.pushes.last?.reason == .expiredProviderToken)
+        await simulator.stop()
+    }
+
+    @Test func streamsAboveAnAcknowledgedLimitAreRefused() async throws {
+        let (simulator, client) = try await self.pair()
+        #expect(await simulator.setMaxConcurrentStreams(2) == 1)
+        await client.limit(2)
+        #expect(await client.send(2, jwt: self.jwt).allSatisfy { $0.status == 200 })
+        await simulator.setMaxConcurrentStreams(500)
+        await client.limit(500)
+        #expect(await client.send(500, jwt: self.jwt).allSatisfy { $0.status == 200 })
+        await simulator.stop()
+    }
+
+    @Test func ledgerCountsWithoutRecording() async throws {
+        var configuration = Simulator.Configuration()
+        configuration.recordsPushes = false
+        let (simulator, client) = try await self.pair(configuration)
+        _ = await client.send(20, jwt: self.jwt)
+        _ = await client.send(3, jwt: self.jwt, payload: "")
+        let ledger = simulator.record
+        #expect(ledger.pushes.isEmpty && ledger.requestsReceived == 24)
+        #expect(ledger.requestsProcessed == 21 && ledger.requestsRejected == 3)
+        await simulator.stop()
+    }
+
+    @Test func ledgerFindsDuplicates() async throws {
+        let (simulator, client) = try await self.pair()
+        let id = "eabeae54-14a8-11e5-b60b-1697f925ec7b"
+        _ = await client.results(await client.submit(2, jwt: self.jwt, ids: [id, id.uppercased()]))
+        let push = try #require(APNSID(id))
+        #expect(simulator.record.duplicates == [push])
+        #expect(simulator.record.processedCount(of: push) == 2)
+        await simulator.stop()
+    }
+
+    @Test func ledgerCanBeWaitedFor() async throws {
+        let (simulator, client) = try await self.pair()
+        async let waiting: Void = simulator.waitUntil { $0.requestsProcessed == 31 }
+        for _ in 0..<3 { _ = await client.send(10, jwt: self.jwt) }
+        try await waiting
+        try await simulator.waitUntil { $0.requestsProcessed == 31 }
+        await #expect(throws: SimulatorError.self) {
+            try await simulator.waitUntil(timeout: .milliseconds(20)) { $0.requestsProcessed == 0 }
+        }
+        let cancelled = Task { try await simulator.waitUntil { $0.requestsProcessed == 0 } }
+        cancelled.cancel()
+        let result = await cancelled.result
+        #expect(throws: SimulatorError.self) { try result.get() }
+        let stopped = Task { try await simulator.waitUntil { $0.connectionsClosed == 99 } }
+        await client.close()
+        try await simulator.waitUntil { $0.connectionsClosed == 1 }
+        #expect(simulator.openConnections == 0)
+        await simulator.stop()
+        stopped.cancel()
+        let end = await stopped.result
+        #expect(throws: SimulatorError.self) { try end.get() }
+    }
+
+    @Test func manyRunSideBySide() async throws {
+        let ports = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    let simulator = try await Simulator.start()
+                    let client = try WireClient(simulator)
+                    #expect(await client.open())
+                    #expect(await client.send(1, jwt: self.jwt).map(\.status) == [200])
+                    #expect(simulator.record.requestsReceived == 1)
+                    await simulator.stop()
+                    #expect(simulator.openConnections == 0)
+                    return simulator.port
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(ports.count == 8 && ports.allSatisfy { $0 > 0 })
+    }
+
+    @Test func startSaysWhyItFailed() async throws {
+        let first = try await Simulator.start()
+        var configuration = Simulator.Configuration()
+        configuration.port = first.port
+        await #expect { try await Simulator.start(configuration) } throws: { error in
+            (error as? SimulatorError)?.code == .startFailed
+        }
+        await first.stop()
+    }
+}
+
+/// A time of day that a test sets.
+final class SharedClock: Sendable {
+    let now = Mutex<Int64>(0)
+}

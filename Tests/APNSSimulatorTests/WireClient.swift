@@ -1,0 +1,147 @@
+import NIOCore
+import NIOPosix
+
+@testable import APNSSimulator
+@testable import HTTP2Wire
+
+/// A bare client connection to a simulator: an actor on the connection's loop, as the library's own owner is one.
+actor WireClient: ConnectionDelegate {
+    nonisolated var unownedExecutor: UnownedSerialExecutor { self.loop.executor.asUnownedSerialExecutor() }
+
+    private let loop: any EventLoop
+    private let port: Int
+    private let tls: TLSContext
+    private var connection: Connection?
+    private var ready: CheckedContinuation<Bool, Never>?
+    private var waiting: [(isMet: (WireClient) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+    private var nextTag: UInt64 = 0
+    private(set) var results: [UInt64: StreamResult] = [:]
+    private(set) var limits: [Int] = []
+    private(set) var goAway: WireError?
+    private(set) var closeError: WireError?
+
+    init(_ simulator: Simulator) throws {
+        self.loop = MultiThreadedEventLoopGroup.singleton.next()
+        self.port = simulator.port
+        var tls = TLSConfiguration()
+        tls.caPEM = simulator.certificateAuthorityPEM
+        tls.trustsSystemRoots = false
+        self.tls = try TLSContext(.client, configuration: tls)
+    }
+
+    /// Connects; false if that failed.
+    func open() async -> Bool {
+        var configuration = Connection.Configuration(
+            host: "localhost",
+            port: self.port,
+            tls: self.tls,
+            variableNames: [":path", "apns-id"]
+        )
+        configuration.pingInterval = .milliseconds(200)
+        configuration.pingTimeout = .milliseconds(300)
+        let connection = Connection(id: 1, configuration: configuration, loop: self.loop, delegate: self)
+        self.connection = connection
+        return await withCheckedContinuation {
+            self.ready = $0
+            connection.open()
+        }
+    }
+
+    /// Submits requests in one batch, their tags counted from 1 over the client's life.
+    @discardableResult
+    func submit(_ count: Int, jwt: String?, payload: String = Sample.payload, ids: [String] = []) -> [UInt64] {
+        var fields: [HeaderBlock.Field] = [
+            .init(":method", "POST"), .init(":scheme", "https"), .init(":authority", "localhost"),
+            .init("apns-topic", Sample.topic), .init("apns-push-type", "alert"),
+        ]
+        if let jwt { fields.append(.init("authorization", "bearer \(jwt)")) }
+        let shared = HeaderBlock(fields)
+        let submissions = (0..<count).map { index in
+            self.nextTag += 1
+            let path = Array("/3/device/\(Sample.deviceToken)".utf8)
+            let id = Array((index < ids.count ? ids[index] : "").utf8)
+            let request = HTTP2Request(
+                shared: shared,
+                credential: nil,
+                values: path + id,
+                valueLengths: [UInt16(path.count), UInt16(id.count), 0, 0, 0, 0, 0, 0],
+                body: Array(payload.utf8)
+            )
+            return StreamSubmission(request: request, tag: self.nextTag, deadline: self.loop.now + .seconds(20))
+        }
+        self.connection?.submit(submissions)
+        return submissions.map(\.tag)
+    }
+
+    /// Sends requests and waits for all their results, in the order of their streams.
+    func send(_ count: Int, jwt: String?, payload: String = Sample.payload) async -> [StreamResult] {
+        let tags = self.submit(count, jwt: jwt, payload: payload)
+        return await self.results(tags)
+    }
+
+    func results(_ tags: [UInt64]) async -> [StreamResult] {
+        await self.wait { client in client.assumeIsolated { client in tags.allSatisfy { client.results[$0] != nil } } }
+        return tags.compactMap { self.results[$0] }
+    }
+
+    func cancel(_ tag: UInt64) { self.connection?.cancel(tag: tag) }
+
+    func close() { self.connection?.close() }
+
+    func closed() async -> WireError? {
+        await self.wait { client in client.assumeIsolated { $0.closeError != nil } }
+        return self.closeError
+    }
+
+    func limit(_ limit: Int) async {
+        await self.wait { client in client.assumeIsolated { $0.limits.last == limit } }
+    }
+
+    private func wait(_ isMet: @escaping (WireClient) -> Bool) async {
+        if isMet(self) { return }
+        await withCheckedContinuation { self.waiting.append((isMet, $0)) }
+    }
+
+    private func resumeWaiting() {
+        let waiting = self.waiting
+        self.waiting = []
+        for waiter in waiting {
+            if waiter.isMet(self) { waiter.continuation.resume() } else { self.waiting.append(waiter) }
+        }
+    }
+
+    nonisolated func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
+        self.assumeIsolated { client in
+            client.limits.append(limit)
+            client.ready?.resume(returning: true)
+            client.ready = nil
+        }
+    }
+
+    nonisolated func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) {
+        self.assumeIsolated { client in
+            if client.limits.last != limit { client.limits.append(limit) }
+            client.resumeWaiting()
+        }
+    }
+
+    nonisolated func connection(_ id: Int, isGoingAway error: WireError) {
+        self.assumeIsolated { $0.goAway = error }
+    }
+
+    nonisolated func connection(_ id: Int, finished results: [StreamResult]) {
+        self.assumeIsolated { client in
+            for result in results { client.results[result.tag] = result }
+            client.resumeWaiting()
+        }
+    }
+
+    nonisolated func connection(_ id: Int, isClosed error: WireError) {
+        self.assumeIsolated { client in
+            client.closeError = error
+            client.ready?.resume(returning: false)
+            client.ready = nil
+            client.resumeWaiting()
+        }
+    }
+}
