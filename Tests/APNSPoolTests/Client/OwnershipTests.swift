@@ -47,7 +47,7 @@ struct OwnershipTests {
         let run = Task { try await client.run() }
         let pushes = Task { await ClientOutcomeTests.deliver(50, with: client) }
         await server.wait { $0.held == 10 }
-        while await client.status.pool.queueDepth < 40 { await Task.yield() }
+        await until { await client.status.pool.queueDepth >= 40 }
         run.cancel()
         try await run.value
         #expect(client.core.lifecycle.pushesInFlight == 0)
@@ -62,7 +62,7 @@ struct OwnershipTests {
         let server = try await ScriptedServer.start()
         let client = try APNSClient(configuration: .local(server))
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
-        while client.core.lifecycle.pushesInFlight == 0 { await Task.yield() }
+        await until { client.core.lifecycle.pushesInFlight > 0 }
         let start = ContinuousClock.now
         let run = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -81,9 +81,9 @@ struct OwnershipTests {
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
         let pushes = Task { await ClientOutcomeTests.deliver(6, with: client) }
-        while await client.status.pool.queueDepth < 4 { await Task.yield() }
+        await until { await client.status.pool.queueDepth >= 4 }
         let shutdown = Task { await client.shutdown() }
-        while client.core.lifecycle.current != .draining { await Task.yield() }
+        await until { client.core.lifecycle.current == .draining }
         let late = await client.deliver(samplePush(), to: deviceToken)
         #expect(late.error?.code == .shuttingDown && late.certainty == .notSent)
         for done in 1...3 {
@@ -102,7 +102,7 @@ struct OwnershipTests {
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
         let pushes = Task { await ClientOutcomeTests.deliver(9, with: client) }
-        while await client.status.pool.queueDepth < 6 { await Task.yield() }
+        await until { await client.status.pool.queueDepth >= 6 }
         await server.wait { $0.held == 3 }
         await client.shutdown(within: .milliseconds(100))
         #expect(client.core.lifecycle.pushesInFlight == 0)
@@ -129,7 +129,7 @@ struct OwnershipTests {
         let client = try APNSClient(configuration: .local(port: server.port, caPEM: nil))
         try await client.start()
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
-        while await client.status.pool.queueDepth == 0 { await Task.yield() }
+        await until { await client.status.pool.queueDepth > 0 }
         let start = ContinuousClock.now
         await client.shutdown(within: .milliseconds(50))
         #expect(start.duration(to: .now) < .seconds(5))
@@ -144,7 +144,7 @@ struct OwnershipTests {
         weak let core = client?.core
         client = nil
         await server.wait { $0.openConnections == 0 }
-        while core != nil { await Task.yield() }
+        await until { core == nil }
         await server.stop()
     }
 
@@ -158,7 +158,7 @@ struct OwnershipTests {
         #expect(await client?.sendAll(samplePush(), to: [deviceToken, deviceToken]).accepted == 2)
         await client?.shutdown()
         client = nil
-        while core != nil || pool != nil { await Task.yield() }
+        await until { core == nil && pool == nil }
         await server.stop()
     }
 
@@ -168,7 +168,7 @@ struct OwnershipTests {
         let server = try await ScriptedServer.start()
         let client = try APNSClient(configuration: .local(server))
         let pushes = Task { await ClientOutcomeTests.deliver(10, with: client) }
-        while client.core.lifecycle.pushesInFlight < 10 { await Task.yield() }
+        await until { client.core.lifecycle.pushesInFlight >= 10 }
         try await client.start()
         #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
         await client.shutdown()
@@ -199,7 +199,7 @@ struct OwnershipTests {
         let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         let bulk = Task { await client.sendAll(samplePush(), to: [deviceToken]) }
-        while client.core.lifecycle.pushesInFlight < 2 { await Task.yield() }
+        await until { client.core.lifecycle.pushesInFlight >= 2 }
         let start = ContinuousClock.now
         await client.shutdown()
         #expect(await push.value.error?.code == .shuttingDown)
@@ -210,7 +210,7 @@ struct OwnershipTests {
     @Test func cancellationBeforeTheRunIsNotSent() async throws {
         let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
-        while client.core.lifecycle.pushesInFlight == 0 { await Task.yield() }
+        await until { client.core.lifecycle.pushesInFlight > 0 }
         push.cancel()
         #expect(await push.value.error?.code == .cancelled)
     }
@@ -227,7 +227,7 @@ struct OwnershipTests {
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         await server.wait { $0.held == 1 }
         await group.triggerGracefulShutdown()
-        while client.core.lifecycle.current != .draining { await Task.yield() }
+        await until { client.core.lifecycle.current == .draining }
         server.release()
         #expect(await push.value.certainty == .accepted)
         try await run.value

@@ -287,6 +287,7 @@ struct ConnectionStateModelTests {
     private struct World {
         var open: Set<Int> = []
         var draining: Set<Int> = []
+        var settled: Set<Int> = []
         var newest = 0
         var report: ConnectionStateMachine.Report?
         var wakeUps: [MonotonicInstant] = []
@@ -328,7 +329,8 @@ struct ConnectionStateModelTests {
             case 0: world.apply(machine.connect())
             case 1: world.apply(machine.disconnect())
             case 2: world.apply(machine.replace())
-            case 3 where world.open.contains(session) && !world.draining.contains(session):
+            case 3 where world.open.contains(session) && world.settled.insert(session).inserted:
+                // Each connection says it once.
                 world.apply(machine.ready(session: session, limit: Int.random(in: 0...200, using: &random)))
             case 4:
                 world.apply(machine.limitChanged(session: session, to: Int.random(in: 0...200, using: &random)))

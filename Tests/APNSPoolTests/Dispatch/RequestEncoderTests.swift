@@ -70,11 +70,15 @@ struct RequestEncoderTests {
         #expect(first == nil)
     }
 
-    @Test func theLongestValuesFit() {
+    @Test func theLongestValuesFit() throws {
         let encoder = RequestEncoder(authority: "a")
-        let push = samplePush(
+        let push = try PreparedPush(
+            topic: "a",
+            pushType: .alert,
+            payload: Array("{}".utf8),
             expiration: .at(secondsSince1970: Int64.max),
-            collapseID: try? CollapseID(String(repeating: "x", count: 64))
+            collapseID: try CollapseID(String(repeating: "x", count: 64)),
+            skippingValidation: true
         )
         let request = encoder.request(
             push,

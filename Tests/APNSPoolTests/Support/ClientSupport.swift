@@ -48,7 +48,7 @@ extension APNSClientConfiguration {
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         )
         configuration.trust.caPEM = caPEM
-        configuration.timeouts.deadline = .seconds(20)
+        configuration.timeouts.deadline = .seconds(50)
         return configuration
     }
 
@@ -82,4 +82,10 @@ func withServer(
     #expect(await client.status.pool.leased == 0)
     await server.wait { $0.openConnections == 0 && $0.openStreams == 0 }
     await server.stop()
+}
+
+/// Returns when something has happened that nobody tells. Looks every millisecond, so that the tests of a small machine
+/// leave its cores to those who make it happen.
+func until(_ isMet: () async throws -> Bool) async rethrows {
+    while try await !isMet(), !Task.isCancelled { try? await ContinuousClock().sleep(for: .milliseconds(1)) }
 }

@@ -46,7 +46,7 @@ final class ScriptedServer: Sendable {
     /// What the server knows.
     struct Record: Sendable {
         var pushes: [ServerPush] = []
-        /// How often a push was looked at, by `apns-id`. One that was refused was not.
+        /// How often a push may have been delivered, by `apns-id`: all but those that were refused in some way.
         var processed: [String: Int] = [:]
         var accepted: Set<String> = []
         var held = 0
@@ -127,8 +127,10 @@ final class ScriptedServer: Sendable {
         self.state.withLock { $0.script = script }
     }
 
-    /// Answers all that is held with 200.
-    func release(_ token: DeviceToken? = nil) { self.each { $0.release(token) } }
+    /// Answers what is held: of that device, or all.
+    func release(_ token: DeviceToken? = nil, status: Int = 200, reason: String? = nil) {
+        self.each { $0.release(token, status, reason) }
+    }
     func dropAll() { self.each { $0.connection.drop() } }
     func limitAll(_ limit: UInt32) {
         self.each {
@@ -285,7 +287,7 @@ final class ScriptedSession: ServerConnectionDelegate {
     }
 
     private func answer(_ push: ServerPush, _ status: Int, _ extra: [(String, String)], _ body: [UInt8]) {
-        self.process(push)
+        if status == 200 { self.process(push) }
         self.respond(push, status, extra, body)
     }
 
@@ -303,11 +305,13 @@ final class ScriptedSession: ServerConnectionDelegate {
         self.server?.note { $0.openStreams -= 1 }
     }
 
-    func release(_ token: DeviceToken?) {
+    func release(_ token: DeviceToken?, _ status: Int, _ reason: String?) {
         let held = self.held.filter { token == nil || $0.deviceToken == token }
         self.held.removeAll { token == nil || $0.deviceToken == token }
         self.server?.note { $0.held -= held.count }
-        for push in held where self.open.contains(push.streamID) { self.respond(push, 200, [], []) }
+        for push in held where self.open.contains(push.streamID) {
+            self.respond(push, status, [], reason.map { Array("{\"reason\":\"\($0)\"}".utf8) } ?? [])
+        }
         self.connection.flush()
     }
 

@@ -1,0 +1,159 @@
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+@Suite(.timeLimit(.minutes(1)))
+struct GateTests {
+    @Test func anOpenGateLetsAllThrough() async {
+        let gate = Gate()
+        #expect(!gate.isOpen)
+        gate.open()
+        gate.open()
+        #expect(await gate.wait())
+        #expect(await gate.wait(until: MonotonicInstant(nanoseconds: 0), clock: ManualClock()))
+    }
+
+    @Test func openingResumesEverybodyOnce() async {
+        let gate = Gate()
+        await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<200 { group.addTask { await gate.wait() } }
+            gate.open()
+            for await isOpen in group { #expect(isOpen) }
+        }
+    }
+
+    @Test func aCancelledWaiterLeavesWithoutTheGate() async {
+        let gate = Gate()
+        let waiter = Task { await gate.wait() }
+        await Task.yield()
+        waiter.cancel()
+        #expect(await waiter.value == false)
+        let late = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await gate.wait()
+        }
+        #expect(await late.value == false)
+    }
+
+    @Test func aWaitEndsAtItsDeadline() async {
+        let gate = Gate()
+        let clock = ManualClock()
+        let deadline = clock.now.advanced(by: .seconds(5))
+        let waiter = Task { await gate.wait(until: deadline, clock: clock) }
+        await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(5))
+        #expect(await waiter.value == false)
+        #expect(clock.sleepers == 0)
+    }
+
+    @Test func openingEndsAWaitBeforeItsDeadline() async {
+        let gate = Gate()
+        let clock = ManualClock()
+        let waiter = Task { await gate.wait(until: .distantFuture, clock: clock) }
+        await clock.waitForSleepers(1)
+        gate.open()
+        #expect(await waiter.value)
+        #expect(clock.sleepers == 0)
+    }
+
+    /// Waits, cancellations and the opening in any order: everybody gets an answer.
+    @Test(arguments: 0..<20)
+    func nobodyIsForgotten(_ seed: UInt64) async {
+        var random = SeededRandom(seed: seed)
+        let gate = Gate()
+        var waiters: [Task<Bool, Never>] = []
+        let opening = Int.random(in: 0..<100, using: &random)
+        for step in 0..<100 {
+            waiters.append(Task { await gate.wait() })
+            if Bool.random(using: &random) { await Task.yield() }
+            if Int.random(in: 0..<3, using: &random) == 0 { waiters.randomElement(using: &random)?.cancel() }
+            if step == opening { gate.open() }
+        }
+        for waiter in waiters { _ = await waiter.value }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ClientLifecycleTests {
+    @Test func oneRunOnly() {
+        let lifecycle = ClientLifecycle()
+        #expect(lifecycle.current == .notStarted && lifecycle.enter())
+        #expect(lifecycle.beginRun())
+        #expect(!lifecycle.beginRun())
+        #expect(lifecycle.current == .running && lifecycle.running.isOpen)
+        #expect(lifecycle.pushesInFlight == 1)
+    }
+
+    @Test func aDrainClosesTheIntakeAndWaitsForTheLast() {
+        let lifecycle = ClientLifecycle()
+        _ = lifecycle.beginRun()
+        #expect(lifecycle.enter() && lifecycle.enter(.bulk))
+        lifecycle.beginDrain(within: .seconds(3))
+        lifecycle.beginDrain(within: .seconds(9))
+        #expect(lifecycle.drainTime == .seconds(3))
+        #expect(lifecycle.current == .draining && lifecycle.drainRequested.isOpen)
+        #expect(!lifecycle.enter() && !lifecycle.enter(.bulk))
+        #expect(lifecycle.pushesInFlight == 2 && !lifecycle.idle.isOpen)
+        lifecycle.leave()
+        #expect(!lifecycle.idle.isOpen)
+        lifecycle.leave(.bulk)
+        #expect(lifecycle.idle.isOpen && lifecycle.pushesInFlight == 0)
+    }
+
+    @Test func aDrainOfAnIdleClientIsDoneAtOnce() {
+        let lifecycle = ClientLifecycle()
+        _ = lifecycle.beginRun()
+        lifecycle.beginDrain(within: .zero)
+        #expect(lifecycle.idle.isOpen && !lifecycle.ended.isOpen)
+    }
+
+    @Test func theEndWaitsForPushesAndNotForBulkCalls() {
+        let lifecycle = ClientLifecycle()
+        _ = lifecycle.beginRun()
+        #expect(lifecycle.enter() && lifecycle.enter(.bulk))
+        lifecycle.end()
+        #expect(lifecycle.ended.isOpen && !lifecycle.quiet.isOpen && !lifecycle.stopped.isOpen)
+        #expect(!lifecycle.enter())
+        lifecycle.leave()
+        #expect(lifecycle.quiet.isOpen && !lifecycle.idle.isOpen)
+        lifecycle.leave(.bulk)
+        #expect(lifecycle.idle.isOpen)
+        lifecycle.finish()
+        #expect(lifecycle.stopped.isOpen)
+    }
+
+    @Test func aDrainBeforeTheRunIsTheEnd() {
+        let lifecycle = ClientLifecycle()
+        lifecycle.beginDrain(within: .zero)
+        #expect(lifecycle.current == .stopped && lifecycle.stopped.isOpen && lifecycle.running.isOpen)
+        #expect(!lifecycle.beginRun())
+    }
+
+    /// Pushes come and go on several threads while the client drains: idle opens, and only when all have left.
+    @Test(arguments: 0..<30)
+    func idleNeverOpensTooEarlyAndAlwaysOpens(_ seed: UInt64) async {
+        let lifecycle = ClientLifecycle()
+        _ = lifecycle.beginRun()
+        await withTaskGroup(of: Void.self) { group in
+            for worker in 0..<4 as Range<UInt64> {
+                group.addTask { @concurrent in
+                    var random = SeededRandom(seed: seed * 100 + worker)
+                    for _ in 0..<200 {
+                        let work: ClientLifecycle.Work = Bool.random(using: &random) ? .push : .bulk
+                        guard lifecycle.enter(work) else { continue }
+                        if Int.random(in: 0..<10, using: &random) == 0 { await Task.yield() }
+                        #expect(!lifecycle.idle.isOpen, "seed \(seed)")
+                        lifecycle.leave(work)
+                    }
+                }
+            }
+            group.addTask { @concurrent in
+                for _ in 0..<(seed % 7) { await Task.yield() }
+                lifecycle.beginDrain(within: .zero)
+            }
+        }
+        #expect(lifecycle.idle.isOpen && lifecycle.pushesInFlight == 0, "seed \(seed)")
+    }
+}

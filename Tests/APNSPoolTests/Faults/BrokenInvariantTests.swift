@@ -1,0 +1,177 @@
+import HTTP2Wire
+import NIOCore
+import SupervisedPool
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// A defect of our own: the actor ends, its supervisor starts it anew, and what was at stake has the right outcome.
+@Suite(.timeLimit(.minutes(1)))
+struct BrokenInvariantTests {
+    /// A request that no session takes: more fields than there is room for.
+    private func poison() -> HTTP2Request {
+        HTTP2Request(
+            shared: HeaderBlock((0..<70).map { HeaderBlock.Field("x-\($0)", "y") }),
+            credential: nil,
+            values: Array("/3/device/00".utf8),
+            valueLengths: SIMD8<UInt16>(12, 0, 0, 0, 0, 0, 0, 0),
+            body: []
+        )
+    }
+
+    /// Sends the poison the way a push goes. Nil: it got no slot.
+    private func sendPoison(_ client: APNSClient, time: Duration = .seconds(10)) async -> StreamResult? {
+        let core = client.core
+        do {
+            let lease = try await core.pool.checkout(deadline: core.clock.now.advanced(by: time))
+            return await lease.worker.send(poison(), deadline: .now() + .seconds(10))
+        } catch {
+            return nil
+        }
+    }
+
+    @Test func theActorIsStartedAnewAndTheOthersAreServed() async throws {
+        let script: ScriptedServer.Script = { $0.connection == 1 && $0.number > 1 ? [.hold] : [.answer(200)] }
+        try await withServer(limit: 20, script: script) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let pushes = Task { await ClientOutcomeTests.deliver(50, with: client) }
+            await server.wait { $0.held == 20 }
+            await until { await client.status.pool.queueDepth >= 30 }
+            // It takes the place of one that is held.
+            let poison = Task { await sendPoison(client) }
+            await until { await client.status.pool.queueDepth >= 31 }
+            // Let the queue pass until the poison's turn comes.
+            await until {
+                server.release()
+                return client.core.counters.restarts.load(ordering: .relaxed) > 0
+            }
+            let result = try #require(await poison.value)
+            #expect(result.ending == .notSent && result.cause == .faulty)
+            let outcomes = await pushes.value
+            #expect(outcomes.allSatisfy { $0.certainty == .accepted || $0.certainty == .unknown })
+            for outcome in outcomes where outcome.certainty == .unknown {
+                #expect(outcome.error?.code == .connectionLost)
+            }
+            #expect(await client.status.restarts == 1)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        }
+    }
+
+    @Test func thePoisonPushEndsWithItsCodeAndIsNotMoved() async throws {
+        try await withServer { client, _ in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let result = try #require(await sendPoison(client))
+            var history = PushHistory(id: APNSID.random(), deadline: client.core.deadline(nil))
+            let end = client.core.read(result, credential: nil, history: &history)
+            guard case .finish(let outcome) = client.core.next(end, &history) else {
+                Issue.record("the push would be moved")
+                return
+            }
+            #expect(outcome.error?.code == .connectionFault)
+            #expect(outcome.certainty == .notSent)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(await client.status.restarts == 1)
+        }
+    }
+
+    @Test func aPoisonInABulkBatchReturnsAllSlots() async throws {
+        try await withServer { client, _ in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let collector = BulkCollector()
+            let core = client.core
+            do {
+                var lease = try await core.pool.checkout(wanted: 10, deadline: core.deadline(nil))
+                let worker = lease.worker
+                let grant = lease.grant
+                let count = lease.take(10)
+                worker.send(
+                    (0..<count).map { index in
+                        PushSubmission(
+                            request: poison(),
+                            deadline: .now() + .seconds(10),
+                            ticket: 0,
+                            receiver: .bulk(collector, index: index, grant)
+                        )
+                    }
+                )
+                var seen: [Int] = []
+                var items: [BulkCollector.Item] = []
+                while seen.count < count {
+                    await collector.wait()
+                    collector.take(into: &items)
+                    seen += items.map(\.index)
+                    #expect(items.allSatisfy { $0.result.ending == .notSent })
+                    items.removeAll()
+                }
+                #expect(seen.sorted() == Array(0..<count))
+            }
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(await client.status.pool.leased == 0)
+        }
+    }
+
+    @Test func moreThanTheSupervisorAllowsEndsInAPauseAndThenARecovery() async throws {
+        let clock = ManualClock()
+        try await withServer(configure: { $0.clock = clock }) { client, _ in
+            // The time stands still, so all crashes fall into one window: 4 end the connections' supervisor, 4 of
+            // those the tree.
+            var crashes = 0
+            await until {
+                if await sendPoison(client)?.cause == .faulty { crashes += 1 }
+                return client.core.counters.escalations.load(ordering: .relaxed) > 0
+            }
+            #expect(crashes == 16)
+            await until { client.core.pausedUntil.withLock { $0 } != nil }
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .notSent)
+            #expect(outcome.error?.code == .unavailable)
+            #expect(outcome.retryAfter == .seconds(30))
+            let summary = await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) })
+            #expect(summary.notSent == 100)
+            clock.advance(by: .seconds(30))
+            await until { client.core.pausedUntil.withLock { $0 } == nil }
+            // A push that met the old pool comes again after a moment, and the time stands still.
+            let isDone = Gate()
+            let push = Task {
+                defer { isDone.open() }
+                return await client.deliver(samplePush(), to: deviceToken)
+            }
+            await until {
+                clock.advance(by: .milliseconds(10))
+                return isDone.isOpen
+            }
+            #expect(await push.value.certainty == .accepted)
+        }
+    }
+
+    @Test func aShutdownDoesNotWaitForThePause() async throws {
+        let clock = ManualClock()
+        try await withServer(configure: { $0.clock = clock }) { client, _ in
+            await until {
+                _ = await sendPoison(client)
+                return client.core.pausedUntil.withLock { $0 } != nil
+            }
+            await client.shutdown()
+            #expect(client.core.lifecycle.current == .stopped)
+        }
+    }
+
+    @Test func theEscalationIsHandedUpIfWanted() async throws {
+        let clock = ManualClock()
+        let server = try await ScriptedServer.start()
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.clock = clock
+        configuration.onEscalation = .throw
+        let client = try APNSClient(configuration: configuration)
+        let run = Task { try await client.run() }
+        await until {
+            _ = await sendPoison(client)
+            return client.core.lifecycle.current == .stopped
+        }
+        await #expect(throws: SupervisorError.self) { try await run.value }
+        #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .shuttingDown)
+        await server.stop()
+    }
+}
