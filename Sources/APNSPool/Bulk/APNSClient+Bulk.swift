@@ -38,10 +38,23 @@ public struct PushDeliveries<Element>: AsyncSequence {
         }
     }
 
-    let makeRun: () -> BulkRun<Element>
+    private let client: APNSClient
+    private let options: BulkOptions
+    private let makePull: () -> Pull
+
+    /// Puts the next element at the given place and says what its push is; nil, and nothing put, at the end.
+    @usableFromInline
+    typealias Pull = (UnsafeMutablePointer<Element>) -> Result<(PreparedPush, DeviceToken), PushError>?
+
+    @usableFromInline
+    init(client: APNSClient, options: BulkOptions, makePull: @escaping () -> Pull) {
+        self.client = client
+        self.options = options
+        self.makePull = makePull
+    }
 
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(run: self.makeRun())
+        AsyncIterator(run: BulkRun(core: self.client.core, options: self.options, pull: self.makePull()))
     }
 }
 
@@ -68,6 +81,7 @@ public struct BulkSummary: Sendable, Hashable {
     }
 }
 
+// Inlinable, so that the caller's module pulls its elements by code made for their type.
 extension APNSClient {
     /// Sends one prepared push to the device token of each row.
     ///
@@ -75,6 +89,7 @@ extension APNSClient {
     ///   - rows: pulled only as fast as pushes are done; one that is endless or lazy is fine.
     ///   - token: the row's device token.
     /// - Returns: each row with its outcome. An invalid device token is one row's outcome, not the end of the run.
+    @inlinable
     public func deliveries<Rows: Sequence>(
         of push: PreparedPush,
         to rows: Rows,
@@ -85,6 +100,7 @@ extension APNSClient {
     }
 
     /// The same for device tokens given as text; text that is no device token ends as `validation`, not sent.
+    @inlinable
     public func deliveries<Rows: Sequence>(
         of push: PreparedPush,
         to rows: Rows,
@@ -101,6 +117,7 @@ extension APNSClient {
     }
 
     /// Sends each row's own notification to its own device token. It is encoded when the row is pulled.
+    @inlinable
     public func deliveries<Rows: Sequence>(
         _ rows: Rows,
         options: BulkOptions = BulkOptions(),
@@ -129,16 +146,18 @@ extension APNSClient {
         return summary
     }
 
-    private func deliveries<Rows: Sequence>(
+    @inlinable
+    func deliveries<Rows: Sequence>(
         _ rows: Rows,
         _ options: BulkOptions,
         push: @escaping (Rows.Element) -> Result<(PreparedPush, DeviceToken), PushError>
     ) -> PushDeliveries<Rows.Element> {
-        let core = self.core
-        return PushDeliveries {
+        PushDeliveries(client: self, options: options) {
             var iterator = rows.makeIterator()
-            return BulkRun(core: core, options: options) {
-                iterator.next().map { BulkRun.Pulled(element: $0, push: push($0)) }
+            return { place in
+                guard let element = iterator.next() else { return nil }
+                place.initialize(to: element)
+                return push(element)
             }
         }
     }

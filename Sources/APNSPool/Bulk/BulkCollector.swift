@@ -27,7 +27,7 @@ final class BulkCollector: Sendable {
                 state.abandoned?.left = left
                 return (CheckedContinuation<Void, Never>?.none, left == 0 ? abandoned.onLast : nil)
             }
-            state.items.append(contentsOf: items)
+            if state.items.isEmpty { state.items = items } else { state.items.append(contentsOf: items) }
             let waiter = state.waiter
             state.waiter = nil
             return (waiter, nil)

@@ -104,26 +104,17 @@ actor ConnectionActor: PoolWorker {
 
     /// Sends pushes of a bulk call; their results go to its collector.
     nonisolated func send(_ submissions: [PushSubmission]) {
-        self.notify(self.mailbox.put(contentsOf: submissions.map { .submit($0) }), refused: submissions)
+        self.post(.submitAll(submissions))
     }
 
     nonisolated private func post(_ message: ConnectionMailbox.Message) {
-        let answer = self.mailbox.put(message)
-        if case .submit(let submission) = message {
-            self.notify(answer, refused: [submission])
-        } else {
-            self.notify(answer, refused: [])
-        }
-    }
-
-    nonisolated private func notify(_ answer: ConnectionMailbox.Answer, refused: [PushSubmission]) {
-        switch answer {
+        switch self.mailbox.put(message) {
         case .accepted:
             break
         case .wakeReader:
             self.loop.execute { self.assumeIsolated { $0.readMailbox() } }
         case .closed:
-            Self.refuse(refused, pool: self.pool)
+            Self.refuse(message.submissions, pool: self.pool)
         }
     }
 
@@ -142,14 +133,18 @@ actor ConnectionActor: PoolWorker {
     }
 
     private func readMailbox() {
-        self.mailbox.take(into: &self.messages)
+        // The two arrays change places, so that neither is ever copied.
+        var messages: [ConnectionMailbox.Message] = []
+        swap(&messages, &self.messages)
+        self.mailbox.take(into: &messages)
         var submissions: [StreamSubmission] = []
-        let messages = self.messages
-        if messages.count > 1 { submissions.reserveCapacity(messages.count) }
+        submissions.reserveCapacity(64)
         for message in messages {
             switch message {
             case .submit(let submission):
                 submissions.append(self.accept(submission))
+            case .submitAll(let batch):
+                for submission in batch { submissions.append(self.accept(submission)) }
             case .cancel(let ticket):
                 self.cancel(ticket, &submissions)
             case .connect:
@@ -165,7 +160,8 @@ actor ConnectionActor: PoolWorker {
                 self.stop()
             }
         }
-        self.messages.removeAll(keepingCapacity: true)
+        messages.removeAll(keepingCapacity: true)
+        swap(&messages, &self.messages)
         self.submit(&submissions)
     }
 
@@ -344,7 +340,7 @@ actor ConnectionActor: PoolWorker {
         let late = self.mailbox.close()
         self.perform(self.machine.stop())
         Self.refuse(
-            late.compactMap { if case .submit(let submission) = $0 { submission } else { nil } },
+            late.flatMap(\.submissions),
             pool: self.pool
         )
         self.finishIfStopped()

@@ -25,6 +25,7 @@ struct PushSubmission: Sendable {
 final class ConnectionMailbox: Sendable {
     enum Message: Sendable {
         case submit(PushSubmission)
+        case submitAll([PushSubmission])
         case cancel(ticket: UInt64)
         case connect
         case disconnect
@@ -58,16 +59,6 @@ final class ConnectionMailbox: Sendable {
         }
     }
 
-    func put(contentsOf messages: [Message]) -> Answer {
-        self.state.withLock { state in
-            if state.isClosed { return .closed }
-            state.messages.append(contentsOf: messages)
-            if state.isWakeUpDue { return .accepted }
-            state.isWakeUpDue = true
-            return .wakeReader
-        }
-    }
-
     /// Takes all messages; `buffer` must be empty, and its storage is used for the next ones.
     func take(into buffer: inout [Message]) {
         self.state.withLock { state in
@@ -83,6 +74,17 @@ final class ConnectionMailbox: Sendable {
             let messages = state.messages
             state.messages = []
             return messages
+        }
+    }
+}
+
+extension ConnectionMailbox.Message {
+    /// The pushes that it carries.
+    var submissions: [PushSubmission] {
+        switch self {
+        case .submit(let submission): [submission]
+        case .submitAll(let submissions): submissions
+        case .cancel, .connect, .disconnect, .replace, .stop: []
         }
     }
 }

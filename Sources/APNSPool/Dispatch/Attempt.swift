@@ -136,7 +136,9 @@ extension StreamResult {
 
     /// The id in the answer; APNs writes it in upper case, and edges leave it out.
     var apnsID: APNSID? {
-        self.fields.withFirst("apns-id") { APNSID(utf8: $0) } ?? nil
+        var id: APNSID?
+        self.fields.withFirst("apns-id") { id = APNSID(utf8: $0) }
+        return id
     }
 }
 

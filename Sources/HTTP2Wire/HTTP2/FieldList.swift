@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// Header fields of one message, flat in one array: for each a name length, a value length (16 bits each, little
 /// end first), then the two byte strings.
 package struct FieldList: Sendable, Hashable {
@@ -34,23 +42,26 @@ package struct FieldList: Sendable, Hashable {
 
     package mutating func removeAll() { self.storage.removeAll(keepingCapacity: true) }
 
-    /// The bytes of the first field called `name` (lower case), while `body` runs.
-    package func withFirst<Result>(_ name: StaticString, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
+    /// Gives the bytes of the first field called `name` (lower case) to `body`; calls nothing without such a field. Not
+    /// generic: it is called for each push from another module, which could not specialise it.
+    package func withFirst(_ name: StaticString, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         self.storage.withUnsafeBufferPointer { bytes in
             var position = 0
             while let field = Self.field(in: bytes, at: &position) {
-                if field.name.count == name.utf8CodeUnitCount,
-                    field.name.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+                if field.name.count == name.utf8CodeUnitCount, let start = field.name.baseAddress,
+                    memcmp(start, name.utf8Start, field.name.count) == 0
                 {
-                    return body(field.value)
+                    body(field.value)
+                    return
                 }
             }
-            return nil
         }
     }
 
     package func first(_ name: StaticString) -> String? {
-        self.withFirst(name) { String(decoding: $0, as: UTF8.self) }
+        var text: String?
+        self.withFirst(name) { text = String(decoding: $0, as: UTF8.self) }
+        return text
     }
 
     /// Calls `body` with the bytes of each field, in the order of the wire.

@@ -42,7 +42,8 @@ extension HTTP2Session {
         self.streams[index].streamID = streamID
         self.streams[index].tag = tag
         self.streams[index].outgoingBody = request.body
-        self.streams[index].request = request
+        self.streams[index].shared = request.shared
+        self.streams[index].credential = request.credential
         self.streams[index].deadline = deadline
         self.openCount += 1
         self.unwrittenCount += 1
@@ -62,9 +63,8 @@ extension HTTP2Session {
 
     /// Resets the stream called `tag`, if it is still open. Its result is given.
     package func cancel(tag: UInt64) {
-        for index in self.streams.entries.indices {
-            let entry = self.streams.entries[index]
-            if entry.streamID != 0, entry.tag == tag, !entry.isConcluded {
+        for index in self.streams.indices {
+            if self.streams[index].streamID != 0, self.streams[index].tag == tag, !self.streams[index].isConcluded {
                 self.giveUp(index, cause: .cancelled)
                 return
             }
@@ -74,7 +74,7 @@ extension HTTP2Session {
     /// Resets the streams whose time is over, and says when the next one's will be.
     package func expire(now: NIODeadline) -> NIODeadline? {
         var next: NIODeadline?
-        for index in self.streams.entries.indices
+        for index in self.streams.indices
         where self.streams[index].streamID != 0 && !self.streams[index].isConcluded {
             let deadline = self.streams[index].deadline
             if deadline <= now {
@@ -88,7 +88,7 @@ extension HTTP2Session {
 
     /// The connection is gone: every stream gets its result.
     package func concludeAll(cause: StreamCause) {
-        for index in self.streams.entries.indices where self.streams[index].streamID != 0 {
+        for index in self.streams.indices where self.streams[index].streamID != 0 {
             self.conclude(index, cause: cause)
         }
     }
@@ -96,7 +96,7 @@ extension HTTP2Session {
     /// Takes back every request that nghttp2 still holds.
     func giveUpUnwritten(cause: StreamCause) {
         guard self.unwrittenCount > 0 else { return }
-        for index in self.streams.entries.indices
+        for index in self.streams.indices
         where self.streams[index].streamID != 0 && !self.streams[index].isWritten && !self.streams[index].isConcluded {
             self.giveUp(index, cause: cause)
         }

@@ -47,7 +47,7 @@ package final class HTTP2Session {
 
     let role: Role
     let configuration: Configuration
-    var streams = StreamTable()
+    let streams = StreamTable()
     /// What ended since the owner last took it.
     var results: [StreamResult] = []
     var events: [HTTP2Event] = []

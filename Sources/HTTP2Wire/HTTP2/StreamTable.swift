@@ -1,7 +1,10 @@
 import NIOCore
 
 /// The open streams of one session: a slab whose index is what nghttp2 carries as the stream's user data.
-struct StreamTable {
+///
+/// Entries lie in memory of its own, since each push touches one about ten times: no check of exclusivity, no copy of
+/// an array. Addresses are used at once and never kept.
+final class StreamTable {
     /// How much of a response's body is kept, in bytes. APNs' bodies are far smaller.
     static let bodyLimit = 4096
     /// How much of a message's header fields is kept, in bytes.
@@ -11,8 +14,9 @@ struct StreamTable {
         /// 0: the entry is free.
         var streamID: Int32 = 0
         var tag: UInt64 = 0
-        /// Keeps the memory that nghttp2 was told not to copy, and the body, until the stream is closed.
-        var request: HTTP2Request?
+        /// Keep the memory that nghttp2 was told not to copy until the stream is closed.
+        var shared: HeaderBlock?
+        var credential: HeaderBlock?
         var outgoingBody: [UInt8] = []
         var outgoingOffset = 0
         var isWritten = false
@@ -28,22 +32,38 @@ struct StreamTable {
         var deadline = NIODeadline.distantFuture
     }
 
-    private(set) var entries: ContiguousArray<Entry> = []
+    private var base: UnsafeMutablePointer<Entry>
+    private var capacity = 16
+    /// Entries that have been used at least once; those behind them are not there yet.
+    private var used = 0
     private var free: [Int] = []
     private(set) var count = 0
 
+    init() {
+        self.base = .allocate(capacity: self.capacity)
+    }
+
+    deinit {
+        self.base.deinitialize(count: self.used)
+        self.base.deallocate()
+    }
+
+    /// All indices that may be in use.
+    var indices: Range<Int> { 0..<self.used }
+
+    /// - Parameter index: one that `allocate()` gave.
     subscript(index: Int) -> Entry {
-        _read { yield self.entries[index] }
-        _modify { yield &self.entries[index] }
+        unsafeAddress { UnsafePointer(self.base + index) }
+        unsafeMutableAddress { self.base + index }
     }
 
     func contains(_ index: Int, streamID: Int32) -> Bool {
-        index >= 0 && index < self.entries.count && self.entries[index].streamID == streamID
+        index >= 0 && index < self.used && self.base[index].streamID == streamID
     }
 
     /// Finds a stream that nghttp2 no longer has user data for.
     func index(of streamID: Int32) -> Int? {
-        self.entries.firstIndex { $0.streamID == streamID }
+        self.indices.first { self.base[$0].streamID == streamID }
     }
 
     /// The same, when `hint` or the entry after it is probably right.
@@ -54,24 +74,32 @@ struct StreamTable {
     }
 
     /// An entry for a new stream. The caller sets its `streamID`.
-    mutating func allocate() -> Int {
+    func allocate() -> Int {
         self.count += 1
         if let index = self.free.popLast() { return index }
-        self.entries.append(Entry())
-        return self.entries.count - 1
+        if self.used == self.capacity { self.grow() }
+        (self.base + self.used).initialize(to: Entry())
+        self.used += 1
+        return self.used - 1
     }
 
-    mutating func release(_ index: Int) {
-        guard self.entries[index].streamID != 0 else { return }
-        self.entries[index] = Entry()
-        self.free.append(index)
-        self.count -= 1
+    func release(_ index: Int) {
+        guard self.base[index].streamID != 0 else { return }
+        self.discard(index)
     }
 
     /// Gives back an entry that never got a stream id.
-    mutating func discard(_ index: Int) {
-        self.entries[index] = Entry()
+    func discard(_ index: Int) {
+        self.base[index] = Entry()
         self.free.append(index)
         self.count -= 1
+    }
+
+    private func grow() {
+        let larger = UnsafeMutablePointer<Entry>.allocate(capacity: self.capacity * 2)
+        larger.moveInitialize(from: self.base, count: self.used)
+        self.base.deallocate()
+        self.base = larger
+        self.capacity *= 2
     }
 }
