@@ -1,0 +1,67 @@
+import Testing
+
+@testable import APNSPool
+
+/// Settings out of their limits are refused when the client is made, by their names.
+@Suite struct ConfigurationTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        var setting: String
+        var change: @Sendable (inout APNSClientConfiguration) -> Void
+        var testDescription: String { self.setting }
+    }
+
+    static let cases: [Case] = [
+        Case(setting: "environment.host") { $0.environment = .custom(host: "") },
+        Case(setting: "environment.host") { $0.environment = .custom(host: "a b") },
+        Case(setting: "environment.port") { $0.environment = .custom(host: "localhost", port: 0) },
+        Case(setting: "environment.port") { $0.environment = .custom(host: "localhost", port: 65_536) },
+        Case(setting: "pool.size") { $0.pool.size = -1 },
+        Case(setting: "pool.size") { $0.pool = .init(size: 0, maxOverflow: 0) },
+        Case(setting: "pool.maxOverflow") { $0.pool.maxOverflow = 1001 },
+        Case(setting: "pool.size + pool.maxOverflow") { $0.pool = .init(size: 600, maxOverflow: 600) },
+        Case(setting: "pool.maxQueued") { $0.pool.maxQueued = 0 },
+        Case(setting: "pool.maxQueuedBytes") { $0.pool.maxQueuedBytes = 10 },
+        Case(setting: "pool.maxConcurrentStreams") { $0.pool.maxConcurrentStreams = 0 },
+        Case(setting: "pool.maxConcurrentStreams") { $0.pool.maxConcurrentStreams = 1001 },
+        Case(setting: "pool.idleTimeout") { $0.pool.idleTimeout = .zero },
+        Case(setting: "pool.connectSpacing") { $0.pool.connectSpacing = .seconds(-1) },
+        Case(setting: "pool.unavailableAfter") { $0.pool.unavailableAfter = .zero },
+        Case(setting: "timeouts.deadline") { $0.timeouts.deadline = .zero },
+        Case(setting: "timeouts.answer") { $0.timeouts.answer = .seconds(-5) },
+        Case(setting: "timeouts.connect") { $0.timeouts.connect = .seconds(100_000) },
+        Case(setting: "timeouts.drain") { $0.timeouts.drain = .seconds(-1) },
+        Case(setting: "retry.maxAttempts") { $0.retry.maxAttempts = 0 },
+        Case(setting: "retry.maxAttempts") { $0.retry.maxAttempts = 6 },
+        Case(setting: "retry.budgetPercent") { $0.retry.budgetPercent = 101 },
+    ]
+
+    @Test(arguments: Self.cases) func aSettingOutOfItsLimitsIsNamed(_ test: Case) throws {
+        var configuration = APNSClientConfiguration(authentication: .withoutToken)
+        test.change(&configuration)
+        let error = #expect(throws: APNSConfigurationError.self) { try APNSClient(configuration: configuration) }
+        #expect(error?.code == .outOfRange)
+        #expect(error?.setting == test.setting)
+        #expect(error?.message.contains(test.setting) == true)
+    }
+
+    @Test func trustRootsThatCannotBeReadAreNamed() throws {
+        var configuration = APNSClientConfiguration(authentication: .withoutToken)
+        configuration.trust.caFile = "/nowhere/ca.pem"
+        var error = #expect(throws: APNSConfigurationError.self) { try APNSClient(configuration: configuration) }
+        #expect(error?.code == .trustRootsUnusable)
+        #expect(error?.setting == "trust.caFile")
+        #expect(error?.message.contains("/nowhere/ca.pem") == true)
+
+        configuration.trust = .init(caPEM: "no certificate")
+        error = #expect(throws: APNSConfigurationError.self) { try APNSClient(configuration: configuration) }
+        #expect(error?.code == .trustRootsUnusable)
+        #expect(error?.setting == "trust.caPEM")
+    }
+
+    @Test func theEdgesAreAllowed() throws {
+        var configuration = APNSClientConfiguration(authentication: .withoutToken)
+        configuration.pool = .init(size: 0, maxOverflow: 1, connectSpacing: .zero)
+        configuration.retry = .init(maxAttempts: 1, budgetPercent: 0)
+        _ = try APNSClient(configuration: configuration)
+    }
+}
