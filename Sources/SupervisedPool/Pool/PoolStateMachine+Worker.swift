@@ -158,6 +158,7 @@ extension PoolStateMachine {
         notReadySince = nil
         hasFailed = false
         configurationFault = nil
+        announcedFault = nil
     }
 
     private mutating func lostReady(_ index: Int, _ now: MonotonicInstant) {
@@ -172,7 +173,6 @@ extension PoolStateMachine {
         hasFailed = true
         if let fault, fault.isConfiguration, until > now {
             configurationFault = (fault, until)
-            isFaultAnnounced = false
         }
     }
 
@@ -187,8 +187,10 @@ extension PoolStateMachine {
         }
         if let held = configurationFault {
             if now < held.until {
-                if !isFaultAnnounced { actions.append(.event(.configurationFault(held.fault, until: held.until))) }
-                isFaultAnnounced = true
+                if announcedFault != held.fault.description {
+                    announcedFault = held.fault.description
+                    actions.append(.event(.configurationFault(held.fault, until: held.until)))
+                }
                 if queue.total > 0 { failWaiters(.configurationFault, now: now, into: &actions) }
             } else {
                 configurationFault = nil

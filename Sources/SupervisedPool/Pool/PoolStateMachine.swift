@@ -76,7 +76,8 @@ struct PoolStateMachine {
     var lastFault: PoolFault?
     /// A fault in the configuration, and until when it is held against checkouts.
     var configurationFault: (fault: PoolFault, until: MonotonicInstant)?
-    var isFaultAnnounced = false
+    /// The fault that was told last, until a worker is ready: one that lasts is told once.
+    var announcedFault: String?
 
     init(_ configuration: PoolConfiguration) {
         self.configuration = configuration

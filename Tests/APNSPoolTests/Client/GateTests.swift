@@ -27,7 +27,7 @@ struct GateTests {
     @Test func aCancelledWaiterLeavesWithoutTheGate() async {
         let gate = Gate()
         let waiter = Task { await gate.wait() }
-        await Task.yield()
+        try? await ContinuousClock().sleep(for: .milliseconds(1))
         waiter.cancel()
         #expect(await waiter.value == false)
         let late = Task {

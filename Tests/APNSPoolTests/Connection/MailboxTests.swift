@@ -139,7 +139,7 @@ struct BulkCollectorTests {
         let collector = BulkCollector()
         for round in 0..<2 {
             let waiter = Task { await collector.wait() }
-            await Task.yield()
+            try? await ContinuousClock().sleep(for: .milliseconds(1))
             if round == 0 { collector.deliver(items(5..<6)) } else { collector.poke() }
             await waiter.value
             #expect(take(collector) == (round == 0 ? [5] : []))

@@ -99,7 +99,7 @@ struct TokenActorTests {
     func cancelledBefore() async throws {
         try await bench.whileRunning { actor in
             let gate = Task {
-                while !Task.isCancelled { await Task.yield() }
+                while !Task.isCancelled { try? await ContinuousClock().sleep(for: .milliseconds(1)) }
                 return await actor.token()
             }
             gate.cancel()
@@ -135,7 +135,9 @@ struct TokenActorTests {
             only.cancel()
             _ = await only.value
             bench.signer.open()
-            while bench.cache.status(now: bench.clock.now).generation == nil { await Task.yield() }
+            while bench.cache.status(now: bench.clock.now).generation == nil {
+                try? await ContinuousClock().sleep(for: .milliseconds(1))
+            }
             #expect(bench.cache.current(now: bench.clock.now) == nil)
             bench.clock.advance(minutes: 30)
             try await #expect(actor.token().get().generation == 1)

@@ -39,7 +39,7 @@ private final class Worker: PoolWorker {
     private func waitForDepth(_ depth: Int, _ pool: Pool<Worker>) async throws {
         while await pool.status().queueDepth != depth {
             try Task.checkCancellation()
-            await Task.yield()
+            try await ContinuousClock().sleep(for: .milliseconds(1))
         }
     }
 
@@ -124,7 +124,7 @@ private final class Worker: PoolWorker {
             try await waitForDepth(2, pool)
             while clock.nextWakeUp != early {
                 try Task.checkCancellation()
-                await Task.yield()
+                try await ContinuousClock().sleep(for: .milliseconds(1))
             }
             clock.advance(by: .seconds(3))
             await #expect(throws: PoolError.self) { try await hasty.value }
