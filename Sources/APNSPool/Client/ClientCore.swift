@@ -227,4 +227,6 @@ final class ClientCounters: Sendable {
     let resends = Atomic<Int>(0)
     let restarts = Atomic<Int>(0)
     let escalations = Atomic<Int>(0)
+    /// Whether the log has been told that this machine's clock is wrong.
+    let isClockSkewTold = Atomic<Bool>(false)
 }

@@ -1,5 +1,6 @@
 import APNSModel
 import HTTP2Wire
+import Logging
 import SupervisedPool
 import Synchronization
 
@@ -109,8 +110,17 @@ extension ClientCore {
             case .some(.tooManyProviderTokenUpdates): self.tokenActor.current?.tooManyUpdates()
             default: break
             }
+            if rejection.status == 403 { self.tellClockSkew(result.fields.first("date")) }
         }
         return end
+    }
+
+    /// A provider token is refused when this machine's clock is wrong; the answer's date shows that. Told once.
+    private func tellClockSkew(_ date: String?) {
+        guard let hint = ClockSkew.skewHint(dateHeader: date, wallNow: WallClock.secondsSince1970()),
+            !self.counters.isClockSkewTold.exchange(true, ordering: .relaxed)
+        else { return }
+        self.logger.error("APNs refuses the provider token", metadata: ["clock": "\(hint)"])
     }
 
     /// Why the push is not sent at all.
