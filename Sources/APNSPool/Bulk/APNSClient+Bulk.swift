@@ -6,10 +6,13 @@ public struct BulkOptions: Sendable {
     public var maxInFlight: Int
     /// The deadline of each push, counted from when its element was pulled. Nil: the client's.
     public var deadline: Duration?
+    /// Whom the pushes wait behind when streams are short. Default `bulk`.
+    public var lane: PushLane
 
-    public init(maxInFlight: Int = 1000, deadline: Duration? = nil) {
+    public init(maxInFlight: Int = 1000, deadline: Duration? = nil, lane: PushLane = .bulk) {
         self.maxInFlight = min(max(maxInFlight, 1), 100_000)
         self.deadline = deadline
+        self.lane = lane
     }
 }
 

@@ -77,7 +77,7 @@ actor ConnectionActor: PoolWorker {
     }
 
     nonisolated func disconnect(_ reason: PoolWorkerDisconnectReason) {
-        self.post(reason == .lifetime ? .replace : .disconnect)
+        self.post(reason == .idle ? .disconnect : .replace)
     }
 
     // MARK: Mailbox

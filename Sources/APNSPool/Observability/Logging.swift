@@ -64,6 +64,8 @@ extension Logger {
             self.info("connected", metadata: ["connection": "\(id)", "streams": "\(capacity)"])
         case .capacity(let capacity):
             self.debug("streams allowed", metadata: ["connection": "\(id)", "streams": "\(capacity)"])
+        case .latency:
+            break
         case .draining:
             self.info("draining: a new connection takes over", metadata: ["connection": "\(id)"])
         case .backingOff(_, let fault):
