@@ -146,7 +146,8 @@ struct PoolStateMachine {
         if isDraining, !request.atFront { return .failed(error(.shuttingDown, now)) }
         if phase == .running {
             // Whoever waits comes first; and when somebody waits, no slot is free for his lane.
-            let isFirst = request.lane == .interactive || request.atFront
+            let isFirst =
+                request.lane == .interactive || request.atFront
                 ? queue.urgentCount == 0 : queue.count == 0
             if isFirst, let index = pick(request.lane) {
                 let count = share(request.wanted, request.lane, waiting: 0, index)

@@ -73,8 +73,10 @@ struct PoolModel {
 
     // MARK: What is told
 
-    mutating func register(_ slot: Int) {
-        workers[slot].generation += 1
+    /// - Parameter generation: of a worker whose place is empty, whose supervisor may be another one and count anew;
+    ///   others follow their predecessor.
+    mutating func register(_ slot: Int, generation: Int) {
+        workers[slot].generation = workers[slot].state == .absent ? generation : workers[slot].generation + 1
         workers[slot].firstSession = workers[slot].session + 1
         workers[slot].state = .idle
         workers[slot].isOpen = false
@@ -221,7 +223,9 @@ struct PoolModel {
         for (slot, reason) in bench.disconnects {
             saw("disconnect \(reason)")
             guard reason == .idle else { continue }
-            if leased(slot) > 0 || slot < configuration.size { mistake("disconnects a worker that is no idle overflow") }
+            if leased(slot) > 0 || slot < configuration.size {
+                mistake("disconnects a worker that is no idle overflow")
+            }
             workers[slot].state = .draining
             workers[slot].capacity = 0
         }

@@ -104,7 +104,7 @@ import Testing
         case 189:
             model.report(.gone, slot)
         case 190..<193:
-            model.register(slot)
+            model.register(slot, generation: Int.random(in: 1...3, using: &random))
         case 193:
             model.awaitReady(
                 Int.random(in: 1...model.workers.count, using: &random),
