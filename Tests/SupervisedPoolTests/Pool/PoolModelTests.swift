@@ -100,7 +100,10 @@ import Testing
             let fault = Bool.random(using: &random) ? PoolFault(description: "x", isConfiguration: true) : nil
             // Often all at once, or there would hardly be an outage.
             let slots = Int.random(in: 0..<3, using: &random) == 0 ? Array(model.workers.indices) : [slot]
-            for slot in slots { model.report(.backingOff(until: until, fault: fault), slot) }
+            for slot in slots {
+                model.report(.backingOff(until: until, fault: fault), slot)
+                model.follow()
+            }
         case 189:
             model.report(.gone, slot)
         case 190..<193:
