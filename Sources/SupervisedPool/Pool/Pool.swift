@@ -193,6 +193,15 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     public func status() async -> PoolStatus {
         await core.status()
     }
+
+    /// What happens, as an asynchronous sequence for logs and metrics. Each call makes another one; it holds the events
+    /// from the call on and ends when ``run(_:)`` has ended.
+    ///
+    /// - Parameter bufferingNewest: How many events wait for a slow reader, at least 1. Older ones are dropped, and
+    ///   ``PoolEvent/missed(_:)`` tells how many.
+    public func events(bufferingNewest: Int = 256) -> EventStream<PoolEvent> {
+        core.hub.stream(bufferingNewest: bufferingNewest)
+    }
 }
 
 /// What a drain left undone.

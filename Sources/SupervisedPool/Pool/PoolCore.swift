@@ -42,10 +42,11 @@ actor PoolCore {
     }
 
     let clock: any MonotonicClock
-    private let onEvent: @Sendable (PoolEvent) -> Void
+    private let tell: @Sendable (PoolEvent) -> Void
     let mailbox = Mailbox<PoolItem>(isAttentive: false)
+    let hub = EventHub<PoolEvent>(gap: { .missed($0) })
     private var machine: PoolStateMachine
-    private var random: PoolRandom
+    private var random: SplitMix64
     private var workers: [(any PoolWorker)?]
     /// By the waiter's place in the queue.
     private var parked: [Parked] = []
@@ -61,9 +62,9 @@ actor PoolCore {
         onEvent: @escaping @Sendable (PoolEvent) -> Void
     ) {
         self.clock = clock
-        self.onEvent = onEvent
+        self.tell = onEvent
         self.machine = PoolStateMachine(configuration)
-        self.random = PoolRandom(seed: seed)
+        self.random = SplitMix64(seed: seed)
         self.workers = Array(repeating: nil, count: configuration.workerCount)
     }
 
@@ -71,6 +72,7 @@ actor PoolCore {
 
     func run(_ context: ChildContext) async throws {
         guard machine.phase == .notStarted else { throw machine.error(.alreadyRunning, clock.now) }
+        defer { hub.finish() }
         do {
             try machine.configuration.validate()
         } catch {
@@ -104,6 +106,11 @@ actor PoolCore {
             )
         }
         try Task.checkCancellation()
+    }
+
+    private func onEvent(_ event: PoolEvent) {
+        tell(event)
+        hub.post(event)
     }
 
     private func stop() {
@@ -359,22 +366,5 @@ actor PoolCore {
         let now = clock.now
         advance(now)
         return machine.status(now)
-    }
-}
-
-/// SplitMix64: small, and repeatable when it has a seed.
-struct PoolRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64?) {
-        state = seed ?? UInt64.random(in: .min ... .max)
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -97,4 +97,6 @@ public enum PoolEvent: Sendable {
     case configurationFault(PoolFault, until: MonotonicInstant)
     /// The pool's books do not balance: slots were returned that nobody had. The pool ends.
     case invariantBroken(String)
+    /// So many events are missing here, because the reader of ``Pool/events(bufferingNewest:)`` was too slow.
+    case missed(Int)
 }
