@@ -281,4 +281,26 @@ private final class Worker: PoolWorker {
         context.requestShutdown()
         try await run.value
     }
+
+    @Test func eventsTellWhatHappensAndEndWithThePool() async throws {
+        let pool = Pool<Worker>(configuration: .init(maxOverflow: 0), clock: clock)
+        let events = pool.events()
+        let context = ChildContext(id: "pool")
+        let run = Task { try await pool.run(context) }
+        pool.register(Worker(), id: id(0))
+        pool.report(.ready(capacity: 1), from: id(0))
+        try await pool.waitUntilReady(deadline: soon)
+        context.requestShutdown()
+        try await run.value
+        var texts: [String] = []
+        for await event in events {
+            switch event {
+            case .registered(let id): texts.append("registered \(id)")
+            case .reported(let id, .ready(let capacity)): texts.append("ready \(id) \(capacity)")
+            case .askedToConnect: break
+            default: texts.append("\(event)")
+            }
+        }
+        #expect(texts == ["registered 0.1", "ready 0.1 1"])
+    }
 }
