@@ -37,7 +37,7 @@ extension ClientCore {
 
     /// What follows from the end of a try.
     func next(_ end: AttemptEnd, _ history: inout PushHistory) -> PushHistory.Decision {
-        var generator = SystemRandomNumberGenerator()
+        var generator = SplitMix64(seed: nil)
         let decision = history.decide(
             end,
             policy: self.configuration.retry,
