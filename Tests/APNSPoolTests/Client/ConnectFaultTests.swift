@@ -126,17 +126,33 @@ struct ConnectFaultTests {
         try await listener.close()
     }
 
-    @Test func aRefusalOfOurCertificateIsACredentialFault() async throws {
+    @Test func whatTwoConnectionsSayOfOurCertificateIsACredentialFault() async throws {
         let script: ScriptedServer.Script = { _ in
             [.goAway(includingThis: false, debugData: #"{"reason":"BadCertificateEnvironment"}"#)]
         }
         try await withServer(script: script) { client, server in
+            // One server can be confused, so the push goes to another connection once.
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .notProcessed)
-            #expect(outcome.attempts == 1)
+            #expect(outcome.attempts == 2)
             let next = await client.deliver(samplePush(), to: deviceToken)
             #expect(next.error?.code == .credential)
-            #expect(server.record.connections == 1)
+            #expect(next.retryAfter ?? .zero > .zero)
+            #expect(server.record.connections == 2)
+            #expect(await client.status.hasCredentialFault)
+        }
+    }
+
+    @Test func whatOneConnectionSaysOfOurCertificateIsNoFault() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.connection == 1
+                ? [.goAway(includingThis: false, debugData: #"{"reason":"BadCertificateEnvironment"}"#)]
+                : [.answer(200)]
+        }
+        try await withServer(script: script) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .accepted && outcome.attempts == 2)
+            #expect(await !client.status.hasCredentialFault)
         }
     }
 }
