@@ -6,10 +6,14 @@ public struct BulkOptions: Sendable {
     public var maxInFlight: Int
     /// The deadline of each push, counted from when its element was pulled. Nil: the client's.
     public var deadline: Duration?
+    /// When so many device tokens are refused that the environment or topic must be wrong: no further element is
+    /// pulled, and what was pulled but not sent ends with the code `suspectedMisconfiguration`. Nil: the client's.
+    public var breaker: MassRejectionLimits?
 
-    public init(maxInFlight: Int = 1000, deadline: Duration? = nil) {
+    public init(maxInFlight: Int = 1000, deadline: Duration? = nil, breaker: MassRejectionLimits? = nil) {
         self.maxInFlight = min(max(maxInFlight, 1), 100_000)
         self.deadline = deadline
+        self.breaker = breaker
     }
 }
 
@@ -65,6 +69,9 @@ public struct BulkSummary: Sendable, Hashable {
     public var notProcessed = 0
     public var notSent = 0
     public var unknown = 0
+    /// Why no further element was pulled although the input had some, perhaps (`suspectedMisconfiguration`); nil: all
+    /// were.
+    public var stopped: PushError?
 
     public init() {}
 
@@ -142,6 +149,7 @@ extension APNSClient {
         var summary = BulkSummary()
         for await delivery in self.deliveries(of: push, to: tokens, token: { $0 }, options: options) {
             summary.count(delivery.outcome.certainty)
+            if delivery.outcome.error?.code == .suspectedMisconfiguration { summary.stopped = delivery.outcome.error }
         }
         return summary
     }

@@ -23,6 +23,8 @@ final class BulkEngine {
 
     /// Pushes handed to a connection at once.
     private static let batchSize = 64
+    /// Pushes under way until the first answers show that the run is worth more.
+    private static let firstInFlight = 1000
 
     private let core: ClientCore
     private let options: BulkOptions
@@ -49,10 +51,17 @@ final class BulkEngine {
     private var items: [BulkCollector.Item] = []
     private var block: (PreparedPush, HeaderBlock)?
 
+    private var breaker: MassRejectionBreaker
+    private var answers = 0
+    /// The breaker opened: how that ends which is not on the wire. At least one element says it.
+    private var stopped: AttemptEnd?
+    private var hasSaidWhy = false
+
     init(core: ClientCore, options: BulkOptions, pull: @escaping Pull) {
         self.core = core
         self.options = options
         self.pull = pull
+        self.breaker = MassRejectionBreaker(limits: options.breaker ?? core.configuration.massRejection)
         self.deadlineNanoseconds = TimeAmount(options.deadline ?? core.configuration.timeouts.deadline).nanoseconds
     }
 
@@ -122,10 +131,16 @@ final class BulkEngine {
     }
 
     private func submit(_ credential: ProviderToken?, deadline: MonotonicInstant) async -> Bool {
+        if let end = self.core.credentialFault() {
+            self.endWaiting(end)
+            return true
+        }
+        // While the credential is refused what was admitted is a probe: one push.
+        let wanted = self.core.settings.credentials.hasFault ? 1 : self.waiting.count
         do throws(PoolError) {
             // While results are on their way a full pool is no reason to wait here: they bring slots with them.
             var lease = try await self.core.pool.checkout(
-                wanted: self.waiting.count,
+                wanted: wanted,
                 deadline: deadline,
                 bytes: 0,
                 block: self.inFlight == 0
@@ -201,7 +216,15 @@ final class BulkEngine {
     private func pullElements() {
         guard !self.isInputOver else { return }
         let unfinished = self.inFlight + self.resends.count
-        var room = min(Self.batchSize, self.options.maxInFlight - unfinished) - self.waiting.count
+        let limit =
+            self.answers < self.breaker.limits.window
+            ? min(self.options.maxInFlight, Self.firstInFlight) : self.options.maxInFlight
+        var room = min(Self.batchSize, limit - unfinished) - self.waiting.count
+        if self.stopped != nil {
+            // Somebody must say why the run ends: what waits, or else one element more.
+            room = self.hasSaidWhy || !self.waiting.isEmpty ? 0 : 1
+            if room == 0 { self.isInputOver = true }
+        }
         while room > 0 {
             let index = self.number()
             guard self.core.lifecycle.current.takesPushes, !Task.isCancelled, let pulled = self.pull(index) else {
@@ -245,6 +268,7 @@ final class BulkEngine {
         self.collector.take(into: &self.items)
         guard !self.items.isEmpty else { return }
         self.inFlight -= self.items.count
+        self.answers += self.items.count
         for item in self.items {
             if item.result.isAccepted {
                 self.accept(item)
@@ -257,6 +281,7 @@ final class BulkEngine {
                 history: &history
             )
             self.flights[item.index]?.history = history
+            if case .rejected(let rejection, _) = end { self.watch(rejection, item.index) }
             self.end(item.index, end)
         }
         self.items.removeAll(keepingCapacity: true)
@@ -264,8 +289,28 @@ final class BulkEngine {
 
     private func accept(_ item: BulkCollector.Item) {
         guard let flight = self.flights[item.index].take() else { return }
+        self.tokenWorks(flight.token)
         let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
         self.ready.append((item.index, .accepted(receipt)))
+    }
+
+    private func watch(_ rejection: Rejection, _ index: Int) {
+        guard let flight = self.flights[index] else { return }
+        if rejection.status == 410 { self.tokenWorks(flight.token) }
+        guard MassRejectionBreaker.counts(rejection), self.breaker.rejected(flight.token) else { return }
+        if self.core.massRejection.raise(self.breaker) {
+            self.core.tellMassRejection(rejection, topic: flight.push.topic)
+        }
+        self.stopped = self.core.suspectedMisconfiguration(
+            rejection,
+            topic: flight.push.topic,
+            limits: self.breaker.limits
+        )
+    }
+
+    private func tokenWorks(_ token: DeviceToken) {
+        if self.breaker.isAttentive { _ = self.breaker.answered(token) }
+        self.core.tokenWorks(token)
     }
 
     /// A try has ended: the push is done, or waits for its next.
@@ -284,7 +329,7 @@ final class BulkEngine {
     /// Why nothing more is sent. A cancelled consumer gets what is in flight, and the end.
     private func interruption() -> AttemptEnd? {
         if Task.isCancelled { return .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
-        return self.core.interruption()
+        return self.stopped ?? self.core.interruption()
     }
 
     private func endWaiting(_ end: AttemptEnd) {
@@ -293,6 +338,7 @@ final class BulkEngine {
             self.expireWaiting(end)
             return
         }
+        if self.stopped != nil, !self.waiting.isEmpty { self.hasSaidWhy = true }
         let waiting = self.waiting
         self.waiting = []
         for index in waiting { self.end(index, end) }
