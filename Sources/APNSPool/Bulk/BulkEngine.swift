@@ -23,8 +23,8 @@ final class BulkEngine {
 
     /// Pushes handed to a connection at once.
     private static let batchSize = 64
-    /// Pushes under way until the first answers show that the run is worth more.
-    private static let firstInFlight = 1000
+    /// Pushes under way until a first one shows that environment and topic are right.
+    private static let firstInFlight = 500
 
     private let core: ClientCore
     private let options: BulkOptions
@@ -52,7 +52,7 @@ final class BulkEngine {
     private var block: (PreparedPush, HeaderBlock)?
 
     private var breaker: MassRejectionBreaker
-    private var answers = 0
+    private var limit: Int
     /// The breaker opened: how that ends which is not on the wire. At least one element says it.
     private var stopped: AttemptEnd?
     private var hasSaidWhy = false
@@ -62,6 +62,7 @@ final class BulkEngine {
         self.options = options
         self.pull = pull
         self.breaker = MassRejectionBreaker(limits: options.breaker ?? core.configuration.massRejection)
+        self.limit = min(options.maxInFlight, Self.firstInFlight)
         self.deadlineNanoseconds = TimeAmount(options.deadline ?? core.configuration.timeouts.deadline).nanoseconds
     }
 
@@ -216,10 +217,7 @@ final class BulkEngine {
     private func pullElements() {
         guard !self.isInputOver else { return }
         let unfinished = self.inFlight + self.resends.count
-        let limit =
-            self.answers < self.breaker.limits.window
-            ? min(self.options.maxInFlight, Self.firstInFlight) : self.options.maxInFlight
-        var room = min(Self.batchSize, limit - unfinished) - self.waiting.count
+        var room = min(Self.batchSize, self.limit - unfinished) - self.waiting.count
         if self.stopped != nil {
             // Somebody must say why the run ends: what waits, or else one element more.
             room = self.hasSaidWhy || !self.waiting.isEmpty ? 0 : 1
@@ -267,8 +265,6 @@ final class BulkEngine {
     private func takeResults() {
         self.collector.take(into: &self.items)
         guard !self.items.isEmpty else { return }
-        self.inFlight -= self.items.count
-        self.answers += self.items.count
         for item in self.items {
             if item.result.isAccepted {
                 self.accept(item)
@@ -284,6 +280,7 @@ final class BulkEngine {
             if case .rejected(let rejection, _) = end { self.watch(rejection, item.index) }
             self.end(item.index, end)
         }
+        self.inFlight -= self.items.count
         self.items.removeAll(keepingCapacity: true)
     }
 
@@ -297,18 +294,21 @@ final class BulkEngine {
     private func watch(_ rejection: Rejection, _ index: Int) {
         guard let flight = self.flights[index] else { return }
         if rejection.status == 410 { self.tokenWorks(flight.token) }
-        guard MassRejectionBreaker.counts(rejection), self.breaker.rejected(flight.token) else { return }
+        guard MassRejectionBreaker.counts(rejection) else { return }
+        self.breaker.widen(to: self.inFlight)
+        guard self.breaker.rejected(flight.token) else { return }
         if self.core.massRejection.raise(self.breaker) {
             self.core.tellMassRejection(rejection, topic: flight.push.topic)
         }
         self.stopped = self.core.suspectedMisconfiguration(
             rejection,
             topic: flight.push.topic,
-            limits: self.breaker.limits
+            breaker: self.breaker
         )
     }
 
     private func tokenWorks(_ token: DeviceToken) {
+        self.limit = self.options.maxInFlight
         if self.breaker.isAttentive { _ = self.breaker.answered(token) }
         self.core.tokenWorks(token)
     }

@@ -231,11 +231,12 @@ actor ConnectionActor: PoolWorker {
                 case 403, 500, 503:
                     self.judge(session, good: &good)
                     self.judgeTrouble(session, result)
-                case 429:
+                case 200, 400, 410:
                     good += 1
+                    provesCredential = true
                 default:
+                    // 404, 405 and 413 may come from a server that looked at no credential, 429 is about it.
                     good += 1
-                    provesCredential = provesCredential || result.status < 500
                 }
             } else if result.cause == .deadline, result.ending == .unknown {
                 self.judge(session, good: &good)
@@ -319,7 +320,6 @@ actor ConnectionActor: PoolWorker {
     // MARK: Actions
 
     private func perform(_ actions: [ConnectionStateMachine.Action]) {
-        guard !actions.isEmpty else { return }
         self.noteDegradation()
         for action in actions {
             switch action {

@@ -10,7 +10,10 @@ extension ClientCore {
         case .rejected(let rejection, _) where rejection.status == 410:
             self.tokenWorks(token)
         case .rejected(let rejection, _) where MassRejectionBreaker.counts(rejection):
-            if self.massRejection.rejected(token) { self.tellMassRejection(rejection, topic: topic) }
+            let inFlight = self.lifecycle.pushesInFlight
+            if self.massRejection.rejected(token, inFlight: inFlight) {
+                self.tellMassRejection(rejection, topic: topic)
+            }
         default:
             break
         }
@@ -37,12 +40,12 @@ extension ClientCore {
     }
 
     /// The error of what a bulk call leaves unsent.
-    func suspectedMisconfiguration(_ rejection: Rejection, topic: String, limits: MassRejectionLimits) -> AttemptEnd {
+    func suspectedMisconfiguration(_ rejection: Rejection, topic: String, breaker: MassRejectionBreaker) -> AttemptEnd {
         let environment = self.configuration.environment
         return .notSent(
             .suspectedMisconfiguration,
             """
-            at least \(limits.rejections) of the last \(limits.window) device tokens were refused \
+            \(breaker.rejections) of the last \(breaker.window) device tokens were refused \
             (\(rejection.reason?.rawValue ?? "\(rejection.status)")): check the environment (\(environment.name)), the \
             host (\(environment)), the topic (\(topic)) and the credential (\(self.credentialName)); the tokens are most \
             likely good

@@ -16,8 +16,11 @@ final class MassRejectionAlarm: Sendable {
     var isRaised: Bool { self.isOpen.load(ordering: .relaxed) }
 
     /// - Returns: true once when the alarm is raised.
-    func rejected(_ token: DeviceToken) -> Bool {
-        self.change { $0.rejected(token) }
+    func rejected(_ token: DeviceToken, inFlight: Int) -> Bool {
+        self.change {
+            $0.widen(to: inFlight)
+            return $0.rejected(token)
+        }
     }
 
     /// - Returns: true once when the alarm is over.

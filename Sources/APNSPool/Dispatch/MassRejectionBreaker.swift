@@ -1,6 +1,9 @@
 import APNSModel
 
 /// When so many device tokens are refused that the environment or the topic must be wrong, and not the tokens.
+///
+/// Answers come in any order: while more pushes than `window` are in flight, the window is as large as that, with the
+/// same share of refusals, or a burst of early refusals would count as if nothing else had been sent.
 public struct MassRejectionLimits: Sendable, Hashable {
     /// Of so many device tokens, the last ones that were answered, each counted once. Default 200; 1 to 100,000.
     public var window: Int
@@ -34,11 +37,33 @@ struct MassRejectionBreaker: Sendable {
     private var places: [Int: Int] = [:]
     private var next = 0
     private(set) var rejections = 0
+    /// `limits.window`, or more while more is in flight.
+    private(set) var window: Int
     /// From the moment in which there were too many refusals until there are fewer than half as many.
     private(set) var isOpen = false
 
     init(limits: MassRejectionLimits) {
         self.limits = limits
+        self.window = limits.window
+    }
+
+    /// How many refusals in the window are too many.
+    var limit: Int {
+        // Off, or the share of the window rounded up; the numbers are at most 100,000 each.
+        guard self.limits.rejections <= self.limits.window else { return .max }
+        return (self.limits.rejections * self.window + self.limits.window - 1) / self.limits.window
+    }
+
+    /// So many pushes are in flight.
+    mutating func widen(to inFlight: Int) {
+        guard inFlight > self.window else { return }
+        if self.next > 0 {
+            // The oldest entry first, so that there is room behind the newest.
+            self.ring = Array(self.ring[self.next...] + self.ring[..<self.next])
+            self.next = 0
+            for place in self.ring.indices { self.places[self.ring[place].token] = place }
+        }
+        self.window = min(inFlight, 100_000)
     }
 
     /// Whether an answer that is no refusal has to be counted.
@@ -54,9 +79,9 @@ struct MassRejectionBreaker: Sendable {
 
     /// A device token was refused. True: this one was too much.
     mutating func rejected(_ token: DeviceToken) -> Bool {
-        guard self.limits.rejections <= self.limits.window else { return false }
+        guard self.limit < .max else { return false }
         self.put(token.hashValue, isRejected: true)
-        guard !self.isOpen, self.rejections >= self.limits.rejections else { return false }
+        guard !self.isOpen, self.rejections >= self.limit else { return false }
         self.isOpen = true
         return true
     }
@@ -66,12 +91,13 @@ struct MassRejectionBreaker: Sendable {
     mutating func answered(_ token: DeviceToken) -> Bool {
         guard self.isAttentive else { return false }
         self.put(token.hashValue, isRejected: false)
-        let closes = self.isOpen && self.rejections * 2 < self.limits.rejections
+        let closes = self.isOpen && self.rejections * 2 < self.limit
         if closes { self.isOpen = false }
         if self.rejections == 0 {
             self.ring.removeAll(keepingCapacity: true)
             self.places.removeAll(keepingCapacity: true)
             self.next = 0
+            self.window = self.limits.window
         }
         return closes
     }
@@ -80,7 +106,7 @@ struct MassRejectionBreaker: Sendable {
         if let place = self.places[token] {
             self.count(isRejected, insteadOf: self.ring[place].isRejected)
             self.ring[place].isRejected = isRejected
-        } else if self.ring.count < self.limits.window {
+        } else if self.ring.count < self.window {
             self.places[token] = self.ring.count
             self.ring.append(Entry(token: token, isRejected: isRejected))
             self.count(isRejected, insteadOf: false)
@@ -89,7 +115,7 @@ struct MassRejectionBreaker: Sendable {
             self.places[token] = self.next
             self.count(isRejected, insteadOf: self.ring[self.next].isRejected)
             self.ring[self.next] = Entry(token: token, isRejected: isRejected)
-            self.next = (self.next + 1) % self.limits.window
+            self.next = (self.next + 1) % self.window
         }
     }
 

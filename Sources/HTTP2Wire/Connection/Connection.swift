@@ -82,7 +82,7 @@ package final class Connection {
     /// When the first of the open streams was opened: silence counts from there.
     private var busySince: NIODeadline
     /// Channels that are being connected: one for each address that is tried.
-    private var connecting: [any Channel] = []
+    private(set) var connecting: [any Channel] = []
     private var pingDeadline: NIODeadline?
     private var timer: Scheduled<Void>?
     private var timerDeadline = NIODeadline.distantFuture

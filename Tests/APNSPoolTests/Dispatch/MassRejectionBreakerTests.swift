@@ -58,6 +58,42 @@ struct MassRejectionBreakerTests {
         #expect(!breaker.isAttentive)
     }
 
+    /// Answers come in any order: of 1000 pushes in flight the half that is refused may be answered last.
+    @Test(arguments: [true, false]) func theWindowIsAsLargeAsWhatIsInFlight(_ areRefusedLast: Bool) {
+        var breaker = breaker()
+        breaker.widen(to: 1000)
+        #expect(breaker.limit == 750)
+        _ = breaker.rejected(.sample(100_000))
+        for number in 0..<20_000 {
+            let isRejected = (number % 1000 < 500) != areRefusedLast
+            let changes = isRejected ? breaker.rejected(.sample(number)) : breaker.answered(.sample(number))
+            #expect(!changes)
+        }
+    }
+
+    @Test func aFullWindowIsWidenedInOrder() {
+        var breaker = breaker(4, 3)
+        for number in 0..<6 {
+            if number % 2 == 0 { _ = breaker.rejected(.sample(number)) } else { _ = breaker.answered(.sample(number)) }
+        }
+        #expect(breaker.rejections == 2)
+        breaker.widen(to: 3)
+        #expect(breaker.window == 4)
+        breaker.widen(to: 8)
+        #expect(breaker.window == 8 && breaker.limit == 6)
+        // 2, 3, 4, 5 are in it; the refused ones fall out in their order.
+        for number in 6..<10 { _ = breaker.answered(.sample(number)) }
+        #expect(breaker.rejections == 2)
+        _ = breaker.answered(.sample(10))
+        #expect(breaker.rejections == 1)
+        _ = breaker.answered(.sample(11))
+        #expect(breaker.rejections == 1)
+        _ = breaker.answered(.sample(12))
+        #expect(breaker.rejections == 0)
+        // Forgotten with the last refusal.
+        #expect(breaker.window == 4)
+    }
+
     @Test func offIsOff() {
         var breaker = MassRejectionBreaker(limits: .off)
         for number in 0..<1000 { #expect(breaker.rejected(.sample(number)) == false) }
