@@ -4,11 +4,22 @@ public struct DeliveryOptions: Sendable, Hashable {
     public var deadline: Duration?
     /// The id of the push, the same over all attempts; nil has one made.
     public var apnsID: APNSID?
+    /// Whom it waits behind when all streams are taken. Default `interactive`.
+    public var lane: PushLane
 
-    public init(deadline: Duration? = nil, apnsID: APNSID? = nil) {
+    public init(deadline: Duration? = nil, apnsID: APNSID? = nil, lane: PushLane = .interactive) {
         self.deadline = deadline
         self.apnsID = apnsID
+        self.lane = lane
     }
+}
+
+/// The two queues for a connection: a one-time code must not wait behind a campaign.
+public enum PushLane: Sendable, Hashable {
+    /// Goes before all bulk pushes; a fifth of each connection's streams is kept free for it. What single sends are.
+    case interactive
+    /// Takes turns with other bulk work. What bulk calls are.
+    case bulk
 }
 
 /// Something that delivers pushes: a client, a recorder in tests, a queue.

@@ -90,3 +90,17 @@ extension Duration {
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }
+
+extension Duration {
+    /// For people: three digits or so, in the unit that suits.
+    var formatted: String {
+        let microseconds = saturatedNanoseconds / 1000
+        switch microseconds {
+        case ..<1000: return "\(microseconds) µs"
+        case ..<10_000_000: return "\(microseconds / 1000) ms"
+        case ..<600_000_000: return "\(microseconds / 1_000_000) s"
+        case ..<36_000_000_000: return "\(microseconds / 60_000_000) min"
+        default: return "\(microseconds / 3_600_000_000) h"
+        }
+    }
+}

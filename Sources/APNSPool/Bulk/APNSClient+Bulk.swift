@@ -6,13 +6,21 @@ public struct BulkOptions: Sendable {
     public var maxInFlight: Int
     /// The deadline of each push, counted from when its element was pulled. Nil: the client's.
     public var deadline: Duration?
+    /// Whom the pushes wait behind when streams are short. Default `bulk`.
+    public var lane: PushLane
     /// When so many device tokens are refused that the environment or topic must be wrong: no further element is
     /// pulled, and what was pulled but not sent ends with the code `suspectedMisconfiguration`. Nil: the client's.
     public var breaker: MassRejectionLimits?
 
-    public init(maxInFlight: Int = 1000, deadline: Duration? = nil, breaker: MassRejectionLimits? = nil) {
+    public init(
+        maxInFlight: Int = 1000,
+        deadline: Duration? = nil,
+        lane: PushLane = .bulk,
+        breaker: MassRejectionLimits? = nil
+    ) {
         self.maxInFlight = min(max(maxInFlight, 1), 100_000)
         self.deadline = deadline
+        self.lane = lane
         self.breaker = breaker
     }
 }

@@ -1,7 +1,9 @@
 import HTTP2Wire
+import SupervisedPool
 import Synchronization
 
-/// Where connections put the results of one bulk call, in arrays, and where its task waits for them.
+/// Where connections put the results of one bulk call, in arrays, and the pool its answer; and where the call's task
+/// waits for either.
 final class BulkCollector: Sendable {
     struct Item: Sendable {
         /// What the bulk call calls the push.
@@ -9,8 +11,14 @@ final class BulkCollector: Sendable {
         var result: StreamResult
     }
 
+    typealias Answer = Result<PoolGrant<ConnectionActor>, PoolError>
+
     private struct State {
         var items: [Item] = []
+        /// What became of the call's one checkout.
+        var answer: Answer?
+        /// Whether an answer would find nobody.
+        var takesNoAnswer = false
         var isPoked = false
         var waiter: CheckedContinuation<Void, Never>?
         /// Nobody takes any more: how many results are still to come, and what follows the last.
@@ -51,6 +59,32 @@ final class BulkCollector: Sendable {
         if isLast { onLast() }
     }
 
+    /// The pool's answer to the checkout of this call; slots that come too late go back.
+    func answer(_ answer: Answer, from pool: Pool<ConnectionActor>) {
+        let (isTaken, waiter) = self.state.withLock { state in
+            if state.takesNoAnswer { return (false, CheckedContinuation<Void, Never>?.none) }
+            state.answer = answer
+            let waiter = state.waiter
+            state.waiter = nil
+            return (true, waiter)
+        }
+        waiter?.resume()
+        if !isTaken, case .success(let grant) = answer { pool.checkin(grant.grant, count: grant.count) }
+    }
+
+    func takeAnswer() -> Answer? {
+        self.state.withLock { $0.answer.take() }
+    }
+
+    /// Nobody waits for an answer any more.
+    func refuseAnswers(from pool: Pool<ConnectionActor>) {
+        let late = self.state.withLock { state in
+            state.takesNoAnswer = true
+            return state.answer.take()
+        }
+        if case .success(let grant) = late { pool.checkin(grant.grant, count: grant.count) }
+    }
+
     /// Wakes the waiting task although no result came.
     func poke() {
         let waiter = self.state.withLock { state in
@@ -74,7 +108,7 @@ final class BulkCollector: Sendable {
     func wait() async {
         await withCheckedContinuation { continuation in
             let isReady = self.state.withLock { state in
-                if !state.items.isEmpty || state.isPoked { return true }
+                if !state.items.isEmpty || state.isPoked || state.answer != nil { return true }
                 state.waiter = continuation
                 return false
             }

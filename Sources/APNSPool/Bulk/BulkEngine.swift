@@ -41,6 +41,10 @@ final class BulkEngine {
     /// To be sent again when their time has come.
     private var resends: [Int] = []
     private var inFlight = 0
+    /// The pool that has been asked for slots and has not answered: a call is one waiter at a time.
+    private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket)?
+    /// The earliest deadline of a resent push that waits while the pool is asked.
+    private var resendExpiry = MonotonicInstant.distantFuture
     private var wakeUp = NIODeadline.uptimeNanoseconds(0)
     private var isInputOver = false
     private var hasEntered = false
@@ -67,6 +71,7 @@ final class BulkEngine {
     }
 
     deinit {
+        self.giveUpCheckout()
         guard self.hasEntered, !self.isOver else { return }
         // A drain waits for what is in flight.
         self.collector.abandon(expecting: self.inFlight) { [core] in core.lifecycle.leave(.bulk) }
@@ -94,10 +99,20 @@ final class BulkEngine {
             if !self.ready.isEmpty { continue }
             if self.isInputOver, self.inFlight == 0, self.waiting.isEmpty, self.resends.isEmpty {
                 self.isOver = true
+                self.giveUpCheckout()
                 self.core.lifecycle.leave(.bulk)
                 return nil
             }
-            await self.collector.wait()
+            if self.asked == nil || self.waiting.isEmpty {
+                await self.collector.wait()
+            } else {
+                // What is in flight ends by itself; what waits for the pool must hear of a cancellation.
+                await withTaskCancellationHandler {
+                    await self.collector.wait()
+                } onCancel: { [collector] in
+                    collector.poke()
+                }
+            }
         }
     }
 
@@ -114,11 +129,22 @@ final class BulkEngine {
     private func fill() async -> Bool {
         self.admitResends()
         self.pullElements()
+        if self.asked != nil, let answer = self.collector.takeAnswer() {
+            return self.use(answer)
+        }
         guard !self.waiting.isEmpty else { return false }
         if self.core.lifecycle.current == .notStarted { await self.waitForRun() }
         if let end = self.interruption() {
             self.endWaiting(end)
             return true
+        }
+        if self.asked != nil {
+            if self.core.clock.now >= self.resendExpiry {
+                self.expireWaiting()
+                self.resendExpiry = .distantFuture
+                self.watchDeadlines(of: self.waiting)
+            }
+            return !self.ready.isEmpty
         }
         guard let first = self.waiting.first else { return true }
         let deadline = self.flights[first]?.history.deadline ?? self.core.clock.now
@@ -127,43 +153,77 @@ final class BulkEngine {
             self.endWaiting(failure.end)
             return true
         case .success(let credential):
-            return await self.submit(credential, deadline: deadline)
+            return await self.checkOut(credential, deadline: deadline)
         }
     }
 
-    private func submit(_ credential: ProviderToken?, deadline: MonotonicInstant) async -> Bool {
+    /// Asks the pool. Its answer may come later, together with results.
+    private func checkOut(_ credential: ProviderToken?, deadline: MonotonicInstant) async -> Bool {
         if let end = self.core.credentialFault() {
             self.endWaiting(end)
             return true
         }
-        // While the credential is refused what was admitted is a probe: one push.
-        let wanted = self.core.settings.credentials.hasFault ? 1 : self.waiting.count
-        do throws(PoolError) {
-            // While results are on their way a full pool is no reason to wait here: they bring slots with them.
-            var lease = try await self.core.pool.checkout(
-                wanted: wanted,
-                deadline: deadline,
-                bytes: 0,
-                block: self.inFlight == 0
-            )
-            let worker = lease.worker
-            let grant = lease.grant
-            let batch = self.batch(count: lease.count, credential: credential, grant: grant)
-            _ = lease.take(batch.count)
-            if batch.isEmpty { return true }
-            self.inFlight += batch.count
-            worker.send(batch)
-            return true
-        } catch {
-            if error.code == .full {
-                self.expireWaiting()
-                // Slots of other connections and callers come back without a word to us.
-                self.wake(in: .milliseconds(50))
-                return !self.ready.isEmpty
-            }
-            self.endWaiting(AttemptEnd(error))
-            return true
+        let pool = self.core.pool
+        let start = await pool.startCheckout(
+            wanted: self.waiting.count,
+            deadline: deadline,
+            lane: PoolLane(self.options.lane)
+        ) { [collector] answer in
+            collector.answer(answer, from: pool)
         }
+        switch start {
+        case .granted(let grant):
+            self.submit(grant, credential, pool)
+        case .failed(let error):
+            self.endWaiting(AttemptEnd(error))
+        case .waiting(let ticket):
+            self.asked = (pool, ticket)
+            self.resendExpiry = .distantFuture
+        }
+        return true
+    }
+
+    private func use(_ answer: BulkCollector.Answer) -> Bool {
+        guard let pool = self.asked?.pool else { return true }
+        self.asked = nil
+        switch answer {
+        case .failure(let error):
+            self.endWaiting(AttemptEnd(error))
+        case .success(let grant):
+            var credential: ProviderToken?
+            if self.core.signer != nil {
+                credential = self.core.tokens.current(now: self.core.clock.now)
+                if credential == nil {
+                    // The token ran out meanwhile: no slot is held while one is signed.
+                    pool.checkin(grant.grant, count: grant.count)
+                    return true
+                }
+            }
+            self.submit(grant, credential, pool)
+        }
+        return true
+    }
+
+    private func submit(
+        _ grant: PoolGrant<ConnectionActor>,
+        _ credential: ProviderToken?,
+        _ pool: Pool<ConnectionActor>
+    ) {
+        // While the credential is refused what was admitted is a probe: one push.
+        let count = self.core.settings.credentials.hasFault ? 1 : grant.count
+        let batch = self.batch(count: count, credential: credential, grant: grant.grant)
+        pool.checkin(grant.grant, count: grant.count - batch.count)
+        guard !batch.isEmpty else { return }
+        self.inFlight += batch.count
+        grant.worker.send(batch)
+    }
+
+    /// The call has ended; slots that still come go back.
+    private func giveUpCheckout() {
+        guard let asked else { return }
+        self.asked = nil
+        self.collector.refuseAnswers(from: asked.pool)
+        asked.pool.withdraw(asked.ticket)
     }
 
     /// The requests of the first `count` waiting pushes; those that are not to be sent any more end here.
@@ -372,8 +432,19 @@ final class BulkEngine {
             }
         }
         self.waiting.insert(contentsOf: due, at: 0)
+        if self.asked != nil { self.watchDeadlines(of: due) }
         self.resends = later
         if !later.isEmpty { self.wake(in: TimeAmount(now.duration(to: next))) }
+    }
+
+    /// The pool knows only the deadline of the push that stood first when it was asked.
+    private func watchDeadlines(of indices: [Int]) {
+        guard !indices.isEmpty else { return }
+        for index in indices {
+            guard let deadline = self.flights[index]?.history.deadline else { continue }
+            self.resendExpiry = min(self.resendExpiry, deadline)
+        }
+        self.wake(in: TimeAmount(max(.zero, self.core.clock.now.duration(to: self.resendExpiry))))
     }
 
     /// Wakes the consumer's task after `time`, unless it is to be woken before.

@@ -82,7 +82,7 @@ actor ConnectionActor: PoolWorker {
     }
 
     nonisolated func disconnect(_ reason: PoolWorkerDisconnectReason) {
-        self.post(reason == .lifetime ? .replace : .disconnect)
+        self.post(reason == .idle ? .disconnect : .replace)
     }
 
     // MARK: Mailbox

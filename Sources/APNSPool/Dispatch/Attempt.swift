@@ -88,7 +88,7 @@ extension AttemptEnd {
     init(_ error: PoolError) {
         let message = Self.message(error)
         switch error.code {
-        case .queueFull, .full:
+        case .queueFull, .full, .waitedTooLong:
             self = .notSent(.queueFull, message, retryAfter: error.retryAfter, isFinal: true)
         case .timedOut, .notRunning:
             // The client runs; a pool that does not is still being started.
@@ -122,6 +122,11 @@ extension AttemptEnd {
             return """
                 \(status.queueDepth) pushes wait already (\(status.queuedBytes) bytes): send less at once, or raise \
                 pool.maxOverflow, pool.maxQueued or pool.maxQueuedBytes
+                """
+        case .waitedTooLong:
+            return """
+                no stream became free within pool.maxQueueAge (\(status.queueDepth) pushes wait): send less at once, or \
+                raise pool.size or pool.maxOverflow
                 """
         case .full:
             return "all \(status.capacity) streams are taken: send less at once, or raise pool.maxOverflow"

@@ -22,7 +22,7 @@ extension ClientCore {
         }
         let block = self.encoder.block(for: push)
         while true {
-            let end = await self.attempt(push, block: block, to: token, history: &history)
+            let end = await self.attempt(push, block: block, to: token, lane: options.lane, history: &history)
             switch self.next(end, &history) {
             case .finish(let outcome):
                 return outcome
@@ -60,6 +60,7 @@ extension ClientCore {
         _ push: PreparedPush,
         block: HeaderBlock,
         to token: DeviceToken,
+        lane: PushLane,
         history: inout PushHistory
     ) async -> AttemptEnd {
         if let end = self.refusal(push) { return end }
@@ -75,6 +76,7 @@ extension ClientCore {
             let lease = try await self.pool.checkout(
                 deadline: history.deadline,
                 bytes: push.payload.count,
+                lane: PoolLane(lane),
                 atFront: history.isResend
             )
             if let end = self.refusal(push) { return end }
@@ -245,5 +247,11 @@ extension ClientCore {
             try? await self.clock.sleep(until: min(now.advanced(by: pause), deadline))
             pause = min(pause * 2, .milliseconds(200))
         }
+    }
+}
+
+extension PoolLane {
+    init(_ lane: PushLane) {
+        self = lane == .bulk ? .bulk : .interactive
     }
 }

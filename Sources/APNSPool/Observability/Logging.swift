@@ -13,8 +13,8 @@ extension Logger {
             self.error("a child crashed; this is a bug in the library", metadata: ["failure": "\(failure)"])
         case .childEnded(let id, let generation):
             self.debug("ended", metadata: ["child": "\(id)", "generation": "\(generation)"])
-        case .restarting(let id):
-            self.warning("restarting", metadata: ["child": "\(id)"])
+        case .restarting(let id, let pause):
+            self.warning("restarting", metadata: ["child": "\(id)", "after": "\(pause)"])
         case .childStopped(let id, let generation, let error):
             self.debug(
                 "stopped",
@@ -26,6 +26,9 @@ extension Logger {
             self.warning("does not end", metadata: ["child": "\(id)", "generation": "\(generation)"])
         case .escalating(let error):
             self.error("a supervisor gives up", metadata: ["error": "\(error)"])
+        case .missed:
+            // Only readers of an event stream miss something.
+            break
         }
     }
 
@@ -53,6 +56,9 @@ extension Logger {
                 "the pool's books do not balance; this is a bug in the library",
                 metadata: ["what": "\(what)"]
             )
+        case .missed:
+            // Only readers of an event stream miss something.
+            break
         }
     }
 
@@ -64,6 +70,8 @@ extension Logger {
             self.info("connected", metadata: ["connection": "\(id)", "streams": "\(capacity)"])
         case .capacity(let capacity):
             self.debug("streams allowed", metadata: ["connection": "\(id)", "streams": "\(capacity)"])
+        case .latency:
+            break
         case .draining:
             self.info("draining: a new connection takes over", metadata: ["connection": "\(id)"])
         case .backingOff(_, let fault):

@@ -53,6 +53,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///   - deadline: Until when to wait; a deadline that has passed fails at once.
     ///   - bytes: What the caller holds in memory meanwhile, counted against ``PoolConfiguration/maxQueuedBytes``.
     ///   - block: Whether to wait. If not, the error is `full`.
+    ///   - lane: Who waits for this work; interactive work goes before bulk work.
     ///   - atFront: Goes before the others, whatever the queue's bounds and also while the pool drains: for work that
     ///     was here before and is sent again.
     /// - Throws: ``PoolError``; its code says why.
@@ -61,6 +62,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         deadline: MonotonicInstant,
         bytes: Int = 0,
         block: Bool = true,
+        lane: PoolLane = .interactive,
         atFront: Bool = false
     ) async throws(PoolError) -> PoolLease<Worker> {
         let granted = try await core.checkout(
@@ -69,6 +71,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
                 deadline: deadline,
                 bytes: bytes,
                 mayWait: block,
+                lane: lane,
                 atFront: atFront
             )
         )
@@ -76,6 +79,51 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         // as much as the rest of the checkout.
         let worker = unsafeDowncast(granted.worker, to: Worker.self)
         return PoolLease(worker: worker, grant: granted.grant, count: granted.count, mailbox: core.mailbox)
+    }
+
+    /// Leases a slot, calls `body` and returns the slot, however `body` ends: poolboy's `transaction`.
+    ///
+    /// - Parameters:
+    ///   - deadline: Until when to wait for the slot. `body` may take longer.
+    ///   - body: Uses the worker; it must not keep it.
+    /// - Throws: ``PoolError`` when there was no slot; what `body` throws.
+    public func withLease<Value>(
+        deadline: MonotonicInstant,
+        _ body: (Worker) async throws -> Value
+    ) async throws -> Value {
+        let lease = try await checkout(deadline: deadline)
+        let value = try await body(lease.worker)
+        lease.release()
+        return value
+    }
+
+    /// Leases slots now, or later by a call; for callers that have more to do than to wait.
+    ///
+    /// - Parameter onAnswer: Called once if the answer is `waiting`, on the pool's thread: it must return at once.
+    package func startCheckout(
+        wanted: Int,
+        deadline: MonotonicInstant,
+        lane: PoolLane,
+        onAnswer: @escaping @Sendable (Result<PoolGrant<Worker>, PoolError>) -> Void
+    ) async -> PoolCheckoutStart<Worker> {
+        let request = PoolStateMachine.Request(wanted: wanted, deadline: deadline, lane: lane)
+        let start = await core.startCheckout(request) { answer in
+            switch answer {
+            case .success(let granted?): onAnswer(.success(PoolGrant(granted)))
+            case .success(nil): break  // Observers only.
+            case .failure(let error): onAnswer(.failure(error))
+            }
+        }
+        switch start {
+        case .granted(let granted): return .granted(PoolGrant(granted))
+        case .failed(let error): return .failed(error)
+        case .waiting(let id): return .waiting(PoolTicket(id: id))
+        }
+    }
+
+    /// Gives a waiting checkout up. It is answered all the same, with `cancelled` unless something else was first.
+    package func withdraw(_ ticket: PoolTicket) {
+        core.mailbox.post(.cancel(ticket.id), isUrgent: true)
     }
 
     /// Returns slots that ``PoolLease/take(_:)`` moved out of a lease. Never waits; from any thread.
@@ -86,11 +134,35 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         core.mailbox.post(.checkin(grant, count))
     }
 
-    /// Returns when a worker is ready.
+    /// Returns when so many workers are ready.
     ///
-    /// - Throws: ``PoolError`` when none is by the deadline, or it is known before that none will be.
-    public func waitUntilAvailable(deadline: MonotonicInstant) async throws(PoolError) {
-        try await core.waitUntilAvailable(deadline: deadline)
+    /// - Parameters:
+    ///   - workers: How many; 1 by default, at most `size + maxOverflow`.
+    ///   - deadline: Until when to wait.
+    /// - Throws: ``PoolError`` when they are not by the deadline, or it is known before that they will not be.
+    public func waitUntilReady(_ workers: Int = 1, deadline: MonotonicInstant) async throws(PoolError) {
+        try await core.waitUntilReady(workers, deadline: deadline)
+    }
+
+    // MARK: Opening and replacing
+
+    /// Connects workers before they are needed, one at a time, and returns when they are ready. Those above
+    /// ``PoolConfiguration/size`` are disconnected again after ``PoolConfiguration/idleTimeout`` without work.
+    ///
+    /// - Parameters:
+    ///   - workers: How many are to be ready, counted with those that already are; at most `size + maxOverflow`.
+    ///   - deadline: Until when to wait. Connects go on after it.
+    /// - Throws: ``PoolError`` as ``waitUntilReady(_:deadline:)``.
+    public func prewarm(_ workers: Int, deadline: MonotonicInstant) async throws(PoolError) {
+        await core.prewarm(workers)
+        try await core.waitUntilReady(workers, deadline: deadline)
+    }
+
+    /// Has every session that exists replaced by a fresh one, one worker after another,
+    /// ``PoolConfiguration/connectSpacing`` apart, while the pool goes on serving: after a change of key, or to see new
+    /// addresses. Does not wait; ``PoolStatus/Worker/age`` shows how far it is.
+    public func replaceAll() {
+        core.mailbox.post(.replaceAll, isUrgent: true)
     }
 
     // MARK: Stopping and looking
@@ -100,8 +172,20 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         await core.drain()
     }
 
+    /// The same, and returns when nothing is leased and nobody waits. When the time is over first, those who wait fail
+    /// with `shuttingDown`. The workers are left as they are: stopping the tree ends them.
+    ///
+    /// - Parameter time: How long that may take.
+    /// - Returns: What was not done.
+    public func drain(within time: Duration) async -> PoolDrainReport {
+        await core.drain(until: core.clock.now.advanced(by: time))
+    }
+
     /// Ends the waiting of all checkouts with `shuttingDown`.
-    public func failWaiters() async {
+    ///
+    /// - Returns: how many there were.
+    @discardableResult
+    public func failWaiters() async -> Int {
         await core.failWaiters()
     }
 
@@ -109,4 +193,50 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     public func status() async -> PoolStatus {
         await core.status()
     }
+
+    /// What happens, as an asynchronous sequence for logs and metrics. Each call makes another one; it holds the events
+    /// from the call on and ends when ``run(_:)`` has ended.
+    ///
+    /// - Parameter bufferingNewest: How many events wait for a slow reader, at least 1. Older ones are dropped, and
+    ///   ``PoolEvent/missed(_:)`` tells how many.
+    public func events(bufferingNewest: Int = 256) -> EventStream<PoolEvent> {
+        core.hub.stream(bufferingNewest: bufferingNewest)
+    }
+}
+
+/// What a drain left undone.
+public struct PoolDrainReport: Sendable, Hashable {
+    /// Checkouts that waited in vain.
+    public let unserved: Int
+    /// Slots that have not been returned yet.
+    public let leased: Int
+    /// Whether all was done in time.
+    public var isComplete: Bool { unserved == 0 && leased == 0 }
+}
+
+/// Slots that were leased to a ``Pool/startCheckout(wanted:deadline:lane:onAnswer:)``. Whoever has it must return each
+/// of them, with ``Pool/checkin(_:count:)``, exactly once.
+package struct PoolGrant<Worker: PoolWorker>: Sendable {
+    package let worker: Worker
+    package let grant: SlotGrant
+    package let count: Int
+
+    init(_ granted: PoolCore.Granted) {
+        // As in `checkout`: the core's workers are all `Worker`s.
+        worker = unsafeDowncast(granted.worker, to: Worker.self)
+        grant = granted.grant
+        count = granted.count
+    }
+}
+
+/// Names a checkout that waits for a call.
+package struct PoolTicket: Sendable {
+    let id: WaiterID
+}
+
+/// The first answer to a ``Pool/startCheckout(wanted:deadline:lane:onAnswer:)``.
+package enum PoolCheckoutStart<Worker: PoolWorker>: Sendable {
+    case granted(PoolGrant<Worker>)
+    case failed(PoolError)
+    case waiting(PoolTicket)
 }

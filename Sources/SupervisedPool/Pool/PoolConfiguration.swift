@@ -30,6 +30,13 @@ public struct PoolConfiguration: Sendable, Hashable {
     public var maxWaiters: Int
     /// How many bytes the waiting checkouts may stand for, as their callers declared them. 16 MiB by default.
     public var maxQueuedBytes: Int
+    /// How long a checkout may wait, whatever its own deadline is; then it fails with `waitedTooLong`. More than zero, or
+    /// `nil`, the default: only deadlines count. A pool whose callers would rather fail soon than be served late sets
+    /// it. Resent work is exempt.
+    public var maxQueueAge: Duration?
+    /// The part of each worker's slots that bulk checkouts leave free for interactive ones, in per cent, rounded down to
+    /// whole slots. 0 to 90; 20 by default.
+    public var interactiveReservePercent: Int
     /// The least time between two connects that the pool asks for; up to 20 % is added at random. Zero is allowed; 1 s
     /// by default. A connect that a checkout needs because nothing is connected does not wait for it.
     public var connectSpacing: Duration
@@ -50,6 +57,8 @@ public struct PoolConfiguration: Sendable, Hashable {
         strategy: Strategy = .leastLoaded,
         maxWaiters: Int = 10_000,
         maxQueuedBytes: Int = 16 * 1024 * 1024,
+        maxQueueAge: Duration? = nil,
+        interactiveReservePercent: Int = 20,
         connectSpacing: Duration = .seconds(1),
         idleTimeout: Duration = .seconds(300),
         unavailableAfter: Duration = .seconds(10),
@@ -61,6 +70,8 @@ public struct PoolConfiguration: Sendable, Hashable {
         self.strategy = strategy
         self.maxWaiters = maxWaiters
         self.maxQueuedBytes = maxQueuedBytes
+        self.maxQueueAge = maxQueueAge
+        self.interactiveReservePercent = interactiveReservePercent
         self.connectSpacing = connectSpacing
         self.idleTimeout = idleTimeout
         self.unavailableAfter = unavailableAfter
@@ -95,6 +106,14 @@ public struct PoolConfiguration: Sendable, Hashable {
             (0...(1 << 40)).contains(maxQueuedBytes),
             "maxQueuedBytes",
             "must be 0 to 2^40, is \(maxQueuedBytes)"
+        )
+        if let maxQueueAge {
+            try require(maxQueueAge > .zero, "maxQueueAge", "must be more than zero, is \(maxQueueAge)")
+        }
+        try require(
+            (0...90).contains(interactiveReservePercent),
+            "interactiveReservePercent",
+            "must be 0 to 90, is \(interactiveReservePercent)"
         )
         try require(connectSpacing >= .zero, "connectSpacing", "must not be negative, is \(connectSpacing)")
         try require(idleTimeout >= .milliseconds(1), "idleTimeout", "must be 1 ms or more, is \(idleTimeout)")

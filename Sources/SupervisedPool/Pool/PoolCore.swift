@@ -4,6 +4,7 @@ enum PoolItem: Sendable {
     case cancel(WaiterID)
     indirect case register(any PoolWorker, WorkerID)
     indirect case report(WorkerReport, WorkerID)
+    case replaceAll
     case stop
 }
 
@@ -18,23 +19,34 @@ actor PoolCore {
         let count: Int
     }
 
-    /// `nil` for those who wait for a ready worker.
-    private typealias Answer = Result<Granted?, PoolError>
+    /// `nil` for observers.
+    typealias Answer = Result<Granted?, PoolError>
+
+    /// The answer to a checkout that does not suspend.
+    enum Start: Sendable {
+        case granted(Granted)
+        case failed(PoolError)
+        /// `onAnswer` is called, once.
+        case waiting(WaiterID)
+    }
 
     private enum Parked {
         case nobody
         /// The waiter is in the queue, its continuation is not here yet.
         case expected
         case waiting(CheckedContinuation<Answer, Never>)
+        /// Called on the actor, so it must return at once.
+        case calling(@Sendable (Answer) -> Void)
         /// The answer was there first.
         case answered(Answer)
     }
 
-    private let clock: any MonotonicClock
-    private let onEvent: @Sendable (PoolEvent) -> Void
+    let clock: any MonotonicClock
+    private let tell: @Sendable (PoolEvent) -> Void
     let mailbox = Mailbox<PoolItem>(isAttentive: false)
+    let hub = EventHub<PoolEvent>(gap: { .missed($0) })
     private var machine: PoolStateMachine
-    private var random: PoolRandom
+    private var random: SplitMix64
     private var workers: [(any PoolWorker)?]
     /// By the waiter's place in the queue.
     private var parked: [Parked] = []
@@ -50,9 +62,9 @@ actor PoolCore {
         onEvent: @escaping @Sendable (PoolEvent) -> Void
     ) {
         self.clock = clock
-        self.onEvent = onEvent
+        self.tell = onEvent
         self.machine = PoolStateMachine(configuration)
-        self.random = PoolRandom(seed: seed)
+        self.random = SplitMix64(seed: seed)
         self.workers = Array(repeating: nil, count: configuration.workerCount)
     }
 
@@ -60,6 +72,7 @@ actor PoolCore {
 
     func run(_ context: ChildContext) async throws {
         guard machine.phase == .notStarted else { throw machine.error(.alreadyRunning, clock.now) }
+        defer { hub.finish() }
         do {
             try machine.configuration.validate()
         } catch {
@@ -93,6 +106,11 @@ actor PoolCore {
             )
         }
         try Task.checkCancellation()
+    }
+
+    private func onEvent(_ event: PoolEvent) {
+        tell(event)
+        hub.post(event)
     }
 
     private func stop() {
@@ -136,6 +154,8 @@ actor PoolCore {
         case .report(let report, let id):
             machine.report(report, from: id, now: now)
             onEvent(.reported(id, report))
+        case .replaceAll:
+            machine.replaceAll(now: now)
         case .stop:
             isStopping = true
         }
@@ -151,7 +171,7 @@ actor PoolCore {
                     continue
                 }
                 answer(id, .success(Granted(worker: worker, grant: grant, count: count)))
-            case .available(let id):
+            case .reached(let id):
                 answer(id, .success(nil))
             case .fail(let id, let error):
                 answer(id, .failure(error))
@@ -195,12 +215,46 @@ actor PoolCore {
         }
     }
 
-    func waitUntilAvailable(deadline: MonotonicInstant) async throws(PoolError) {
+    /// The same without suspending: who has to wait is told by a call.
+    func startCheckout(
+        _ request: PoolStateMachine.Request,
+        onAnswer: @escaping @Sendable (Answer) -> Void
+    ) -> Start {
+        let now = clock.now
+        advance(now)
+        switch machine.checkout(request, now: now, using: &random, into: &actions) {
+        case .granted(let grant, let count):
+            guard let worker = workers[grant.worker.slot] else { return .failed(machine.error(.poolStopped, now)) }
+            return .granted(Granted(worker: worker, grant: grant, count: count))
+        case .failed(let error):
+            perform()
+            if timer.isLater(than: machine.nextDeadline) { mailbox.wake() }
+            return .failed(error)
+        case .wait(let id):
+            while parked.count <= id.index { parked.append(.nobody) }
+            parked[id.index] = .calling(onAnswer)
+            perform()
+            // The mailbox must know that somebody waits.
+            machine.needsSettling = true
+            advance(clock.now)
+            return .waiting(id)
+        }
+    }
+
+    func waitUntilReady(_ wanted: Int, deadline: MonotonicInstant) async throws(PoolError) {
         let now = clock.now
         advance(now)
         if Task.isCancelled { throw machine.error(.cancelled, now) }
-        switch machine.awaitAvailability(deadline: deadline, now: now, using: &random, into: &actions) {
-        case .ready:
+        let observation = machine.awaitReady(wanted, deadline: deadline, now: now, using: &random, into: &actions)
+        try await observe(observation, deadline)
+    }
+
+    private func observe(
+        _ observation: PoolStateMachine.Observation,
+        _ deadline: MonotonicInstant
+    ) async throws(PoolError) {
+        switch observation {
+        case .reached:
             return
         case .failed(let error):
             perform()
@@ -265,6 +319,9 @@ actor PoolCore {
         case .waiting(let continuation):
             parked[id.index] = .nobody
             continuation.resume(returning: answer)
+        case .calling(let onAnswer):
+            parked[id.index] = .nobody
+            onAnswer(answer)
         case .expected:
             parked[id.index] = .answered(answer)
         case .nobody, .answered:
@@ -274,36 +331,40 @@ actor PoolCore {
 
     // MARK: Stopping and looking
 
+    func prewarm(_ count: Int) {
+        machine.prewarm(count)
+        advance(clock.now)
+    }
+
     func drain() {
         machine.drain()
     }
 
-    func failWaiters() {
+    func drain(until deadline: MonotonicInstant) async -> PoolDrainReport {
+        let now = clock.now
+        advance(now)
+        machine.drain()
+        var unserved = 0
+        do throws(PoolError) {
+            try await observe(machine.awaitDrained(deadline: deadline, now: now), deadline)
+        } catch {
+            // The time is over, or the caller gave up.
+            unserved = failWaiters()
+        }
+        return PoolDrainReport(unserved: unserved, leased: machine.leasedInAll)
+    }
+
+    @discardableResult
+    func failWaiters() -> Int {
         advance(clock.now)
-        machine.failWaiters(.shuttingDown, now: clock.now, into: &actions)
+        let failed = machine.failWaiters(.shuttingDown, now: clock.now, into: &actions)
         perform()
+        return failed
     }
 
     func status() -> PoolStatus {
         let now = clock.now
         advance(now)
         return machine.status(now)
-    }
-}
-
-/// SplitMix64: small, and repeatable when it has a seed.
-struct PoolRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64?) {
-        state = seed ?? UInt64.random(in: .min ... .max)
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -12,6 +12,8 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         public static let full = Code(rawValue: "full")
         /// The deadline passed before a slot was free.
         public static let timedOut = Code(rawValue: "timedOut")
+        /// The checkout waited for ``PoolConfiguration/maxQueueAge``.
+        public static let waitedTooLong = Code(rawValue: "waitedTooLong")
         /// The caller's task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")
         /// No worker has been ready for too long.
@@ -90,6 +92,9 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         case .timedOut:
             "no slot became free in time. Send less at once, raise size or maxOverflow, allow a longer deadline, or look "
                 + "for slots that are held too long."
+        case .waitedTooLong:
+            "the queue moves too slowly. Send less at once, raise size or maxOverflow, or raise maxQueueAge if a longer "
+                + "wait is acceptable."
         case .cancelled:
             "the caller was cancelled."
         case .unavailable:

@@ -25,8 +25,14 @@ extension PoolStateMachine {
         var firstSession = 1
         /// Whether `leased` counts: the session is ready or draining.
         var isSessionOpen = false
-        var capacity = 0
+        var capacity = 0 {
+            didSet { reserve = capacity * reservePercent / 100 }
+        }
         var leased = 0
+        private let reservePercent: Int
+        /// Slots that bulk leaves to interactive work.
+        private var reserve = 0
+        var latency: Duration?
         /// Leased slots of sessions that have ended, not returned yet.
         var leasedEarlier = 0
         var readySince = MonotonicInstant(nanoseconds: 0)
@@ -45,8 +51,22 @@ extension PoolStateMachine {
         var mayAsk = MonotonicInstant(nanoseconds: .min)
         /// This back-off may not be shortened: it has been, or it holds off a fault in the configuration.
         var isBackoffFixed = false
+        /// Its session was begun before all were to be replaced.
+        var isOutdated = false
+        var replaceReason = PoolWorkerDisconnectReason.lifetime
 
-        var free: Int { state == .ready ? max(0, capacity - leased) : 0 }
+        init(isOverflow: Bool, reservePercent: Int) {
+            self.isOverflow = isOverflow
+            // The configuration may not have been checked yet.
+            self.reservePercent = min(max(0, reservePercent), 90)
+        }
+
+        /// Slots that a checkout of this lane may get.
+        func free(_ lane: PoolLane) -> Int {
+            guard state == .ready else { return 0 }
+            return max(0, capacity - leased - (lane == .bulk ? reserve : 0))
+        }
+
         var isOpening: Bool { state == .connecting || askedUntil != nil }
 
         /// What was leased of the session is of an earlier one from now on.
@@ -57,6 +77,7 @@ extension PoolStateMachine {
             isSessionOpen = false
             replaceAt = nil
             needsLifetime = false
+            latency = nil
         }
     }
 
@@ -70,6 +91,13 @@ extension PoolStateMachine {
     static let capacityLimit = 1_000_000
 
     var isAnyReady: Bool { slots.contains { $0.state == .ready } }
+    var readyCount: Int { slots.count { $0.state == .ready } }
+
+    /// Leased slots, those of ended sessions included.
+    var leasedInAll: Int { slots.reduce(0) { $0 + $1.leased + $1.leasedEarlier } }
+
+    /// Nothing is leased, and nobody waits for a slot.
+    var isQuiet: Bool { queue.count == 0 && leasedInAll == 0 }
 
     // MARK: Inputs
 
@@ -81,7 +109,10 @@ extension PoolStateMachine {
         let old = slots[id.slot]
         guard old.state == .absent || id.generation > old.generation else { return false }
         if old.state == .ready { lostReady(id.slot, now) }
-        var slot = Slot(isOverflow: old.isOverflow)
+        var slot = Slot(
+            isOverflow: old.isOverflow,
+            reservePercent: configuration.interactiveReservePercent
+        )
         slot.state = .idle
         slot.generation = id.generation
         slot.session = old.session
@@ -105,6 +136,11 @@ extension PoolStateMachine {
             slots[index].growsUntil = MonotonicInstant(nanoseconds: .min)
             return
         }
+        if case .latency(let latency) = report {
+            guard slots[index].isSessionOpen else { return }
+            slots[index].latency = max(.zero, latency)
+            return
+        }
         let wasReady = slots[index].state == .ready
         slots[index].askedUntil = nil
         switch report {
@@ -118,6 +154,7 @@ extension PoolStateMachine {
         case .connecting:
             slots[index].closeSession()
             slots[index].state = .connecting
+            slots[index].isOutdated = false
             slots[index].isKeepPending = false
         case .backingOff(let until, let fault):
             slots[index].closeSession()
@@ -133,7 +170,7 @@ extension PoolStateMachine {
             slots[index].leasedEarlier = 0
             slots[index].state = .absent
             slots[index].isKeepPending = false
-        case .capacity:
+        case .capacity, .latency:
             break
         }
         if wasReady { lostReady(index, now) }
@@ -155,6 +192,12 @@ extension PoolStateMachine {
             capacity <= 1 ? now.advanced(by: Self.growthGrace) : MonotonicInstant(nanoseconds: .min)
         slots[index].isKeepPending = false
         slots[index].needsLifetime = configuration.maximumLifetime != nil
+        if slots[index].isOutdated {
+            slots[index].isOutdated = false
+            slots[index].replaceAt = now
+            slots[index].replaceReason = .replacement
+            slots[index].needsLifetime = false
+        }
         notReadySince = nil
         hasFailed = false
         configurationFault = nil
@@ -176,6 +219,33 @@ extension PoolStateMachine {
         }
     }
 
+    /// So many workers are to connect, the base workers first.
+    mutating func prewarm(_ count: Int) {
+        var missing = count
+        for index in slots.indices where missing > 0 {
+            missing -= 1
+            if slots[index].state == .idle { slots[index].isKeepPending = true }
+        }
+        needsSettling = true
+    }
+
+    /// Every session that has begun before now is to be replaced, one after another.
+    mutating func replaceAll(now: MonotonicInstant) {
+        for index in slots.indices {
+            switch slots[index].state {
+            case .ready:
+                slots[index].replaceAt = now
+                slots[index].replaceReason = .replacement
+                slots[index].needsLifetime = false
+            case .connecting:
+                slots[index].isOutdated = true
+            case .absent, .idle, .draining, .backingOff:
+                break
+            }
+        }
+        needsSettling = true
+    }
+
     // MARK: Conclusions
 
     /// An outage begins or ends.
@@ -191,7 +261,7 @@ extension PoolStateMachine {
                     announcedFault = held.fault.description
                     actions.append(.event(.configurationFault(held.fault, until: held.until)))
                 }
-                if queue.total > 0 { failWaiters(.configurationFault, now: now, into: &actions) }
+                if queue.wanting > 0 { failWaiters(.configurationFault, now: now, into: &actions) }
             } else {
                 configurationFault = nil
             }
@@ -216,14 +286,14 @@ extension PoolStateMachine {
             if let until = slots[index].askedUntil, until <= now { slots[index].askedUntil = nil }
         }
         guard !slots.contains(where: { $0.isOpening }) else {
-            if queue.total == 0 { isUseWanted = false }
+            if queue.wanting == 0 { isUseWanted = false }
             return
         }
         let isReady = isAnyReady
         if isReady { isUseWanted = false }
         let isTime = nextConnect <= now
 
-        if !isReady, queue.total + unqueuedDemand > 0 || isUseWanted,
+        if !isReady, queue.wanting + unqueuedDemand > 0 || isUseWanted,
             let index = slots.firstIndex(where: { $0.state == .idle && (isTime || (isUseWanted && $0.mayAsk <= now)) })
         {
             return ask(index, .use, now, using: &random, into: &actions)
@@ -234,7 +304,8 @@ extension PoolStateMachine {
             return ask(index, .shortenBackoff, now, using: &random, into: &actions)
         }
         if let index = slots.firstIndex(where: { $0.isKeepPending && $0.state == .idle }) {
-            return ask(index, .keep, now, using: &random, into: &actions)
+            let reason: PoolWorkerConnectReason = slots[index].isOverflow ? .prewarm : .keep
+            return ask(index, reason, now, using: &random, into: &actions)
         }
         if isReady, queue.count + unqueuedDemand > growth(now),
             let index = slots.firstIndex(where: { $0.state == .idle })
@@ -288,6 +359,7 @@ extension PoolStateMachine {
                 let whole = max(0, lifetime.saturatedNanoseconds)
                 let jitter = Int64.random(in: -(whole / 10)...(whole / 10), using: &random)
                 slots[index].replaceAt = now.advanced(by: lifetime).advanced(by: .nanoseconds(jitter))
+                slots[index].replaceReason = .lifetime
             }
             let id = WorkerID(slot: index, generation: slots[index].generation)
             if slots[index].isOverflow, slots[index].leased == 0, idleTime(slots[index]) <= now {
@@ -301,8 +373,9 @@ extension PoolStateMachine {
             {
                 slots[index].replaceAt = nil
                 nextConnect = now.advanced(by: max(.zero, configuration.connectSpacing))
-                actions.append(.disconnect(id, .lifetime))
-                actions.append(.event(.askedToDisconnect(id, .lifetime)))
+                let reason = slots[index].replaceReason
+                actions.append(.disconnect(id, reason))
+                actions.append(.event(.askedToDisconnect(id, reason)))
             }
         }
     }
@@ -358,7 +431,7 @@ extension PoolStateMachine {
             let slot = slots[index]
             capacity += slot.capacity
             leased += slot.leased
-            free += slot.free
+            free += slot.free(.interactive)
             let state: PoolStatus.Worker.State
             switch slot.state {
             case .absent: state = .absent
@@ -377,6 +450,7 @@ extension PoolStateMachine {
                 leased: slot.leased,
                 leasedOfEarlierSessions: slot.leasedEarlier,
                 age: slot.isSessionOpen ? slot.readySince.duration(to: now) : nil,
+                latency: slot.latency,
                 isOverflow: slot.isOverflow
             )
         }
@@ -393,6 +467,7 @@ extension PoolStateMachine {
             availability: availability,
             workers: workers,
             queueDepth: queue.count,
+            bulkQueueDepth: queue.count(.bulk),
             queuedBytes: queue.bytes,
             capacity: capacity,
             leased: leased

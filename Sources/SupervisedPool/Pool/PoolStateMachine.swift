@@ -2,8 +2,8 @@
 enum PoolAction {
     /// The waiter has got slots.
     case grant(WaiterID, SlotGrant, count: Int)
-    /// The waiter for a ready worker has got one.
-    case available(WaiterID)
+    /// What an observer waited for has come: ready workers, or the end of a drain.
+    case reached(WaiterID)
     case fail(WaiterID, PoolError)
     case connect(WorkerID, PoolWorkerConnectReason)
     case disconnect(WorkerID, PoolWorkerDisconnectReason)
@@ -30,6 +30,7 @@ struct PoolStateMachine {
         var deadline: MonotonicInstant
         var bytes = 0
         var mayWait = true
+        var lane = PoolLane.interactive
         /// Resent work: before the others, whatever the queue's bounds, and during a drain.
         var atFront = false
     }
@@ -42,10 +43,11 @@ struct PoolStateMachine {
         case wait(WaiterID)
     }
 
-    /// The answer to a wait for a ready worker.
-    enum AvailabilityDecision {
-        case ready
+    /// The answer to an observer.
+    enum Observation {
+        case reached
         case failed(PoolError)
+        /// An action names this waiter, now or later, exactly once.
         case wait(WaiterID)
     }
 
@@ -81,7 +83,9 @@ struct PoolStateMachine {
 
     init(_ configuration: PoolConfiguration) {
         self.configuration = configuration
-        slots = (0..<configuration.workerCount).map { Slot(isOverflow: $0 >= configuration.size) }
+        slots = (0..<configuration.workerCount).map {
+            Slot(isOverflow: $0 >= configuration.size, reservePercent: configuration.interactiveReservePercent)
+        }
     }
 
     // MARK: Life
@@ -98,12 +102,16 @@ struct PoolStateMachine {
         isDraining = true
     }
 
-    /// Ends the waiting of everybody.
-    mutating func failWaiters(_ code: PoolError.Code, now: MonotonicInstant, into actions: inout [PoolAction]) {
-        guard queue.total > 0 else { return }
+    /// Ends the waiting of all checkouts and observers.
+    ///
+    /// - Returns: how many checkouts waited.
+    @discardableResult
+    mutating func failWaiters(_ code: PoolError.Code, now: MonotonicInstant, into actions: inout [PoolAction]) -> Int {
+        guard queue.wanting > 0 else { return 0 }
+        let failed = queue.count
         let status = status(now)
         let retryAfter = retryAfter(code, now)
-        for lane in WaiterQueue.Lane.allCases {
+        for lane in WaiterQueue.Lane.allCases where lane != .drains {
             while let id = queue.first(lane), let waiter = queue.remove(id) {
                 let error = PoolError(
                     code: code,
@@ -115,11 +123,13 @@ struct PoolStateMachine {
                 actions.append(.fail(id, error))
             }
         }
+        return failed
     }
 
     /// The pool has ended: everybody is told, and nobody waits again.
     mutating func stop(now: MonotonicInstant, into actions: inout [PoolAction]) {
         failWaiters(.poolStopped, now: now, into: &actions)
+        while let id = queue.first(.drains), queue.remove(id) != nil { actions.append(.reached(id)) }
         phase = .stopped
     }
 
@@ -135,9 +145,12 @@ struct PoolStateMachine {
         if request.deadline <= now { return .failed(error(.timedOut, now)) }
         if isDraining, !request.atFront { return .failed(error(.shuttingDown, now)) }
         if phase == .running {
-            // Whoever waits comes first; and when somebody waits, no slot is free.
-            if queue.count == 0, let index = pick() {
-                let count = share(request.wanted, waiting: 0, index)
+            // Whoever waits comes first; and when somebody waits, no slot is free for his lane.
+            let isFirst =
+                request.lane == .interactive || request.atFront
+                ? queue.urgentCount == 0 : queue.count == 0
+            if isFirst, let index = pick(request.lane) {
+                let count = share(request.wanted, request.lane, waiting: 0, index)
                 return .granted(lease(index, count, now), count: count)
             }
             if let refusal = refusal(now) {
@@ -165,7 +178,8 @@ struct PoolStateMachine {
                 bytes: min(bytes, 1 << 40),
                 deadline: request.deadline,
                 since: now,
-                lane: request.atFront ? .front : .back
+                lane: request.atFront ? .front : request.lane == .bulk ? .bulk : .interactive,
+                agesAt: request.atFront ? .distantFuture : agesAt(now)
             )
         )
         isUseWanted = true
@@ -173,24 +187,40 @@ struct PoolStateMachine {
         return .wait(id)
     }
 
-    /// Waits until a worker is ready.
-    mutating func awaitAvailability(
+    /// When a checkout that begins to wait now has waited too long.
+    private func agesAt(_ now: MonotonicInstant) -> MonotonicInstant {
+        configuration.maxQueueAge.map { now.advanced(by: $0) } ?? .distantFuture
+    }
+
+    /// Waits until so many workers are ready; more than there are places count as all.
+    mutating func awaitReady(
+        _ wanted: Int,
         deadline: MonotonicInstant,
         now: MonotonicInstant,
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
-    ) -> AvailabilityDecision {
+    ) -> Observation {
+        let wanted = max(1, min(wanted, slots.count))
         if phase == .stopped { return .failed(error(.poolStopped, now)) }
-        if phase == .running, isAnyReady { return .ready }
+        if phase == .running, readyCount >= wanted { return .reached }
         if deadline <= now { return .failed(error(phase == .running ? .timedOut : .notRunning, now)) }
         if isDraining { return .failed(error(.shuttingDown, now)) }
         if phase == .running, let refusal = refusal(now) { return .failed(error(refusal, now)) }
         let id = queue.append(
-            WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: deadline, since: now, lane: .observers)
+            WaiterQueue.Waiter(wanted: wanted, bytes: 0, deadline: deadline, since: now, lane: .observers)
         )
         isUseWanted = true
         settle(now: now, using: &random, into: &actions)
         return .wait(id)
+    }
+
+    /// Waits until nothing is leased and nobody waits for a slot.
+    mutating func awaitDrained(deadline: MonotonicInstant, now: MonotonicInstant) -> Observation {
+        if phase == .stopped || isQuiet { return .reached }
+        if deadline <= now { return .failed(error(.timedOut, now)) }
+        return .wait(
+            queue.append(WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: deadline, since: now, lane: .drains))
+        )
     }
 
     /// Slots come back. Those of a worker or a session that is gone change nothing.
@@ -209,9 +239,10 @@ struct PoolStateMachine {
         }
         if isPresent {
             slots[index].leased -= count
-            if queue.count > 0 { needsSettling = true }
+            if queue.total > 0 { needsSettling = true }
         } else {
             slots[index].leasedEarlier -= count
+            if queue.count(.drains) > 0 { needsSettling = true }
         }
     }
 
@@ -248,33 +279,46 @@ struct PoolStateMachine {
 
     private mutating func expire(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
         while let id = queue.firstExpired(now), let waiter = queue.remove(id) {
-            let code: PoolError.Code = phase == .notStarted ? .notRunning : .timedOut
+            let code: PoolError.Code =
+                waiter.deadline > now ? .waitedTooLong : phase == .notStarted ? .notRunning : .timedOut
             actions.append(.fail(id, error(code, now, since: waiter.since)))
         }
     }
 
     private mutating func serve(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
-        if isAnyReady {
-            while let id = queue.first(.observers), queue.remove(id) != nil { actions.append(.available(id)) }
+        if queue.count(.observers) > 0 {
+            let ready = readyCount
+            for id in queue.all(.observers) where queue[id].map({ $0.wanted <= ready }) ?? false {
+                _ = queue.remove(id)
+                actions.append(.reached(id))
+            }
         }
-        while let id = queue.first, let index = pick(), let waiter = queue.remove(id) {
-            let count = share(waiter.wanted, waiting: queue.count, index)
+        while let id = queue.firstUrgent, let index = pick(.interactive), let waiter = queue.remove(id) {
+            let count = share(waiter.wanted, .interactive, waiting: queue.urgentCount, index)
             actions.append(.grant(id, lease(index, count, now), count: count))
+        }
+        guard queue.urgentCount == 0 else { return }
+        while let id = queue.first(.bulk), let index = pick(.bulk), let waiter = queue.remove(id) {
+            let count = share(waiter.wanted, .bulk, waiting: queue.count, index)
+            actions.append(.grant(id, lease(index, count, now), count: count))
+        }
+        if queue.count(.drains) > 0, isQuiet {
+            while let id = queue.first(.drains), queue.remove(id) != nil { actions.append(.reached(id)) }
         }
     }
 
-    /// How many slots a checkout gets: a bulk caller leaves the others their part, and spreads over the workers.
-    private func share(_ wanted: Int, waiting: Int, _ index: Int) -> Int {
+    /// How many slots a checkout gets: one that wants many leaves the others their part, and spreads over the workers.
+    private func share(_ wanted: Int, _ lane: PoolLane, waiting: Int, _ index: Int) -> Int {
         guard wanted > 1 else { return 1 }
         var free = 0
         var ready = 0
         for slot in slots where slot.state == .ready {
-            free += slot.free
+            free += slot.free(lane)
             ready += 1
         }
         let others = (free + waiting) / (1 + waiting)
         let spread = (free + ready - 1) / max(1, ready)
-        return max(1, min(wanted, others, spread, slots[index].free))
+        return max(1, min(wanted, others, spread, slots[index].free(lane)))
     }
 
     private mutating func lease(_ index: Int, _ count: Int, _ now: MonotonicInstant) -> SlotGrant {
@@ -289,9 +333,9 @@ struct PoolStateMachine {
     }
 
     /// The worker that serves next, if any has a free slot.
-    private func pick() -> Int? {
+    private func pick(_ lane: PoolLane) -> Int? {
         var best = -1
-        for index in slots.indices where slots[index].free > 0 {
+        for index in slots.indices where slots[index].free(lane) > 0 {
             if best < 0 || isBetter(slots[index], slots[best]) { best = index }
         }
         return best < 0 ? nil : best
@@ -300,7 +344,13 @@ struct PoolStateMachine {
     private func isBetter(_ one: Slot, _ best: Slot) -> Bool {
         switch configuration.strategy {
         case .leastLoaded:
-            one.leased * best.capacity < best.leased * one.capacity
+            if one.leased * best.capacity == best.leased * one.capacity, let latency = one.latency,
+                let bestLatency = best.latency
+            {
+                latency < bestLatency
+            } else {
+                one.leased * best.capacity < best.leased * one.capacity
+            }
         case .lifo:
             one.isOverflow == best.isOverflow ? one.lastTurn > best.lastTurn : best.isOverflow
         case .fifo:

@@ -40,6 +40,8 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
         public let leasedOfEarlierSessions: Int
         /// How long the present session has been ready; `nil` without one.
         public let age: Duration?
+        /// How long its peer takes for an answer, smoothed, as it last reported; `nil` before.
+        public let latency: Duration?
         /// Whether it is above ``PoolConfiguration/size``.
         public let isOverflow: Bool
 
@@ -49,15 +51,20 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
         }
 
         public var description: String {
-            "\(id) \(stateText) \(leased)/\(capacity)" + (isOverflow ? " overflow" : "")
+            var text = "\(id) \(stateText) \(leased)/\(capacity)"
+            if let age { text += ", \(age.formatted) old" }
+            if let latency { text += ", answers in \(latency.formatted)" }
+            return isOverflow ? text + ", overflow" : text
         }
     }
 
     public let state: State
     public let availability: Availability
     public let workers: [Worker]
-    /// How many checkouts wait.
+    /// How many checkouts wait, in both lanes.
     public let queueDepth: Int
+    /// How many of them are bulk checkouts. One stands for all the work of its caller.
+    public let bulkQueueDepth: Int
     /// The bytes that they stand for.
     public let queuedBytes: Int
     /// Slots of all ready workers.
@@ -90,4 +97,6 @@ public enum PoolEvent: Sendable {
     case configurationFault(PoolFault, until: MonotonicInstant)
     /// The pool's books do not balance: slots were returned that nobody had. The pool ends.
     case invariantBroken(String)
+    /// So many events are missing here, because the reader of ``Pool/events(bufferingNewest:)`` was too slow.
+    case missed(Int)
 }

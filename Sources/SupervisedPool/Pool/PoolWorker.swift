@@ -2,6 +2,8 @@
 public enum PoolWorkerConnectReason: Sendable, Hashable {
     /// One of the workers that the pool keeps connected, at its registration.
     case keep
+    /// ``Pool/prewarm(_:deadline:)`` wants more workers connected than the pool keeps.
+    case prewarm
     /// More checkouts wait than the connected workers will be able to serve.
     case demand
     /// A checkout waits and no worker is connected or connecting.
@@ -18,6 +20,8 @@ public enum PoolWorkerDisconnectReason: Sendable, Hashable {
     /// The session has lived long enough: the worker should open another one, then let this one drain. The pool goes
     /// on giving it work until it reports something else.
     case lifetime
+    /// The same, because ``Pool/replaceAll()`` was called.
+    case replacement
 }
 
 /// Something with stream slots that connects and reconnects by itself: an actor with one HTTP/2 connection, for
@@ -85,6 +89,9 @@ public enum WorkerReport: Sendable {
     case ready(capacity: Int)
     /// The session's number of slots has changed. It may be 0, and less than what is leased.
     case capacity(Int)
+    /// How long its peer takes for an answer, smoothed. For the status, and to choose between workers that are equally
+    /// loaded; once a second is often enough.
+    case latency(Duration)
     /// The session takes no more work; what is leased may go on.
     case draining
     /// The attempt has failed, or the session was lost; it tries again by itself at that time.

@@ -12,17 +12,25 @@ struct WaiterQueue {
     enum Lane: Int, CaseIterable {
         /// Resent work, before all others.
         case front
-        case back
-        /// Those who wait for a ready worker, not for a slot.
+        case interactive
+        case bulk
+        /// Those who wait for ready workers, not for a slot.
         case observers
+        /// Those who wait until nothing is leased and nobody waits for a slot.
+        case drains
     }
 
     struct Waiter {
+        /// Slots; for an observer, ready workers.
         var wanted: Int
         var bytes: Int
         var deadline: MonotonicInstant
         var since: MonotonicInstant
         var lane: Lane
+        /// When the waiter has stood in the queue for as long as anybody may.
+        var agesAt = MonotonicInstant.distantFuture
+
+        var leavesAt: MonotonicInstant { min(deadline, agesAt) }
     }
 
     private struct Node {
@@ -48,9 +56,15 @@ struct WaiterQueue {
     private(set) var bytes = 0
 
     /// Checkouts that wait for slots.
-    var count: Int { lists[Lane.front.rawValue].count + lists[Lane.back.rawValue].count }
+    var count: Int { urgentCount + count(.bulk) }
+    /// Those of them that any free slot serves.
+    var urgentCount: Int { count(.front) + count(.interactive) }
+    /// All who need a worker.
+    var wanting: Int { count + count(.observers) }
     /// All who wait.
-    var total: Int { count + lists[Lane.observers.rawValue].count }
+    var total: Int { wanting + count(.drains) }
+
+    func count(_ lane: Lane) -> Int { lists[lane.rawValue].count }
 
     subscript(id: WaiterID) -> Waiter? {
         guard nodes.indices.contains(id.index), nodes[id.index].isWaiting,
@@ -59,12 +73,23 @@ struct WaiterQueue {
         return nodes[id.index].waiter
     }
 
-    /// The next to be given a slot.
-    var first: WaiterID? { first(.front) ?? first(.back) }
+    /// The next to be given a slot, whatever slot it is.
+    var firstUrgent: WaiterID? { first(.front) ?? first(.interactive) }
 
     func first(_ lane: Lane) -> WaiterID? {
         let head = lists[lane.rawValue].head
         return head < 0 ? nil : WaiterID(index: head, generation: nodes[head].generation)
+    }
+
+    /// All who wait there, in order.
+    func all(_ lane: Lane) -> [WaiterID] {
+        var ids: [WaiterID] = []
+        var index = lists[lane.rawValue].head
+        while index >= 0 {
+            ids.append(WaiterID(index: index, generation: nodes[index].generation))
+            index = nodes[index].next
+        }
+        return ids
     }
 
     mutating func append(_ waiter: Waiter) -> WaiterID {
@@ -86,7 +111,7 @@ struct WaiterQueue {
         lists[list].count += 1
         bytes += waiter.bytes
         let id = WaiterID(index: index, generation: nodes[index].generation)
-        if waiter.deadline < .distantFuture { pushDeadline(waiter.deadline, id) }
+        if waiter.leavesAt < .distantFuture { pushDeadline(waiter.leavesAt, id) }
         return id
     }
 
@@ -115,7 +140,7 @@ struct WaiterQueue {
         }
     }
 
-    /// One waiter whose deadline has come.
+    /// One waiter whose deadline or greatest age has come.
     mutating func firstExpired(_ now: MonotonicInstant) -> WaiterID? {
         guard let earliest = earliestDeadline, earliest <= now else { return nil }
         return heap.first?.id

@@ -39,12 +39,24 @@ public struct ChildSpec: Sendable {
         case infinity
     }
 
+    /// What the child is, for those who look at the tree.
+    public enum Kind: Sendable, Hashable {
+        case worker
+        case supervisor
+    }
+
     /// The child's name.
     public let id: ID
     /// When to start it again.
     public let restart: Restart
     /// How to stop it.
     public let shutdown: Shutdown
+    /// What it is.
+    public let kind: Kind
+    /// How long restarts wait; `nil`: not at all, as in OTP.
+    public let restartBackoff: Backoff?
+    /// Whether its end by itself may end the supervisor; see ``AutoShutdown``.
+    public let isSignificant: Bool
     /// The child's whole life. Each start calls it anew.
     public let run: @Sendable (ChildContext) async throws -> Void
 
@@ -52,6 +64,12 @@ public struct ChildSpec: Sendable {
     ///   - id: The child's name, unique among its siblings.
     ///   - restart: When to start it again; always, by default.
     ///   - shutdown: How to stop it; by default it is asked and has 5 s.
+    ///   - kind: What it is; a worker, by default.
+    ///   - restartBackoff: Makes each restart wait, longer from failure to failure. It begins anew when the child has
+    ///     run for longer than the intensity's period. Restarts count against the intensity all the same, and what the
+    ///     strategy restarts with this child is stopped meanwhile. `nil`, the default: restarts do not wait, as in OTP.
+    ///   - isSignificant: Whether its end by itself may end the supervisor. Only for transient and temporary children,
+    ///     of a supervisor with an ``AutoShutdown``.
     ///   - run: The child's whole life. It makes the child (a *new* object at each start), calls
     ///     ``ChildContext/started()`` when the next sibling may start, and returns or throws when the child has ended and
     ///     nothing of it is left running. It runs off the supervisor's executor.
@@ -59,12 +77,46 @@ public struct ChildSpec: Sendable {
         id: ID,
         restart: Restart = .permanent,
         shutdown: Shutdown = .within(.seconds(5)),
+        kind: Kind = .worker,
+        restartBackoff: Backoff? = nil,
+        isSignificant: Bool = false,
         run: @escaping @Sendable (ChildContext) async throws -> Void
     ) {
         self.id = id
         self.restart = restart
         self.shutdown = shutdown
+        self.kind = kind
+        self.restartBackoff = restartBackoff
+        self.isSignificant = isSignificant
         self.run = run
+    }
+
+    /// The specification of a supervisor below another one: it is asked to stop and waited for, however long its own
+    /// children take.
+    ///
+    /// - Parameters:
+    ///   - id: The child's name, unique among its siblings.
+    ///   - restart: When to start it again; always, by default.
+    ///   - restartBackoff: Makes each restart wait.
+    ///   - isSignificant: Whether its end by itself may end the supervisor above.
+    ///   - make: Makes the supervisor, a new one at each start: a supervisor runs once.
+    public static func supervisor(
+        id: ID,
+        restart: Restart = .permanent,
+        restartBackoff: Backoff? = nil,
+        isSignificant: Bool = false,
+        _ make: @escaping @Sendable () throws -> Supervisor
+    ) -> ChildSpec {
+        ChildSpec(
+            id: id,
+            restart: restart,
+            shutdown: .infinity,
+            kind: .supervisor,
+            restartBackoff: restartBackoff,
+            isSignificant: isSignificant
+        ) { context in
+            try await make().run(context)
+        }
     }
 }
 

@@ -13,6 +13,17 @@ public struct SupervisionStrategy: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(kind)" }
 }
 
+/// Whether a supervisor ends when its significant children have ended by themselves, which transient and temporary
+/// children do. OTP 24 has it for trees that stand for one piece of work.
+public enum AutoShutdown: Sendable, Hashable {
+    /// It goes on without them. The default; no child may be significant.
+    case never
+    /// It stops when one of them ends.
+    case anySignificant
+    /// It stops when the last of them has ended.
+    case allSignificant
+}
+
 /// How many restarts a supervisor makes before it gives up.
 public struct RestartIntensity: Sendable, Hashable {
     /// The number of restarts allowed within ``period``. 0 allows none. 3 by default.

@@ -20,6 +20,7 @@ public actor Supervisor {
     private let clock: any MonotonicClock
     private let onEvent: @Sendable (SupervisorEvent) -> Void
     private let mailbox = Mailbox<Item>(isAttentive: true)
+    private let hub = EventHub<SupervisorEvent>(gap: { .missed($0) })
     private var machine: SupervisorStateMachine
     private var running: [ChildSpec.ID: Running] = [:]
     private var replies: [Int: CheckedContinuation<Result<Void, SupervisorError>, Never>] = [:]
@@ -32,15 +33,19 @@ public actor Supervisor {
     ///   - name: For error texts.
     ///   - strategy: Which siblings are restarted along with a child.
     ///   - intensity: How many restarts are allowed; 3 in 5 s by default.
+    ///   - autoShutdown: Whether it ends when significant children have ended; never, by default.
     ///   - children: The first children, in the order of their start. Names must be unique.
     ///   - clock: The time.
+    ///   - seed: Makes the jitter of restart backoffs repeatable; random when `nil`.
     ///   - onEvent: Told what happens, on the supervisor's thread; it must return at once.
     public init(
         name: String,
         strategy: SupervisionStrategy,
         intensity: RestartIntensity = RestartIntensity(),
+        autoShutdown: AutoShutdown = .never,
         children: [ChildSpec],
         clock: any MonotonicClock = SystemMonotonicClock(),
+        seed: UInt64? = nil,
         onEvent: @escaping @Sendable (SupervisorEvent) -> Void = { _ in }
     ) {
         self.clock = clock
@@ -49,11 +54,13 @@ public actor Supervisor {
             name: name,
             strategy: strategy,
             intensity: intensity,
-            children: children
+            autoShutdown: autoShutdown,
+            children: children,
+            seed: seed
         )
     }
 
-    /// Runs the tree until it is stopped. Returns after ``shutdown()``.
+    /// Runs the tree until it is stopped. Returns after ``shutdown()``, or after an ``AutoShutdown``.
     ///
     /// Cancelling the task stops the children in reverse order too, but gives them no time.
     ///
@@ -111,14 +118,23 @@ public actor Supervisor {
         try await execute(.delete(id))
     }
 
-    /// All children in the order of their start.
-    public func children() -> [ChildStatus] {
+    /// All children in the order of their start: OTP's `which_children`.
+    public func whichChildren() -> [ChildStatus] {
         machine.statuses
     }
 
-    /// How many children there are and how many of them run.
+    /// How many children there are and how many of them run: OTP's `count_children`.
     public func countChildren() -> ChildCounts {
         machine.counts
+    }
+
+    /// What happens, as an asynchronous sequence for logs and metrics. Each call makes another one; it holds the events
+    /// from the call on and ends when ``run()`` has ended.
+    ///
+    /// - Parameter bufferingNewest: How many events wait for a slow reader, at least 1. Older ones are dropped, and
+    ///   ``SupervisorEvent/missed(_:)`` tells how many.
+    public nonisolated func events(bufferingNewest: Int = 256) -> EventStream<SupervisorEvent> {
+        hub.stream(bufferingNewest: bufferingNewest)
     }
 
     // MARK: The loop
@@ -126,6 +142,7 @@ public actor Supervisor {
     private func serve(_ context: ChildContext?) async throws {
         guard !hasRun else { throw machine.error(.alreadyRunning) }
         hasRun = true
+        defer { hub.finish() }
         context?.onShutdown { [mailbox] in mailbox.post(.shutdown) }
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
@@ -200,6 +217,7 @@ public actor Supervisor {
                 context?.started()
             case .event(let event):
                 onEvent(event)
+                hub.post(event)
             case .finish(let error):
                 outcome = error.map { .failure($0) } ?? .success(())
             }

@@ -50,10 +50,12 @@ struct SupervisorStateMachine {
         case finished
     }
 
-    private struct Child {
+    struct Child {
         enum State {
             /// Not running. → starting
             case idle
+            /// Its restart waits. → idle, starting
+            case waiting(until: MonotonicInstant)
             /// Started, has not said so. → running, stopping, exited, idle
             case starting
             /// → stopping, exited
@@ -68,27 +70,37 @@ struct SupervisorStateMachine {
         let spec: ChildSpec
         var state = State.idle
         var generation = 0
-        /// Its last restart failed; another try is pending.
+        /// It has ended and is to be started again.
         var isRestarting = false
         var isDeaf = false
+        /// How long its next restart waits; nil: not at all.
+        var backoff: Backoff?
+        var runningSince = MonotonicInstant.distantFuture
+
+        init(spec: ChildSpec) {
+            self.spec = spec
+            self.backoff = spec.restartBackoff
+        }
 
         var isAlive: Bool {
             switch state {
-            case .idle, .exited: false
+            case .idle, .waiting, .exited: false
             case .starting, .running, .stopping, .cancelled: true
             }
         }
     }
 
-    private enum Step {
+    enum Step {
         case start(ChildSpec.ID)
         case stop(ChildSpec.ID)
     }
 
-    private struct Operation {
+    struct Operation {
         enum Purpose {
             case boot
             case restart
+            /// The siblings of a child whose restart waits are stopped.
+            case pause
             case command(Int, Command)
             case end(SupervisorError?)
         }
@@ -98,9 +110,12 @@ struct SupervisorStateMachine {
         var isInterrupted = false
     }
 
-    private enum Pending {
+    enum Pending {
         case exit(ChildSpec.ID, generation: Int)
+        /// A restart has failed: another one, which counts too.
         case tryAgain(ChildSpec.ID, generation: Int)
+        /// A restart has waited for its time.
+        case restart(ChildSpec.ID, generation: Int)
         case command(Int, Command)
     }
 
@@ -108,24 +123,41 @@ struct SupervisorStateMachine {
 
     let name: String
     let strategy: SupervisionStrategy
+    let autoShutdown: AutoShutdown
     private(set) var phase = Phase.new
-    private var window: RestartWindow
-    private var children: [Child] = []
+    var window: RestartWindow
+    var children: [Child] = []
     private var firstChildren: [ChildSpec]
-    private var failures: Deque<ChildFailure> = []
-    private var pending: Deque<Pending> = []
-    private var operation: Operation?
+    var failures: Deque<ChildFailure> = []
+    var pending: Deque<Pending> = []
+    var operation: Operation?
     /// The child whose answer the operation waits for.
-    private var awaited: ChildSpec.ID?
+    var awaited: ChildSpec.ID?
     /// The tree's task was cancelled: nobody is given time.
-    private var isHurried = false
-    private var actions: [Action] = []
+    var isHurried = false
+    var actions: [Action] = []
+    private var random: SplitMix64
 
-    init(name: String, strategy: SupervisionStrategy, intensity: RestartIntensity, children: [ChildSpec]) {
+    /// - Parameter seed: Makes the restart backoff repeatable; random when `nil`.
+    init(
+        name: String,
+        strategy: SupervisionStrategy,
+        intensity: RestartIntensity,
+        autoShutdown: AutoShutdown = .never,
+        children: [ChildSpec],
+        seed: UInt64? = nil
+    ) {
         self.name = name
         self.strategy = strategy
+        self.autoShutdown = autoShutdown
         self.window = RestartWindow(intensity)
         self.firstChildren = children
+        self.random = SplitMix64(seed: seed)
+    }
+
+    /// Whether the child can be what its specification says.
+    private func isValid(_ spec: ChildSpec) -> Bool {
+        !spec.isSignificant || (autoShutdown != .never && spec.restart != .permanent)
     }
 
     // MARK: Inputs
@@ -140,6 +172,11 @@ struct SupervisorStateMachine {
                 children = []
                 return [.finish(error(.childExists, child: spec.id))]
             }
+            guard isValid(spec) else {
+                phase = .finished
+                children = []
+                return [.finish(error(.invalidSpec, child: spec.id))]
+            }
             children.append(Child(spec: spec))
         }
         firstChildren = []
@@ -153,7 +190,7 @@ struct SupervisorStateMachine {
         guard let index = index(of: id), children[index].generation == generation,
             case .starting = children[index].state
         else { return [] }
-        markRunning(index)
+        markRunning(index, now)
         work(now)
         return flush()
     }
@@ -167,7 +204,7 @@ struct SupervisorStateMachine {
     ) -> [Action] {
         guard let index = index(of: id), children[index].generation == generation else { return [] }
         switch children[index].state {
-        case .idle, .exited:
+        case .idle, .waiting, .exited:
             return []
         case .stopping, .cancelled:
             stopped(index, exit)
@@ -176,7 +213,7 @@ struct SupervisorStateMachine {
                 startFailed(index, error, now)
             } else {
                 // It had nothing to wait for: a start and an end in one.
-                markRunning(index)
+                markRunning(index, now)
                 ended(index, exit)
             }
         case .running:
@@ -213,10 +250,15 @@ struct SupervisorStateMachine {
                 children[index].state = .cancelled(deafAt: .distantFuture)
                 children[index].isDeaf = true
                 actions.append(.event(.childDeaf(children[index].spec.id, generation: children[index].generation)))
+            case .waiting(let until) where until <= now:
+                // Its turn comes after what else has happened.
+                children[index].state = .waiting(until: .distantFuture)
+                pending.append(.restart(children[index].spec.id, generation: children[index].generation))
             default:
                 break
             }
         }
+        work(now)
         return flush()
     }
 
@@ -246,7 +288,8 @@ struct SupervisorStateMachine {
         var earliest = MonotonicInstant.distantFuture
         for child in children {
             switch child.state {
-            case .stopping(let instant), .cancelled(let instant): earliest = min(earliest, instant)
+            case .stopping(let instant), .cancelled(let instant), .waiting(let instant):
+                earliest = min(earliest, instant)
             default: break
             }
         }
@@ -259,6 +302,7 @@ struct SupervisorStateMachine {
             let state: ChildStatus.State =
                 switch child.state {
                 case .idle: child.isRestarting ? .restarting : .stopped
+                case .waiting: .restarting
                 case .starting: .starting
                 case .running: .running
                 case .exited: .restarting
@@ -269,13 +313,19 @@ struct SupervisorStateMachine {
                 state: state,
                 generation: child.generation,
                 restart: child.spec.restart,
+                kind: child.spec.kind,
                 isDeaf: child.isDeaf
             )
         }
     }
 
     var counts: ChildCounts {
-        ChildCounts(specified: children.count, active: children.count { $0.isAlive })
+        ChildCounts(
+            specified: children.count,
+            active: children.count { $0.isAlive },
+            supervisors: children.count { $0.spec.kind == .supervisor },
+            workers: children.count { $0.spec.kind == .worker }
+        )
     }
 
     /// An error of this supervisor. Escalation carries the history.
@@ -298,7 +348,7 @@ extension SupervisorStateMachine {
         return actions
     }
 
-    private func index(of id: ChildSpec.ID) -> Int? {
+    func index(of id: ChildSpec.ID) -> Int? {
         children.firstIndex { $0.spec.id == id }
     }
 
@@ -329,7 +379,7 @@ extension SupervisorStateMachine {
         case .boot:
             phase = .running
             actions.append(.ready)
-        case .restart:
+        case .restart, .pause:
             break
         case .command(let number, let command):
             var result: Result<Void, SupervisorError> = .success(())
@@ -362,6 +412,11 @@ extension SupervisorStateMachine {
             guard let index = index(of: id), children[index].generation == generation, children[index].isRestarting
             else { return }
             restart(index, now)
+        case .restart(let id, let generation):
+            guard let index = index(of: id), children[index].generation == generation,
+                case .waiting = children[index].state
+            else { return }
+            restartAffected(by: index)
         case .command(let number, let command):
             execute(command, number)
         }
@@ -384,8 +439,28 @@ extension SupervisorStateMachine {
             restart(index, now)
         case .transient:
             children[index].state = .idle
+            endIfInsignificant(without: child.spec, now)
         case .temporary:
             children.remove(at: index)
+            endIfInsignificant(without: child.spec, now)
+        }
+    }
+
+    /// OTP's automatic shutdown: a significant child has ended by itself.
+    private mutating func endIfInsignificant(without spec: ChildSpec, _ now: MonotonicInstant) {
+        guard spec.isSignificant else { return }
+        switch autoShutdown {
+        case .never:
+            return
+        case .anySignificant:
+            end(nil, now)
+        case .allSignificant:
+            let isOneLeft = children.contains { child in
+                guard child.spec.isSignificant else { return false }
+                if case .exited = child.state { return true }
+                return child.isAlive || child.isRestarting
+            }
+            if !isOneLeft { end(nil, now) }
         }
     }
 
@@ -399,14 +474,35 @@ extension SupervisorStateMachine {
             end(failure, now)
             return
         }
-        actions.append(.event(.restarting(id)))
-        let affected: ArraySlice<Child> =
-            switch strategy.kind {
-            case .oneForOne: children[index...index]
-            case .restForOne: children[index...]
-            case .oneForAll: children[...]
-            }
+        let pause = pause(index, now)
+        actions.append(.event(.restarting(id, after: pause)))
+        guard pause > .zero else { return restartAffected(by: index) }
+        children[index].state = .waiting(until: now.advanced(by: pause))
+        // Those that are to be started anew with it must not work without it meanwhile.
+        let siblings = affected(by: index).reversed().filter { $0.spec.id != id && ($0.isAlive || $0.isRestarting) }
+        guard !siblings.isEmpty else { return }
+        operation = Operation(purpose: .pause, steps: Deque(siblings.map { .stop($0.spec.id) }))
+    }
+
+    /// How long the restart waits. A child that has run for longer than the period has got over its trouble.
+    private mutating func pause(_ index: Int, _ now: MonotonicInstant) -> Duration {
+        guard children[index].backoff != nil else { return .zero }
+        if children[index].runningSince.duration(to: now) > window.intensity.period { children[index].backoff?.reset() }
+        children[index].runningSince = .distantFuture
+        return children[index].backoff?.next(using: &random) ?? .zero
+    }
+
+    private func affected(by index: Int) -> ArraySlice<Child> {
+        switch strategy.kind {
+        case .oneForOne: children[index...index]
+        case .restForOne: children[index...]
+        case .oneForAll: children[...]
+        }
+    }
+
+    private mutating func restartAffected(by index: Int) {
         // As in OTP, siblings that had ended or had been terminated start again too, and temporary ones are gone.
+        let affected = affected(by: index)
         var steps = Deque(affected.reversed().map { Step.stop($0.spec.id) })
         for child in affected where child.spec.restart != .temporary { steps.append(.start(child.spec.id)) }
         operation = Operation(purpose: .restart, steps: steps)
@@ -419,6 +515,7 @@ extension SupervisorStateMachine {
         switch command {
         case .start(let spec):
             guard index(of: spec.id) == nil else { return refuse(.childExists, spec.id) }
+            guard isValid(spec) else { return refuse(.invalidSpec, spec.id) }
             children.append(Child(spec: spec))
             operation = Operation(purpose: .command(number, command), steps: [.start(spec.id)])
         case .terminate(let id):
@@ -435,7 +532,7 @@ extension SupervisorStateMachine {
     }
 
     /// Stops everything, last child first. Whatever else went on is given up.
-    private mutating func end(_ error: SupervisorError?, _ now: MonotonicInstant) {
+    mutating func end(_ error: SupervisorError?, _ now: MonotonicInstant) {
         switch phase {
         case .ending, .finished:
             return
@@ -458,108 +555,5 @@ extension SupervisorStateMachine {
         awaited = nil
         operation = Operation(purpose: .end(error), steps: Deque(children.reversed().map { .stop($0.spec.id) }))
         work(now)
-    }
-}
-
-// MARK: - One child
-
-extension SupervisorStateMachine {
-    private mutating func startStep(_ id: ChildSpec.ID) {
-        guard let index = index(of: id) else { return }
-        children[index].state = .starting
-        children[index].generation += 1
-        children[index].isDeaf = false
-        awaited = id
-        actions.append(.start(children[index].spec, generation: children[index].generation))
-    }
-
-    private mutating func stopStep(_ id: ChildSpec.ID, _ now: MonotonicInstant) {
-        guard let index = index(of: id) else { return }
-        switch children[index].state {
-        case .idle, .exited:
-            children[index].state = .idle
-            children[index].isRestarting = false
-            if children[index].spec.restart == .temporary { children.remove(at: index) }
-        case .starting, .running:
-            awaited = id
-            stopChild(index, now)
-        case .stopping, .cancelled:
-            awaited = id
-        }
-    }
-
-    private mutating func stopChild(_ index: Int, _ now: MonotonicInstant) {
-        let id = children[index].spec.id
-        switch children[index].spec.shutdown {
-        case .within(let time) where !isHurried && time > .zero:
-            children[index].state = .stopping(cancelAt: now.advanced(by: time))
-            actions.append(.requestShutdown(id))
-        case .infinity where !isHurried:
-            children[index].state = .stopping(cancelAt: .distantFuture)
-            actions.append(.requestShutdown(id))
-        case .brutalKill, .within, .infinity:
-            cancelChild(index, now)
-        }
-    }
-
-    private mutating func cancelChild(_ index: Int, _ now: MonotonicInstant) {
-        children[index].state = .cancelled(deafAt: now.advanced(by: Self.deafAfter))
-        actions.append(.cancel(children[index].spec.id))
-    }
-
-    private mutating func markRunning(_ index: Int) {
-        children[index].state = .running
-        children[index].isRestarting = false
-        if awaited == children[index].spec.id { awaited = nil }
-        actions.append(.event(.childStarted(children[index].spec.id, generation: children[index].generation)))
-    }
-
-    private mutating func ended(_ index: Int, _ exit: ChildExit) {
-        children[index].state = .exited(exit)
-        pending.append(.exit(children[index].spec.id, generation: children[index].generation))
-    }
-
-    private mutating func stopped(_ index: Int, _ exit: ChildExit) {
-        let child = children[index]
-        var thrown: (any Error)?
-        if case .failed(let error) = exit { thrown = error }
-        actions.append(.event(.childStopped(child.spec.id, generation: child.generation, error: thrown)))
-        if awaited == child.spec.id { awaited = nil }
-        children[index].state = .idle
-        children[index].isRestarting = false
-        children[index].isDeaf = false
-        if child.spec.restart == .temporary { children.remove(at: index) }
-    }
-
-    /// A child threw before it had started.
-    private mutating func startFailed(_ index: Int, _ thrown: any Error, _ now: MonotonicInstant) {
-        let child = children[index]
-        recordFailure(index, thrown, now)
-        children[index].state = .idle
-        awaited = nil
-        guard let running = operation else { return }
-        switch running.purpose {
-        case .boot:
-            end(error(.startFailed, child: child.spec.id), now)
-        case .restart:
-            // Counts, and is tried again after what else has happened meanwhile.
-            children[index].isRestarting = true
-            operation = nil
-            pending.append(.tryAgain(child.spec.id, generation: child.generation))
-        case .command(let number, let command):
-            operation = nil
-            if case .start = command { children.remove(at: index) }
-            actions.append(.reply(number, .failure(error(.startFailed, child: child.spec.id))))
-        case .end:
-            break
-        }
-    }
-
-    private mutating func recordFailure(_ index: Int, _ thrown: (any Error)?, _ now: MonotonicInstant) {
-        let child = children[index]
-        let failure = ChildFailure(id: child.spec.id, generation: child.generation, error: thrown, when: now)
-        failures.append(failure)
-        if failures.count > min(100, max(1, window.intensity.restarts &+ 1)) { failures.removeFirst() }
-        actions.append(.event(.childFailed(failure)))
     }
 }

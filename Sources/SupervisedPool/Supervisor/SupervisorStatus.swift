@@ -10,7 +10,7 @@ public struct ChildStatus: Sendable, Hashable {
         case running
         /// Asked to stop, or cancelled.
         case stopping
-        /// It has ended and will be started again.
+        /// It has ended and will be started again, now or when its restart has waited for long enough.
         case restarting
     }
 
@@ -22,6 +22,8 @@ public struct ChildStatus: Sendable, Hashable {
     public let generation: Int
     /// When it is started again.
     public let restart: ChildSpec.Restart
+    /// Whether it is a supervisor itself.
+    public let kind: ChildSpec.Kind
     /// Whether it has been cancelled for 5 s or more and is still running.
     public let isDeaf: Bool
 }
@@ -32,6 +34,10 @@ public struct ChildCounts: Sendable, Hashable {
     public let specified: Int
     /// Children that are running.
     public let active: Int
+    /// Children that are supervisors, running or not.
+    public let supervisors: Int
+    /// Children that are workers, running or not.
+    public let workers: Int
 }
 
 /// How one life of a child ended in failure.
@@ -77,6 +83,8 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
         public static let childRunning = Code(rawValue: "childRunning")
         /// The child has ended and is about to be started again.
         public static let childRestarting = Code(rawValue: "childRestarting")
+        /// A significant child needs a supervisor with an ``AutoShutdown``, and cannot be permanent.
+        public static let invalidSpec = Code(rawValue: "invalidSpec")
         /// The child was terminated while the caller waited for its start.
         public static let childTerminated = Code(rawValue: "childTerminated")
         /// The waiting caller was cancelled. What it asked for may still happen.
@@ -111,12 +119,15 @@ public enum SupervisorEvent: Sendable {
     case childFailed(ChildFailure)
     /// A child returned and is not started again.
     case childEnded(ChildSpec.ID, generation: Int)
-    /// A child is started again; with `oneForAll` and `restForOne`, its siblings too.
-    case restarting(ChildSpec.ID)
+    /// A child is started again, after a wait if it has a restart backoff; with `oneForAll` and `restForOne`, its
+    /// siblings too.
+    case restarting(ChildSpec.ID, after: Duration)
     /// A child ended because it was stopped; the error is what it threw, cancellation apart.
     case childStopped(ChildSpec.ID, generation: Int, error: (any Error)?)
     /// A child is still running 5 s after its cancellation. The supervisor goes on waiting for it.
     case childDeaf(ChildSpec.ID, generation: Int)
     /// The supervisor gives up. It stops its children, then `run` throws this error.
     case escalating(SupervisorError)
+    /// So many events are missing here, because the reader of ``Supervisor/events(bufferingNewest:)`` was too slow.
+    case missed(Int)
 }

@@ -144,11 +144,12 @@ struct BulkTests {
     @Test func aShutdownWithoutTimeGivesEachPulledPushAnOutcome() async throws {
         try await withServer(limit: 10, script: { _ in [.hold] }) { client, server in
             let run = Task { await client.sendAll(samplePush(), to: (0..<500).map { .sample($0) }) }
-            await server.wait { $0.held == 10 }
+            // A fifth of the streams is kept free for single pushes.
+            await server.wait { $0.held == 8 }
             await client.shutdown(within: .zero)
             let summary = await run.value
-            #expect(summary.unknown == 10)
-            #expect(summary.notSent == summary.total - 10)
+            #expect(summary.unknown == 8)
+            #expect(summary.notSent == summary.total - 8)
         }
     }
 
@@ -157,12 +158,11 @@ struct BulkTests {
             let run = Task {
                 await client.sendAll(samplePush(), to: sequence(first: 0) { $0 + 1 }.lazy.map { .sample($0) })
             }
-            await server.wait { $0.held == 50 }
+            await server.wait { $0.held == 40 }
             run.cancel()
-            // The cancelled consumer wakes with the next result.
             server.release()
             let summary = await run.value
-            #expect(summary.accepted == 50)
+            #expect(summary.accepted == 40)
             #expect(summary.total == summary.accepted + summary.notSent)
             #expect(summary.total <= 200)
         }

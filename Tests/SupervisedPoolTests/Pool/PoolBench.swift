@@ -11,6 +11,11 @@ struct PoolBench {
     var log: [String] = []
     var grants: [WaiterID: (grant: SlotGrant, count: Int)] = [:]
     var failures: [WaiterID: PoolError] = [:]
+    var reached: [WaiterID] = []
+    var connects: [(slot: Int, reason: PoolWorkerConnectReason)] = []
+    var disconnects: [(slot: Int, reason: PoolWorkerDisconnectReason)] = []
+    /// Waiters that were answered twice.
+    var answeredTwice: [WaiterID] = []
 
     init(_ configuration: PoolConfiguration = PoolConfiguration(), random: SeededRandom = SeededRandom()) {
         machine = PoolStateMachine(configuration)
@@ -78,6 +83,7 @@ struct PoolBench {
         within: Duration = .seconds(30),
         bytes: Int = 0,
         block: Bool = true,
+        lane: PoolLane = .interactive,
         atFront: Bool = false
     ) -> PoolStateMachine.Decision {
         var actions: [PoolAction] = []
@@ -86,6 +92,7 @@ struct PoolBench {
             deadline: now.advanced(by: within),
             bytes: bytes,
             mayWait: block,
+            lane: lane,
             atFront: atFront
         )
         let decision = machine.checkout(request, now: now, using: &random, into: &actions)
@@ -93,20 +100,43 @@ struct PoolBench {
         return decision
     }
 
+    private mutating func noteAnswer(_ id: WaiterID) {
+        if grants[id] != nil || failures[id] != nil || reached.contains(id) { answeredTwice.append(id) }
+    }
+
+    mutating func observe(ready wanted: Int, within: Duration) -> PoolStateMachine.Observation {
+        var actions: [PoolAction] = []
+        let observation = machine.awaitReady(
+            wanted,
+            deadline: now.advanced(by: within),
+            now: now,
+            using: &random,
+            into: &actions
+        )
+        perform(actions)
+        return observation
+    }
+
     mutating func perform(_ actions: [PoolAction]) {
         for action in actions {
             switch action {
             case .grant(let id, let grant, let count):
+                noteAnswer(id)
                 grants[id] = (grant, count)
                 log.append("grant \(grant.worker.slot)")
-            case .available:
-                log.append("available")
+            case .reached(let id):
+                noteAnswer(id)
+                reached.append(id)
+                log.append("reached")
             case .fail(let id, let error):
+                noteAnswer(id)
                 failures[id] = error
                 log.append("fail \(error.code)")
             case .connect(let id, let reason):
+                connects.append((id.slot, reason))
                 log.append("connect \(id.slot) \(reason)")
             case .disconnect(let id, let reason):
+                disconnects.append((id.slot, reason))
                 log.append("disconnect \(id.slot) \(reason)")
             case .event(.unavailable):
                 log.append("unavailable")
@@ -114,6 +144,18 @@ struct PoolBench {
                 break
             }
         }
+    }
+}
+
+extension PoolStateMachine.Observation {
+    var waiter: WaiterID? {
+        if case .wait(let id) = self { id } else { nil }
+    }
+    var isReached: Bool {
+        if case .reached = self { true } else { false }
+    }
+    var code: PoolError.Code? {
+        if case .failed(let error) = self { error.code } else { nil }
     }
 }
 

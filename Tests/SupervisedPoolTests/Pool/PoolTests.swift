@@ -219,10 +219,10 @@ private final class Worker: PoolWorker {
         await journal.wait(count: 1)
         #expect(journal.entries == ["connect keep"])
         let deadline = soon
-        let available = Task { try await pool.waitUntilAvailable(deadline: deadline) }
+        let available = Task { try await pool.waitUntilReady(deadline: deadline) }
         pool.report(.ready(capacity: 1), from: first)
         try await available.value
-        try await pool.waitUntilAvailable(deadline: deadline)
+        try await pool.waitUntilReady(deadline: deadline)
         context.requestShutdown()
         try await run.value
     }

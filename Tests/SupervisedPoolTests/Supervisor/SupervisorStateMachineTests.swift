@@ -25,9 +25,17 @@ struct SupervisorBench {
     init(
         _ strategy: SupervisionStrategy,
         _ children: [ChildSpec],
-        intensity: RestartIntensity = RestartIntensity()
+        intensity: RestartIntensity = RestartIntensity(),
+        autoShutdown: AutoShutdown = .never
     ) {
-        machine = SupervisorStateMachine(name: "test", strategy: strategy, intensity: intensity, children: children)
+        machine = SupervisorStateMachine(
+            name: "test",
+            strategy: strategy,
+            intensity: intensity,
+            autoShutdown: autoShutdown,
+            children: children,
+            seed: 1
+        )
     }
 
     static func spec(
@@ -232,7 +240,7 @@ struct SupervisorBench {
         bench.fail("x")
         #expect(bench.takeLog() == [])
         #expect(bench.machine.statuses.map(\.id) == ["p", "t"])
-        #expect(bench.machine.counts == ChildCounts(specified: 2, active: 1))
+        #expect(bench.machine.counts == ChildCounts(specified: 2, active: 1, supervisors: 0, workers: 2))
     }
 
     @Test func theFourthRestartWithinThePeriodEscalates() throws {

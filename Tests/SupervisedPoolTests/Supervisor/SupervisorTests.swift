@@ -126,7 +126,7 @@ import Testing
         await clock.waitForSleepers(1)
         clock.advance(by: .seconds(5))
         await events.wait { $0 == ["deaf deaf"] }
-        #expect(await supervisor.children().map(\.isDeaf) == [true])
+        #expect(await supervisor.whichChildren().map(\.isDeaf) == [true])
         release.write("go")
         try await run.value
     }
@@ -153,7 +153,7 @@ import Testing
         let run = Task { try await supervisor.run(context) }
         await ready.wait(count: 1)
         try await supervisor.startChild(child("x"))
-        #expect(await supervisor.countChildren() == ChildCounts(specified: 1, active: 1))
+        #expect(await supervisor.countChildren() == ChildCounts(specified: 1, active: 1, supervisors: 0, workers: 1))
         do {
             try await supervisor.startChild(child("x"))
             Issue.record("started twice")
@@ -164,7 +164,7 @@ import Testing
         try await supervisor.restartChild("x")
         try await supervisor.terminateChild("x")
         try await supervisor.deleteChild("x")
-        #expect(await supervisor.children().isEmpty)
+        #expect(await supervisor.whichChildren().isEmpty)
         context.requestShutdown()
         try await run.value
         #expect(journal.entries.filter { $0.hasPrefix("start") } == ["start x1", "start x2"])
@@ -201,5 +201,168 @@ import Testing
         #expect(ref.current == 3)
         ref.clear()
         #expect(ref.current == nil)
+    }
+
+    @Test func eventsTellALifeAndEndWithIt() async throws {
+        let failures = Journal<String>()
+        let supervisor = supervisor(.oneForOne, [child("a", failsWhen: failures)])
+        let events = supervisor.events()
+        let run = Task { try await supervisor.run() }
+        await journal.wait { $0.contains("start a1") }
+        failures.write("now")
+        await journal.wait { $0.contains("start a2") }
+        // Its start may not have been told yet; a command is answered after it has.
+        _ = try? await supervisor.restartChild("a")
+        supervisor.shutdown()
+        try await run.value
+        var texts: [String] = []
+        for await event in events {
+            switch event {
+            case .childStarted(let id, let generation): texts.append("started \(id)\(generation)")
+            case .childFailed(let failure): texts.append("failed \(failure.id)\(failure.generation)")
+            case .restarting(let id, let pause): texts.append("restarting \(id) after \(pause)")
+            case .childStopped(let id, let generation, _): texts.append("stopped \(id)\(generation)")
+            default: texts.append("\(event)")
+            }
+        }
+        #expect(texts == ["started a1", "failed a1", "restarting a after 0.0 seconds", "started a2", "stopped a2"])
+    }
+
+    @Test func aRestartWaitsOnTheClockAndHoldsUpNobody() async throws {
+        let failures = Journal<String>()
+        let plain = child("a", failsWhen: failures)
+        let spec = ChildSpec(
+            id: "a",
+            restartBackoff: Backoff(minimum: .seconds(2), maximum: .seconds(2)),
+            run: plain.run
+        )
+        let supervisor = supervisor(.oneForOne, [spec, child("b")])
+        let run = Task { try await supervisor.run() }
+        await journal.wait { $0.contains("start b1") }
+        failures.write("now")
+        await clock.waitForSleepers(1)
+        #expect(await supervisor.whichChildren().map(\.state) == [.restarting, .running])
+        #expect(clock.nextWakeUp == clock.now.advanced(by: .seconds(2)))
+        try await supervisor.startChild(child("c"))
+        try await supervisor.terminateChild("b")
+        await #expect(throws: SupervisorError.self) { try await supervisor.restartChild("a") }
+        #expect(!journal.entries.contains("start a2"))
+        clock.advance(by: .seconds(2))
+        await journal.wait { $0.contains("start a2") }
+        supervisor.shutdown()
+        try await run.value
+    }
+
+    @Test func aTerminatedChildDoesNotComeBackAfterItsWait() async throws {
+        let failures = Journal<String>()
+        let plain = child("a", failsWhen: failures)
+        let spec = ChildSpec(
+            id: "a",
+            restartBackoff: Backoff(minimum: .seconds(2), maximum: .seconds(2)),
+            run: plain.run
+        )
+        let supervisor = supervisor(.oneForOne, [spec])
+        let run = Task { try await supervisor.run() }
+        await journal.wait { $0.contains("start a1") }
+        failures.write("now")
+        await clock.waitForSleepers(1)
+        try await supervisor.terminateChild("a")
+        #expect(await supervisor.whichChildren().map(\.state) == [.stopped])
+        clock.advance(by: .seconds(10))
+        try await supervisor.restartChild("a")
+        #expect(journal.entries.filter { $0.hasPrefix("start") } == ["start a1", "start a2"])
+        supervisor.shutdown()
+        try await run.value
+    }
+
+    @Test func escalationCarriesTheHistoryThroughTheTree() async throws {
+        let clock = clock
+        let inner = ChildSpec.supervisor(id: "inner") {
+            Supervisor(
+                name: "inner",
+                strategy: .oneForOne,
+                intensity: RestartIntensity(restarts: 1),
+                children: [
+                    ChildSpec(id: "leaf") { context in
+                        context.started()
+                        throw Broken()
+                    }
+                ],
+                clock: clock
+            )
+        }
+        let outer = Supervisor(
+            name: "outer",
+            strategy: .oneForOne,
+            intensity: RestartIntensity(restarts: 1),
+            children: [inner],
+            clock: clock
+        )
+        do {
+            try await outer.run()
+            Issue.record("does not escalate")
+        } catch let error as SupervisorError {
+            #expect(error.code == .intensityExceeded && error.supervisor == "outer")
+            #expect(error.failures.map(\.generation) == [1, 2])
+            let innerError = try #require(error.failures.last?.error as? SupervisorError)
+            #expect(innerError.failures.count == 2)
+            #expect(innerError.failures.allSatisfy { $0.id == "leaf" && $0.error is Broken })
+            #expect(error.description.contains("leaf (start 2): Broken()"))
+        }
+    }
+
+    @Test func theLastSignificantChildEndsTheSupervisorWithoutAnError() async throws {
+        let doors = (0..<2).map { _ in Journal<String>() }
+        let children = ["a", "b"].enumerated().map { place, name in
+            ChildSpec(id: ChildSpec.ID(name), restart: .transient, isSignificant: true) { context in
+                context.started()
+                await doors[place].wait(count: 1)
+            }
+        }
+        let supervisor = Supervisor(
+            name: "work",
+            strategy: .oneForOne,
+            autoShutdown: .allSignificant,
+            children: children + [child("helper")],
+            clock: clock
+        )
+        let run = Task { try await supervisor.run() }
+        await journal.wait { $0.contains("start helper1") }
+        doors[0].write("end")
+        while await supervisor.countChildren().active == 3 {
+            try await ContinuousClock().sleep(for: .milliseconds(1))
+        }
+        #expect(await supervisor.whichChildren().map(\.state) == [.stopped, .running, .running])
+        doors[1].write("end")
+        try await run.value
+        #expect(journal.entries.contains("end helper"))
+    }
+
+    @Test func aSignificantChildNeedsAnAutomaticShutdown() async throws {
+        let spec = ChildSpec(id: "a", restart: .transient, isSignificant: true) { _ in }
+        do {
+            try await supervisor(.oneForOne, [spec]).run()
+            Issue.record("was run")
+        } catch let error as SupervisorError {
+            #expect(error.code == .invalidSpec && error.child == "a")
+        }
+    }
+
+    @Test func countsTellWorkersFromSupervisors() async throws {
+        let clock = clock
+        let nested = ChildSpec.supervisor(id: "nested") {
+            Supervisor(name: "nested", strategy: .oneForOne, children: [], clock: clock)
+        }
+        let supervisor = supervisor(.oneForOne, [child("a"), nested])
+        let run = Task { try await supervisor.run() }
+        while await supervisor.countChildren().active < 2 {
+            try await ContinuousClock().sleep(for: .milliseconds(1))
+        }
+        #expect(
+            await supervisor.countChildren() == ChildCounts(specified: 2, active: 2, supervisors: 1, workers: 1)
+        )
+        #expect(await supervisor.whichChildren().map(\.kind) == [.worker, .supervisor])
+        supervisor.shutdown()
+        try await run.value
     }
 }

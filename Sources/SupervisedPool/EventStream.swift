@@ -1,0 +1,183 @@
+import DequeModule
+import Synchronization
+
+/// Events as they happen, for one reader: an asynchronous sequence that never fails and never holds up those who tell.
+///
+/// A reader that is too slow misses the oldest events: its buffer is bounded. Where some are missing, the sequence says
+/// so if its elements can (``SupervisorEvent/missed(_:)``, ``PoolEvent/missed(_:)``), and ``missedCount`` counts them.
+/// The buffer fills from the moment the stream is made, so nothing between that and the loop's beginning is lost. The
+/// sequence ends when the one who tells has ended, or when the reading task is cancelled. Two loops over one stream
+/// share its events; make a stream for each.
+public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
+    public typealias Failure = Never
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let reader: EventReader<Element>
+
+        public mutating func next() async -> Element? {
+            await reader.next()
+        }
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+            await reader.next()
+        }
+    }
+
+    let reader: EventReader<Element>
+
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(reader: reader)
+    }
+
+    /// How many events this reader has missed because its buffer was full.
+    public var missedCount: Int { reader.missedCount }
+}
+
+/// Tells events to any number of readers. It keeps none of them alive: a reader whose stream and iterators are gone is
+/// forgotten.
+package final class EventHub<Element: Sendable>: Sendable {
+    private struct Weak: Sendable {
+        weak let reader: EventReader<Element>?
+    }
+
+    private struct State {
+        var readers: [Weak] = []
+        var isFinished = false
+    }
+
+    private let state = Mutex(State())
+    private let gap: @Sendable (Int) -> Element?
+
+    /// - Parameter gap: The element that stands for so many missed ones, if there is one.
+    package init(gap: @escaping @Sendable (Int) -> Element? = { _ in nil }) {
+        self.gap = gap
+    }
+
+    /// Never waits; from any thread.
+    package func post(_ element: Element) {
+        for reader in readers() { reader.reader?.offer(element) }
+    }
+
+    /// All readers end after what they have in their buffers; later streams end at once.
+    package func finish() {
+        let readers = state.withLock { state in
+            defer { state.readers = [] }
+            state.isFinished = true
+            return state.readers
+        }
+        for reader in readers { reader.reader?.finish() }
+    }
+
+    /// A stream for one reader.
+    ///
+    /// - Parameter bufferingNewest: How many events wait for the reader, at least 1.
+    package func stream(bufferingNewest: Int) -> EventStream<Element> {
+        let reader = EventReader<Element>(room: max(1, bufferingNewest), gap: gap)
+        let isFinished = state.withLock { state in
+            if !state.isFinished {
+                state.readers.removeAll { $0.reader == nil }
+                state.readers.append(Weak(reader: reader))
+            }
+            return state.isFinished
+        }
+        if isFinished { reader.finish() }
+        return EventStream(reader: reader)
+    }
+
+    /// How many readers there are.
+    package var readerCount: Int {
+        readers().count { $0.reader != nil }
+    }
+
+    private func readers() -> [Weak] {
+        state.withLock { $0.readers }
+    }
+}
+
+/// The buffer of one reader.
+final class EventReader<Element: Sendable>: Sendable {
+    private struct Waiting {
+        let number: Int
+        let continuation: CheckedContinuation<Element?, Never>
+    }
+
+    private struct State {
+        var buffer: Deque<Element> = []
+        /// Missed since the last event that was read.
+        var gap = 0
+        var missed = 0
+        var isFinished = false
+        var waiting: Deque<Waiting> = []
+        var lastNumber = 0
+        /// Readers that were cancelled before they waited.
+        var cancelled: Set<Int> = []
+    }
+
+    private let state = Mutex(State())
+    private let room: Int
+    private let gap: @Sendable (Int) -> Element?
+
+    init(room: Int, gap: @escaping @Sendable (Int) -> Element?) {
+        self.room = room
+        self.gap = gap
+    }
+
+    var missedCount: Int { state.withLock { $0.missed } }
+
+    func offer(_ element: Element) {
+        let waiting = state.withLock { state -> Waiting? in
+            if let first = state.waiting.popFirst() { return first }
+            if state.buffer.count >= room {
+                state.buffer.removeFirst()
+                state.gap += 1
+                state.missed += 1
+            }
+            state.buffer.append(element)
+            return nil
+        }
+        waiting?.continuation.resume(returning: element)
+    }
+
+    func finish() {
+        let waiting = state.withLock { state in
+            defer { state.waiting = [] }
+            state.isFinished = true
+            return state.waiting
+        }
+        for reader in waiting { reader.continuation.resume(returning: nil) }
+    }
+
+    func next() async -> Element? {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let answer = state.withLock { state -> Element?? in
+                    if state.cancelled.remove(number) != nil { return .some(nil) }
+                    if state.gap > 0 {
+                        let element = gap(state.gap)
+                        state.gap = 0
+                        if let element { return element }
+                    }
+                    if let element = state.buffer.popFirst() { return element }
+                    if state.isFinished { return .some(nil) }
+                    state.waiting.append(Waiting(number: number, continuation: continuation))
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            let waiting = state.withLock { state -> Waiting? in
+                guard let index = state.waiting.firstIndex(where: { $0.number == number }) else {
+                    // Not there yet, or answered; a number that is answered is not used again.
+                    state.cancelled.insert(number)
+                    return nil
+                }
+                return state.waiting.remove(at: index)
+            }
+            waiting?.continuation.resume(returning: nil)
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import HTTP2Wire
+import NIOCore
+import SupervisedPool
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// ConnectionActors that end by a broken invariant while thousands of pushes are under way.
+@Suite(.timeLimit(.minutes(1)), .serialized)
+struct KilledUnderLoadTests {
+    private static let pushes = 10_000
+
+    /// A request that no session takes: more fields than there is room for.
+    private static func poison() -> HTTP2Request {
+        HTTP2Request(
+            shared: HeaderBlock((0..<70).map { HeaderBlock.Field("x-\($0)", "y") }),
+            credential: nil,
+            values: Array("/3/device/00".utf8),
+            valueLengths: SIMD8<UInt16>(12, 0, 0, 0, 0, 0, 0, 0),
+            body: []
+        )
+    }
+
+    /// One push that breaks the actor it comes to, on the way of all pushes.
+    private func deliverPoison(_ client: APNSClient) async -> PushOutcome {
+        let core = client.core
+        var history = PushHistory(id: APNSID.random(), deadline: core.deadline(nil))
+        while true {
+            let end: AttemptEnd
+            do {
+                let lease = try await core.pool.checkout(deadline: history.deadline, atFront: history.isResend)
+                let result = await lease.worker.send(Self.poison(), deadline: .now() + .seconds(10))
+                end = core.read(result, credential: nil, history: &history)
+            } catch {
+                end = AttemptEnd(error)
+            }
+            if case .finish(let outcome) = core.next(end, &history) { return outcome }
+        }
+    }
+
+    /// What became of all pushes, by device token.
+    private final class Book: Sendable {
+        private let outcomes = Mutex<[String: [PushOutcome]]>([:])
+        private let ended = Atomic<Int>(0)
+
+        /// Returns the number of outcomes so far.
+        func write(_ token: DeviceToken, _ outcome: PushOutcome) -> Int {
+            outcomes.withLock { $0[token.hexadecimal, default: []].append(outcome) }
+            return ended.wrappingAdd(1, ordering: .relaxed).newValue
+        }
+
+        var all: [String: [PushOutcome]] { outcomes.withLock { $0 } }
+    }
+
+    /// Sends by 200 tasks, a bulk call beside them, and calls `midway` with the number of outcomes so far.
+    private func send(
+        _ client: APNSClient,
+        midway: @escaping @Sendable (Int) async -> Void
+    ) async -> [String: [PushOutcome]] {
+        let book = Book()
+        await withTaskGroup(of: Void.self) { group in
+            for worker in 0..<200 {
+                group.addTask {
+                    for number in 0..<Self.pushes / 400 {
+                        let token = DeviceToken.sample(worker * 1000 + number)
+                        let outcome = await client.deliver(samplePush(), to: token)
+                        await midway(book.write(token, outcome))
+                    }
+                }
+            }
+            group.addTask {
+                let rows = (0..<Self.pushes / 2).map { 1_000_000 + $0 }
+                for await delivery in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
+                    await midway(book.write(.sample(delivery.element), delivery.outcome))
+                }
+            }
+        }
+        return book.all
+    }
+
+    /// One outcome each, and the server's record says the same.
+    private func compare(_ outcomes: [String: [PushOutcome]], _ record: ScriptedServer.Record) -> [Certainty: Int] {
+        #expect(outcomes.count == Self.pushes)
+        var processed: [String: Int] = [:]
+        for push in record.pushes { processed[push.token, default: 0] += record.count(push.id) }
+        var counts: [Certainty: Int] = [:]
+        for (token, all) in outcomes {
+            #expect(all.count == 1, "\(token) has \(all.count) outcomes")
+            guard let outcome = all.first else { continue }
+            counts[outcome.certainty, default: 0] += 1
+            switch outcome.certainty {
+            case .accepted: #expect(processed[token] == 1, "\(token) \(outcome)")
+            case .unknown:
+                #expect(processed[token, default: 0] <= 1, "\(token) \(outcome)")
+                #expect(outcome.error?.code == .connectionLost, "\(outcome)")
+            case .notSent, .notProcessed, .rejected: Issue.record("\(token) \(outcome)")
+            }
+        }
+        return counts
+    }
+
+    /// All workers are there, ready, and nothing is leased.
+    private func expectWhole(_ client: APNSClient, restarts: Int) async {
+        await until { await client.status.pool.workers.allSatisfy { $0.state == .ready } }
+        let status = await client.status
+        #expect(status.restarts == restarts)
+        #expect(status.pool.leased == 0 && status.pool.queueDepth == 0)
+        #expect(client.core.counters.escalations.load(ordering: .relaxed) == 0)
+        #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+    }
+
+    @Test func threeKillsUnderTenThousandPushesLoseNothing() async throws {
+        try await withServer(limit: 100, configure: { $0.pool.size = 3 }) { client, server in
+            let killed = Journal<PushOutcome>()
+            let outcomes = await send(client) { ended in
+                guard ended == 1000 || ended == 4000 || ended == 7000 else { return }
+                killed.write(await deliverPoison(client))
+            }
+            let poisons = killed.entries
+            #expect(poisons.count == 3)
+            #expect(poisons.allSatisfy { $0.error?.code == .connectionFault && $0.certainty == .notSent })
+            let counts = compare(outcomes, server.record)
+            // A crash costs at most what was under way on one connection.
+            #expect(counts[.unknown, default: 0] <= 300, "\(counts)")
+            await expectWhole(client, restarts: 3)
+            print("killed under load: \(counts), \(server.record.connections) connections")
+        }
+    }
+
+    @Test func onePoisonAmongTenThousandCostsOneConnectionAndOneOutcome() async throws {
+        try await withServer(limit: 100, configure: { $0.pool.size = 2 }) { client, server in
+            let poisoned = Journal<PushOutcome>()
+            let outcomes = await send(client) { ended in
+                guard ended == 3000 else { return }
+                poisoned.write(await deliverPoison(client))
+            }
+            let outcome = try #require(poisoned.entries.first)
+            #expect(outcome.error?.code == .connectionFault && outcome.certainty == .notSent)
+            #expect(outcome.error?.attempts == 0)
+            let counts = compare(outcomes, server.record)
+            #expect(counts[.unknown, default: 0] <= 100, "\(counts)")
+            await expectWhole(client, restarts: 1)
+            // Two to begin with, and one for the one that was lost.
+            #expect(server.record.connections == 3)
+            print("one poison: \(counts)")
+        }
+    }
+}

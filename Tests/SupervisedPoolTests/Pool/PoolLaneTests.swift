@@ -1,0 +1,165 @@
+import TestSupport
+import Testing
+
+@testable import SupervisedPool
+
+@Suite struct PoolLaneTests {
+    @Test func bulkLeavesAFifthOfAWorkersSlots() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [100])
+        #expect(bench.checkout(wanted: 500, lane: .bulk).count == 80)
+        #expect(bench.checkout(wanted: 1, lane: .bulk).waiter != nil)
+        for _ in 0..<20 { #expect(bench.checkout().grant != nil) }
+        #expect(bench.checkout().waiter != nil)
+    }
+
+    @Test(arguments: [(1, 1), (4, 4), (5, 4), (9, 8), (10, 8)])
+    func theReserveIsRoundedDown(_ capacity: Int, _ forBulk: Int) {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [capacity])
+        #expect(bench.checkout(wanted: 500, lane: .bulk).count == forBulk)
+    }
+
+    @Test func interactiveSlotsInUseCountAgainstBulkToo() {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [10])
+        for _ in 0..<7 { _ = bench.checkout() }
+        #expect(bench.checkout(wanted: 5, lane: .bulk).count == 1)
+        #expect(bench.checkout(wanted: 5, lane: .bulk).waiter != nil)
+        #expect(bench.checkout().grant != nil)
+    }
+
+    @Test func anInteractiveCheckoutIsServedBesideBulkThatWaits() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [10])
+        _ = bench.checkout(wanted: 8, lane: .bulk)
+        let bulk = try #require(bench.checkout(wanted: 8, lane: .bulk).waiter)
+        #expect(bench.checkout().grant != nil)
+        #expect(bench.grants[bulk] == nil)
+    }
+
+    @Test func aWaitingInteractiveCheckoutGetsTheNextSlotBeforeAnyBatch() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0, interactiveReservePercent: 0), capacities: [4])
+        let lease = try #require(bench.checkout(wanted: 4, lane: .bulk).grant)
+        let batch = try #require(bench.checkout(wanted: 4, lane: .bulk).waiter)
+        let code = try #require(bench.checkout().waiter)
+        let resent = try #require(bench.checkout(atFront: true).waiter)
+        bench.checkin(lease)
+        #expect(bench.grants[resent] != nil && bench.grants[code] == nil && bench.grants[batch] == nil)
+        bench.checkin(lease)
+        #expect(bench.grants[code] != nil && bench.grants[batch] == nil)
+        bench.checkin(lease)
+        #expect(bench.grants[batch]?.count == 1)
+    }
+
+    @Test func bulkCallersTakeTurns() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [100])
+        // The first has all; each return is shared with the second, who has waited.
+        let all = try #require(bench.checkout(wanted: 500, lane: .bulk).grant)
+        var held = [80, 0]
+        var waiters = [WaiterID?](repeating: nil, count: 2)
+        for round in 0..<40 {
+            for caller in [1, 0] where waiters[caller] == nil {
+                waiters[caller] = bench.checkout(wanted: 64, lane: .bulk).waiter
+                #expect(waiters[caller] != nil, "round \(round)")
+            }
+            // As many streams of each end as it has: a tenth.
+            let ended = held.map { ($0 + 9) / 10 }
+            for caller in 0..<2 { held[caller] -= ended[caller] }
+            bench.checkin(all, ended.reduce(0, +))
+            for caller in 0..<2 {
+                guard let waiter = waiters[caller], let grant = bench.grants[waiter] else { continue }
+                held[caller] += grant.count
+                waiters[caller] = nil
+            }
+            #expect(held.reduce(0, +) <= 80)
+        }
+        #expect(abs(held[0] - held[1]) <= 10, "\(held)")
+    }
+
+    @Test func aWaiterThatIsTooOldFailsBeforeItsDeadlineResentWorkExcepted() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0, maxQueueAge: .seconds(5)), capacities: [0])
+        let old = try #require(bench.checkout(within: .seconds(30)).waiter)
+        let resent = try #require(bench.checkout(within: .seconds(30), atFront: true).waiter)
+        let hasty = try #require(bench.checkout(within: .seconds(2)).waiter)
+        bench.advance(.seconds(5))
+        #expect(bench.failures[hasty]?.code == .timedOut)
+        #expect(bench.failures[old]?.code == .waitedTooLong)
+        #expect(bench.failures[old]?.waited == .seconds(5))
+        #expect(bench.failures[old]?.description.contains("maxQueueAge") == true)
+        #expect(bench.failures[resent] == nil)
+        bench.advance(.seconds(25))
+        #expect(bench.failures[resent]?.code == .timedOut)
+    }
+}
+
+@Suite struct PoolReplacementTests {
+    @Test func prewarmConnectsOneAfterAnotherAndTellsWhenAllAreReady() throws {
+        var bench = PoolBench(.init(size: 1, maxOverflow: 3))
+        for slot in 0..<4 { bench.register(slot) }
+        bench.report(.connecting, 0)
+        bench.report(.ready(capacity: 100), 0)
+        _ = bench.takeLog()
+        bench.machine.prewarm(3)
+        bench.settle()
+        let observer = try #require(bench.observe(ready: 3, within: .seconds(30)).waiter)
+        bench.advance(.seconds(2))
+        #expect(bench.takeLog() == ["connect 1 prewarm"])
+        bench.report(.connecting, 1)
+        bench.advance(.seconds(2))
+        #expect(bench.takeLog().isEmpty)
+        bench.report(.ready(capacity: 100), 1)
+        bench.advance(.seconds(2))
+        #expect(bench.takeLog() == ["connect 2 prewarm"])
+        bench.report(.ready(capacity: 100), 2)
+        #expect(bench.reached == [observer])
+        bench.advance(.seconds(10))
+        #expect(!bench.takeLog().contains { $0.hasPrefix("connect") })
+    }
+
+    @Test func replaceAllGoesRoundOnceOneWorkerAtATime() {
+        var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0), capacities: [100, 100])
+        bench.register(2)
+        bench.report(.connecting, 2)
+        _ = bench.takeLog()
+        bench.machine.replaceAll(now: bench.now)
+        bench.advance(.seconds(3))
+        // The third connects: nobody else may meanwhile.
+        #expect(bench.takeLog().isEmpty)
+        bench.report(.ready(capacity: 100), 2)
+        var replaced: [Int] = []
+        for _ in 0..<12 {
+            bench.advance(.seconds(1))
+            for entry in bench.takeLog() {
+                let words = entry.split(separator: " ")
+                guard words.first == "disconnect", let slot = Int(words[1]) else { continue }
+                #expect(words.last == "replacement")
+                replaced.append(slot)
+                bench.report(.draining, slot)
+                bench.report(.connecting, slot)
+                bench.report(.ready(capacity: 100), slot)
+            }
+        }
+        #expect(replaced.sorted() == [0, 1, 2])
+    }
+
+    @Test func amongEquallyLoadedWorkersTheQuickerServes() {
+        var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0), capacities: [10, 10, 10])
+        bench.report(.latency(.milliseconds(40)), 0)
+        bench.report(.latency(.milliseconds(20)), 1)
+        bench.report(.latency(.milliseconds(30)), 2)
+        #expect((0..<3).map { _ in bench.checkout().slot } == [1, 2, 0])
+        #expect(bench.machine.status(bench.now).workers[1].latency == .milliseconds(20))
+        bench.report(.ready(capacity: 10), 1)
+        #expect(bench.machine.status(bench.now).workers[1].latency == nil)
+    }
+
+    @Test func theStatusFitsOneLineAndSaysWhatAPersonAsks() {
+        var bench = PoolBench.ready(.init(size: 1, maxOverflow: 1), capacities: [10, 5])
+        bench.report(.latency(.milliseconds(42)), 0)
+        bench.advance(.seconds(90))
+        _ = bench.checkout()
+        #expect(
+            bench.machine.status(bench.now).description == """
+                overflow, 1/15 slots leased, 0 waiting (0 bytes), workers [0.1 ready 1/10, 90 s old, answers in 42 ms, \
+                1.1 ready 0/5, 90 s old, overflow]
+                """
+        )
+    }
+}

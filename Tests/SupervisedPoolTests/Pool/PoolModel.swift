@@ -1,0 +1,322 @@
+import TestSupport
+
+@testable import SupervisedPool
+
+/// A pool's books, kept the naive way beside the machine's. It knows the promises, not how the machine keeps them.
+struct PoolModel {
+    struct Waiting {
+        let id: WaiterID
+        let lane: WaiterQueue.Lane
+        let wanted: Int
+        let bytes: Int
+        let deadline: MonotonicInstant
+        let agesAt: MonotonicInstant
+    }
+
+    struct Worker {
+        var state = PoolStatus.Worker.State.absent
+        var generation = 0
+        var session = 0
+        var firstSession = 1
+        var isOpen = false
+        var capacity = 0
+    }
+
+    var bench: PoolBench
+    let configuration: PoolConfiguration
+    var workers: [Worker]
+    /// Slots out, by where they came from. Those of a worker that has gone stay with whoever has them.
+    var held: [SlotGrant: Int] = [:]
+    var waiting: [Waiting] = []
+    var isDraining = false
+    var mistakes: [String] = []
+    /// What was seen to happen, so that a test can tell that it tried everything.
+    var seen: [String: Int] = [:]
+
+    init(seed: UInt64, _ configuration: PoolConfiguration) {
+        self.configuration = configuration
+        bench = PoolBench(configuration, random: SeededRandom(seed: seed ^ 1))
+        workers = Array(repeating: Worker(), count: configuration.workerCount)
+    }
+
+    func reserve(_ slot: Int) -> Int { workers[slot].capacity * configuration.interactiveReservePercent / 100 }
+
+    func leased(_ slot: Int) -> Int {
+        guard workers[slot].isOpen else { return 0 }
+        return held[current(slot), default: 0]
+    }
+
+    func current(_ slot: Int) -> SlotGrant {
+        SlotGrant(worker: WorkerID(slot: slot, generation: workers[slot].generation), session: workers[slot].session)
+    }
+
+    /// Slots of this life whose session has ended.
+    func leasedEarlier(_ slot: Int) -> Int {
+        guard workers[slot].state != .absent else { return 0 }
+        return held.reduce(0) { sum, entry in
+            let (grant, count) = entry
+            guard grant.worker == WorkerID(slot: slot, generation: workers[slot].generation),
+                grant.session >= workers[slot].firstSession, !(workers[slot].isOpen && grant == current(slot))
+            else { return sum }
+            return sum + count
+        }
+    }
+
+    func free(_ slot: Int, bulk: Bool) -> Int {
+        guard workers[slot].state == .ready else { return 0 }
+        return max(0, workers[slot].capacity - leased(slot) - (bulk ? reserve(slot) : 0))
+    }
+
+    mutating func mistake(_ text: String) { mistakes.append(text) }
+
+    mutating func saw(_ what: String) { seen[what, default: 0] += 1 }
+
+    // MARK: What is told
+
+    /// - Parameter generation: of a worker whose place is empty, whose supervisor may be another one and count anew;
+    ///   others follow their predecessor.
+    mutating func register(_ slot: Int, generation: Int) {
+        workers[slot].generation = workers[slot].state == .absent ? generation : workers[slot].generation + 1
+        workers[slot].firstSession = workers[slot].session + 1
+        workers[slot].state = .idle
+        workers[slot].isOpen = false
+        workers[slot].capacity = 0
+        bench.register(slot, workers[slot].generation)
+    }
+
+    mutating func report(_ report: WorkerReport, _ slot: Int) {
+        defer { bench.report(report, slot, workers[slot].generation) }
+        guard workers[slot].state != .absent else { return }
+        func close() {
+            workers[slot].isOpen = false
+            workers[slot].capacity = 0
+        }
+        switch report {
+        case .ready(let capacity):
+            workers[slot].state = .ready
+            workers[slot].session += 1
+            workers[slot].isOpen = true
+            workers[slot].capacity = capacity
+        case .capacity(let capacity):
+            if workers[slot].state == .ready { workers[slot].capacity = capacity }
+        case .draining:
+            guard workers[slot].state == .ready else { return }
+            workers[slot].state = .draining
+            workers[slot].capacity = 0
+        case .connecting:
+            close()
+            workers[slot].state = .connecting
+        case .backingOff(let until, _):
+            close()
+            workers[slot].state = .backingOff(until: until)
+        case .idle:
+            close()
+            workers[slot].state = .idle
+        case .gone:
+            close()
+            workers[slot].state = .absent
+        case .latency:
+            break
+        }
+    }
+
+    mutating func checkout(_ lane: WaiterQueue.Lane, wanted: Int, bytes: Int, within: Duration, block: Bool) {
+        let isBulk = lane == .bulk
+        let before = waiting.filter { isBulk ? $0.lane != .observers : $0.lane == .front || $0.lane == .interactive }
+        let hadFree = workers.indices.contains { free($0, bulk: isBulk) > 0 }
+        let depth = waiting.count { $0.lane != .observers }
+        let bytesBefore = waiting.reduce(0) { $0 + $1.bytes }
+        let decision = bench.checkout(
+            wanted: wanted,
+            within: within,
+            bytes: bytes,
+            block: block,
+            lane: isBulk ? .bulk : .interactive,
+            atFront: lane == .front
+        )
+        switch decision {
+        case .granted(let grant, let count):
+            if !before.isEmpty { mistake("served before those who wait") }
+            saw("granted at once")
+            granted(grant, count, wanted, isBulk: isBulk)
+        case .wait(let id):
+            if hadFree, before.isEmpty { mistake("waits beside a free slot") }
+            if isDraining, lane != .front { mistake("waits although the pool drains") }
+            if lane != .front,
+                depth >= configuration.maxWaiters || bytesBefore + bytes > configuration.maxQueuedBytes
+            {
+                mistake("waits beyond the queue's bounds")
+            }
+            waiting.append(
+                Waiting(
+                    id: id,
+                    lane: lane,
+                    wanted: wanted,
+                    bytes: bytes,
+                    deadline: bench.now.advanced(by: within),
+                    agesAt: lane == .front
+                        ? .distantFuture
+                        : configuration.maxQueueAge.map { bench.now.advanced(by: $0) } ?? .distantFuture
+                )
+            )
+        case .failed(let error):
+            saw("refused: \(error.code)")
+            switch error.code {
+            case .full:
+                if block { mistake("full, but it would have waited") }
+                if hadFree, before.isEmpty { mistake("full beside a free slot") }
+            case .queueFull:
+                if depth < configuration.maxWaiters, bytesBefore + bytes <= configuration.maxQueuedBytes {
+                    mistake("the queue is not full")
+                }
+            case .shuttingDown:
+                if !isDraining { mistake("nobody drains") }
+            case .unavailable, .configurationFault:
+                if workers.contains(where: { $0.state == .ready }) { mistake("unavailable beside a ready worker") }
+            default:
+                mistake("refused with \(error.code)")
+            }
+        }
+    }
+
+    mutating func awaitReady(_ wanted: Int, within: Duration) {
+        let ready = workers.count { $0.state == .ready }
+        switch bench.observe(ready: wanted, within: within) {
+        case .reached:
+            if ready < wanted { mistake("\(wanted) ready workers, there are \(ready)") }
+        case .wait(let id):
+            if ready >= wanted { mistake("waits for \(wanted) ready workers, there are \(ready)") }
+            waiting.append(
+                Waiting(
+                    id: id,
+                    lane: .observers,
+                    wanted: wanted,
+                    bytes: 0,
+                    deadline: bench.now.advanced(by: within),
+                    agesAt: .distantFuture
+                )
+            )
+        case .failed(let error):
+            saw("observer refused: \(error.code)")
+        }
+    }
+
+    mutating func checkin(_ grant: SlotGrant, _ count: Int) {
+        let had = held[grant, default: 0]
+        held[grant] = had == count ? nil : had - count
+        bench.checkin(grant, count)
+    }
+
+    private mutating func granted(_ grant: SlotGrant, _ count: Int, _ wanted: Int, isBulk: Bool) {
+        let slot = grant.worker.slot
+        held[grant, default: 0] += count
+        if count < 1 || count > max(1, wanted) { mistake("\(count) slots for a checkout of \(wanted)") }
+        if grant != current(slot) || workers[slot].state != .ready { mistake("not of the present session: \(grant)") }
+        let limit = workers[slot].capacity - (isBulk ? reserve(slot) : 0)
+        if leased(slot) > limit { mistake("\(leased(slot)) leased of \(limit), bulk \(isBulk)") }
+    }
+
+    // MARK: What follows
+
+    /// Takes over what the machine decided, and compares.
+    mutating func follow() {
+        for (slot, reason) in bench.disconnects {
+            saw("disconnect \(reason)")
+            guard reason == .idle else { continue }
+            if leased(slot) > 0 || slot < configuration.size {
+                mistake("disconnects a worker that is no idle overflow")
+            }
+            workers[slot].state = .draining
+            workers[slot].capacity = 0
+        }
+        for (slot, reason) in bench.connects {
+            saw("connect \(reason)")
+            switch workers[slot].state {
+            case .idle, .backingOff: break
+            default: mistake("\(slot) was asked to connect, it is \(workers[slot].state)")
+            }
+            if workers.contains(where: { $0.state == .connecting }) { mistake("two connect at a time") }
+        }
+        bench.disconnects = []
+        bench.connects = []
+        if !bench.answeredTwice.isEmpty { mistake("answered twice") }
+
+        followQueue()
+        bench.grants = [:]
+        bench.failures = [:]
+        bench.reached = []
+        compare()
+        bench.log = []
+    }
+
+    private mutating func followQueue() {
+        let isAnswered = { (waiter: Waiting, bench: PoolBench) in
+            bench.grants[waiter.id] != nil || bench.failures[waiter.id] != nil || bench.reached.contains(waiter.id)
+        }
+        let left = waiting.filter { !isAnswered($0, bench) }
+        if left.count != waiting.count {
+            let line: [WaiterQueue.Lane] = [.front, .interactive, .bulk]
+            // Whoever was served must have stood before all those who were not: within a lane, and the lanes in order.
+            for (index, lane) in line.enumerated() {
+                let all = waiting.filter { $0.lane == lane }
+                let served = all.filter { bench.grants[$0.id] != nil }
+                let isLeft = { (waiter: Waiting) in left.contains { $0.id == waiter.id } }
+                if let firstLeft = all.firstIndex(where: isLeft),
+                    all[firstLeft...].contains(where: { bench.grants[$0.id] != nil })
+                {
+                    mistake("not first in, first out")
+                }
+                if !served.isEmpty, left.contains(where: { line[..<index].contains($0.lane) }) {
+                    mistake("\(lane) was served before those that go before it")
+                }
+                for waiter in served {
+                    guard let (grant, count) = bench.grants[waiter.id] else { continue }
+                    saw("granted to a waiter")
+                    granted(grant, count, waiter.wanted, isBulk: lane == .bulk)
+                    if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("served after its time") }
+                }
+            }
+            for waiter in waiting {
+                guard let error = bench.failures[waiter.id] else { continue }
+                saw("failed: \(error.code)")
+                switch error.code {
+                case .timedOut where waiter.deadline > bench.now: mistake("its deadline has not come")
+                case .waitedTooLong where waiter.agesAt > bench.now: mistake("it is not old")
+                case .unavailable, .configurationFault:
+                    if workers.contains(where: { $0.state == .ready }) { mistake("failed beside a ready worker") }
+                default: break
+                }
+            }
+            waiting = left
+        }
+        let ready = workers.count { $0.state == .ready }
+        for waiter in waiting {
+            if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("waits beyond its time") }
+            if waiter.lane == .observers, waiter.wanted <= ready { mistake("still waits for ready workers") }
+        }
+        let isUrgentWaiting = waiting.contains { $0.lane == .front || $0.lane == .interactive }
+        let isBulkWaiting = waiting.contains { $0.lane == .bulk }
+        for slot in workers.indices {
+            if isUrgentWaiting, free(slot, bulk: false) > 0 { mistake("waiters beside a free slot") }
+            if isBulkWaiting, free(slot, bulk: true) > 0 { mistake("bulk waiters beside a free slot") }
+        }
+    }
+
+    private mutating func compare() {
+        if let broken = bench.machine.broken { mistake(broken) }
+        let status = bench.machine.status(bench.now)
+        let depth = waiting.count { $0.lane != .observers }
+        if status.queueDepth != depth { mistake("\(depth) wait, the status says \(status.queueDepth)") }
+        if status.bulkQueueDepth != waiting.count(where: { $0.lane == .bulk }) { mistake("bulk queue") }
+        if status.queuedBytes != waiting.reduce(0, { $0 + $1.bytes }) { mistake("queued bytes") }
+        if status.capacity != workers.reduce(0, { $0 + $1.capacity }) { mistake("capacity") }
+        for (slot, worker) in status.workers.enumerated() {
+            if worker.state != workers[slot].state { mistake("\(slot) is \(workers[slot].state), not \(worker.state)") }
+            if worker.capacity != workers[slot].capacity { mistake("capacity of \(slot)") }
+            if worker.leased != leased(slot) { mistake("\(leased(slot)) leased, the status says \(worker.leased)") }
+            if worker.leasedOfEarlierSessions != leasedEarlier(slot) { mistake("slots of earlier sessions of \(slot)") }
+        }
+        let isReady = workers.contains { $0.state == .ready }
+        if isReady, status.availability != .available { mistake("a worker is ready, but \(status.availability)") }
+    }
+}

@@ -1,0 +1,306 @@
+import TestSupport
+import Testing
+
+@testable import SupervisedPool
+
+private final class Worker: PoolWorker {
+    func connect(_ reason: PoolWorkerConnectReason) {}
+    func disconnect(_ reason: PoolWorkerDisconnectReason) {}
+}
+
+/// The races that pools are known to lose, each forced into its order: what is posted to a pool is taken in that order,
+/// and a status, which is taken last, shows that all before it has been.
+@Suite(.timeLimit(.minutes(1))) struct PoolRaceTests {
+    private let clock = ManualClock()
+    private var soon: MonotonicInstant { clock.now.advanced(by: .seconds(30)) }
+
+    private func id(_ slot: Int, _ generation: Int = 1) -> WorkerID { WorkerID(slot: slot, generation: generation) }
+
+    private func withPool(
+        _ configuration: PoolConfiguration,
+        capacities: [Int],
+        _ body: (Pool<Worker>) async throws -> Void
+    ) async throws {
+        let pool = Pool<Worker>(configuration: configuration, clock: clock)
+        let context = ChildContext(id: "pool")
+        let run = Task { try await pool.run(context) }
+        for (slot, capacity) in capacities.enumerated() {
+            pool.register(Worker(), id: id(slot))
+            pool.report(.ready(capacity: capacity), from: id(slot))
+        }
+        try await pool.waitUntilReady(capacities.count, deadline: soon)
+        try await body(pool)
+        context.requestShutdown()
+        try await run.value
+    }
+
+    private func waitForDepth(_ depth: Int, _ pool: Pool<Worker>) async throws {
+        while await pool.status().queueDepth != depth {
+            try Task.checkCancellation()
+            try await ContinuousClock().sleep(for: .milliseconds(1))
+        }
+    }
+
+    private func code(_ task: Task<WorkerID, any Error>) async -> PoolError.Code? {
+        do {
+            _ = try await task.value
+            return nil
+        } catch {
+            return (error as? PoolError)?.code
+        }
+    }
+
+    private func waiter(_ pool: Pool<Worker>, lane: PoolLane = .interactive) -> Task<WorkerID, any Error> {
+        let deadline = soon
+        return Task {
+            let lease = try await pool.checkout(deadline: deadline, lane: lane)
+            return lease.grant.worker
+        }
+    }
+
+    @Test func waiterCancelledAsItsSlotArrives_slotFirst() async throws {
+        try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
+            for _ in 0..<100 {
+                let lease = try await pool.checkout(deadline: soon)
+                let cancelled = waiter(pool)
+                try await waitForDepth(1, pool)
+                let patient = waiter(pool)
+                try await waitForDepth(2, pool)
+                // The slot is posted before the cancellation: it may be granted to the one who has just gone.
+                lease.release()
+                cancelled.cancel()
+                _ = await cancelled.result
+                #expect(try await patient.value == id(0))
+            }
+            #expect(await pool.status().leased == 0)
+        }
+    }
+
+    @Test func waiterCancelledAsItsSlotArrives_cancellationFirst() async throws {
+        try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
+            for _ in 0..<100 {
+                let lease = try await pool.checkout(deadline: soon)
+                let cancelled = waiter(pool)
+                try await waitForDepth(1, pool)
+                let patient = waiter(pool)
+                try await waitForDepth(2, pool)
+                cancelled.cancel()
+                lease.release()
+                #expect(await code(cancelled) == .cancelled)
+                #expect(try await patient.value == id(0))
+            }
+            #expect(await pool.status().leased == 0)
+        }
+    }
+
+    @Test func workerDiesWhileLeased() async throws {
+        try await withPool(.init(maxOverflow: 0), capacities: [2]) { pool in
+            let lease = try await pool.checkout(deadline: soon)
+            pool.report(.gone, from: id(0))
+            #expect(await pool.status().leased == 0)
+            pool.register(Worker(), id: id(0, 2))
+            pool.report(.ready(capacity: 2), from: id(0, 2))
+            // The dead worker's slot comes back late, and is not taken for one of its successor's.
+            let other = try await pool.checkout(deadline: soon)
+            lease.release()
+            #expect(await pool.status().leased == 1)
+            other.release()
+            #expect(await pool.status().leased == 0)
+        }
+    }
+
+    @Test func workerDiesWhileSomebodyWaits() async throws {
+        try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
+            let lease = try await pool.checkout(deadline: soon)
+            let first = waiter(pool)
+            try await waitForDepth(1, pool)
+            pool.report(.gone, from: id(0))
+            #expect(await pool.status().queueDepth == 1)
+            pool.register(Worker(), id: id(0, 2))
+            pool.report(.ready(capacity: 1), from: id(0, 2))
+            #expect(try await first.value == id(0, 2))
+            lease.release()
+            #expect(await pool.status().leased == 0)
+        }
+    }
+
+    @Test func overflowWorkerReturnsWhileSomebodyWaits() async throws {
+        // poolboy stops an overflow worker as it returns; here it serves the waiter and stays until it has idled.
+        try await withPool(.init(maxOverflow: 1, strategy: .lifo), capacities: [1, 1]) { pool in
+            let base = try await pool.checkout(deadline: soon)
+            let overflow = try await pool.checkout(deadline: soon)
+            #expect(overflow.grant.worker == id(1))
+            let next = waiter(pool)
+            try await waitForDepth(1, pool)
+            overflow.release()
+            #expect(try await next.value == id(1))
+            #expect(await pool.status().workers[1].state == .ready)
+            base.release()
+        }
+    }
+
+    @Test func capacityShrinksBelowWhatIsLeased() async throws {
+        try await withPool(.init(maxOverflow: 0), capacities: [3]) { pool in
+            let one = try await pool.checkout(deadline: soon)
+            let two = try await pool.checkout(deadline: soon)
+            let three = try await pool.checkout(deadline: soon)
+            pool.report(.capacity(1), from: id(0))
+            let next = waiter(pool)
+            try await waitForDepth(1, pool)
+            one.release()
+            #expect(await pool.status().queueDepth == 1)
+            two.release()
+            // One is still out, and one is all there may be.
+            #expect(await pool.status().queueDepth == 1)
+            three.release()
+            #expect(try await next.value == id(0))
+        }
+    }
+
+    @Test func sessionChangesWhileASlotIsOnItsWayBack() async throws {
+        try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
+            let lease = try await pool.checkout(deadline: soon)
+            pool.report(.connecting, from: id(0))
+            pool.report(.ready(capacity: 1), from: id(0))
+            let other = try await pool.checkout(deadline: soon)
+            lease.release()
+            let status = await pool.status()
+            #expect(status.leased == 1 && status.workers[0].leasedOfEarlierSessions == 0)
+            other.release()
+        }
+    }
+
+    // MARK: The rest of the shell
+
+    @Test func aTransactionReturnsItsSlotHoweverItEnds() async throws {
+        struct Failure: Error {}
+        try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
+            let value = try await pool.withLease(deadline: soon) { _ in 42 }
+            #expect(value == 42)
+            await #expect(throws: Failure.self) {
+                try await pool.withLease(deadline: soon) { _ in throw Failure() }
+            }
+            #expect(await pool.status().leased == 0)
+        }
+    }
+
+    @Test func aDrainReturnsWhenTheLastSlotIsBack() async throws {
+        try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
+            let lease = try await pool.checkout(deadline: soon)
+            let waiting = waiter(pool)
+            try await waitForDepth(1, pool)
+            let drain = Task { await pool.drain(within: .seconds(20)) }
+            while true {
+                // Refused once the drain has begun.
+                let refused = try? await pool.checkout(deadline: soon, block: false)
+                guard refused == nil else { continue }
+                if await code(Task { try await pool.checkout(deadline: soon).grant.worker }) == .shuttingDown { break }
+            }
+            lease.release()
+            #expect(try await waiting.value == id(0))
+            let report = await drain.value
+            #expect(report.isComplete)
+        }
+    }
+
+    @Test func aDrainWhoseTimeIsOverFailsThoseWhoWaitAndSaysWhatIsOut() async throws {
+        try await withPool(.init(maxOverflow: 0), capacities: [2]) { pool in
+            let lease = try await pool.checkout(wanted: 2, deadline: soon)
+            let waiting = waiter(pool)
+            try await waitForDepth(1, pool)
+            let drain = Task { await pool.drain(within: .seconds(20)) }
+            let end = clock.now.advanced(by: .seconds(20))
+            while clock.nextWakeUp != end {
+                try Task.checkCancellation()
+                try await ContinuousClock().sleep(for: .milliseconds(1))
+            }
+            clock.advance(by: .seconds(20))
+            let report = await drain.value
+            #expect(report == PoolDrainReport(unserved: 1, leased: 2))
+            #expect(await code(waiting) == .shuttingDown)
+            lease.release()
+        }
+    }
+
+    @Test func aCheckoutByCallIsAnsweredOnce() async throws {
+        try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
+            let answers = Journal<String>()
+            func start() async -> PoolCheckoutStart<Worker> {
+                await pool.startCheckout(wanted: 3, deadline: soon, lane: .bulk) { answer in
+                    switch answer {
+                    case .success(let grant): answers.write("granted \(grant.count)")
+                    case .failure(let error): answers.write("\(error.code)")
+                    }
+                }
+            }
+            guard case .granted(let grant) = await start() else {
+                Issue.record("not granted")
+                return
+            }
+            guard case .waiting = await start(), case .waiting(let second) = await start() else {
+                Issue.record("does not wait")
+                return
+            }
+            pool.withdraw(second)
+            pool.checkin(grant.grant, count: grant.count)
+            await answers.wait(count: 2)
+            #expect(answers.entries.sorted() == ["cancelled", "granted 1"])
+            pool.withdraw(second)
+            pool.checkin(grant.grant, count: 1)
+            let status = await pool.status()
+            #expect(status.leased == 0 && status.queueDepth == 0)
+            #expect(answers.entries.count == 2)
+        }
+    }
+
+    @Test func prewarmAndReplaceAllReachTheWorkers() async throws {
+        final class Recorder: PoolWorker {
+            let journal = Journal<String>()
+            func connect(_ reason: PoolWorkerConnectReason) { journal.write("connect \(reason)") }
+            func disconnect(_ reason: PoolWorkerDisconnectReason) { journal.write("disconnect \(reason)") }
+        }
+        let pool = Pool<Recorder>(configuration: .init(size: 0, maxOverflow: 1), clock: clock)
+        let context = ChildContext(id: "pool")
+        let run = Task { try await pool.run(context) }
+        let worker = Recorder()
+        pool.register(worker, id: id(0))
+        let deadline = soon
+        let prewarm = Task { try await pool.prewarm(1, deadline: deadline) }
+        await worker.journal.wait(count: 1)
+        pool.report(.ready(capacity: 1), from: id(0))
+        try await prewarm.value
+        // The pool waits for a moment between two workers.
+        pool.replaceAll()
+        while clock.nextWakeUp == nil {
+            try Task.checkCancellation()
+            try await ContinuousClock().sleep(for: .milliseconds(1))
+        }
+        clock.advance(by: .seconds(2))
+        await worker.journal.wait(count: 2)
+        #expect(worker.journal.entries == ["connect prewarm", "disconnect replacement"])
+        context.requestShutdown()
+        try await run.value
+    }
+
+    @Test func eventsTellWhatHappensAndEndWithThePool() async throws {
+        let pool = Pool<Worker>(configuration: .init(maxOverflow: 0), clock: clock)
+        let events = pool.events()
+        let context = ChildContext(id: "pool")
+        let run = Task { try await pool.run(context) }
+        pool.register(Worker(), id: id(0))
+        pool.report(.ready(capacity: 1), from: id(0))
+        try await pool.waitUntilReady(deadline: soon)
+        context.requestShutdown()
+        try await run.value
+        var texts: [String] = []
+        for await event in events {
+            switch event {
+            case .registered(let id): texts.append("registered \(id)")
+            case .reported(let id, .ready(let capacity)): texts.append("ready \(id) \(capacity)")
+            case .askedToConnect: break
+            default: texts.append("\(event)")
+            }
+        }
+        #expect(texts == ["registered 0.1", "ready 0.1 1"])
+    }
+}

@@ -1,0 +1,201 @@
+import TestSupport
+import Testing
+
+@testable import SupervisedPool
+
+/// Random lives of supervisors.
+@Suite struct SupervisorModelTests {
+    private static let run = PropertyRun(commands: 120_000, runs: 600)
+    private static let strategies: [SupervisionStrategy] = [.oneForOne, .oneForAll, .restForOne]
+    private static let names: [ChildSpec.ID] = ["a", "b", "c", "d", "e"]
+
+    private func spec(
+        _ id: ChildSpec.ID,
+        _ autoShutdown: AutoShutdown,
+        _ random: inout SeededRandom,
+        backoff: Backoff? = nil
+    ) -> ChildSpec {
+        let restart: ChildSpec.Restart =
+            [.permanent, .permanent, .transient, .temporary].randomElement(using: &random) ?? .permanent
+        let isSignificant = restart != .permanent && autoShutdown != .never && Bool.random(using: &random)
+        return ChildSpec(id: id, restart: restart, restartBackoff: backoff, isSignificant: isSignificant) { _ in }
+    }
+
+    private func intensity(_ random: inout SeededRandom) -> RestartIntensity {
+        RestartIntensity(
+            restarts: Int.random(in: 0...5, using: &random),
+            period: .seconds(Int.random(in: 1...10, using: &random))
+        )
+    }
+
+    /// Children that obey at once: every start, stop, answer and end is OTP's, in OTP's order.
+    @Test(.timeLimit(.minutes(1))) func everyStepIsOTPs() {
+        var escalations = 0
+        var automatic = 0
+        for seed in Self.run.seeds {
+            var random = SeededRandom(seed: seed)
+            var step = 0
+            while step < Self.run.commandsPerRun {
+                let strategy = Self.strategies.randomElement(using: &random) ?? .oneForOne
+                let autoShutdown: AutoShutdown =
+                    [.never, .never, .anySignificant, .allSignificant].randomElement(using: &random) ?? .never
+                let intensity = intensity(&random)
+                let specs = Self.names.prefix(Int.random(in: 0...4, using: &random))
+                    .map { spec($0, autoShutdown, &random) }
+                var bench = SupervisorBench(strategy, specs, intensity: intensity, autoShutdown: autoShutdown)
+                var model = SupervisorModel(strategy, specs, intensity, autoShutdown)
+                if Int.random(in: 0..<20, using: &random) == 0, let spec = specs.last {
+                    bench.failingStarts[spec.id] = 1
+                    model.failingStarts[spec.id] = 1
+                }
+                bench.begin()
+                model.boot()
+                while step < Self.run.commandsPerRun {
+                    step += 1
+                    command(step, autoShutdown, &bench, &model, &random)
+                    let log = bench.takeLog()
+                    let running = model.children.filter(\.isRunning).map(\.spec.id)
+                    let seen = bench.machine.statuses.filter { $0.state == .running }.map(\.id)
+                    guard log == model.log, running == seen || model.hasEnded,
+                        bench.machine.counts.specified == model.children.count || model.hasEnded
+                    else {
+                        Issue.record(
+                            """
+                            \(strategy) \(intensity) step \(step): the machine \(log), OTP \(model.log); \
+                            running \(seen), OTP \(running). \(Self.run.replay(seed))
+                            """
+                        )
+                        return
+                    }
+                    model.log = []
+                    guard !model.hasEnded else {
+                        if log.last == "finish intensityExceeded" { escalations += 1 }
+                        if log.last == "finish" { automatic += 1 }
+                        break
+                    }
+                }
+            }
+        }
+        guard Self.run.seeds.count > 1 else { return }
+        #expect(escalations > 100 && automatic > 100, "\(escalations) escalations, \(automatic) ends")
+    }
+
+    private func command(
+        _ number: Int,
+        _ autoShutdown: AutoShutdown,
+        _ bench: inout SupervisorBench,
+        _ model: inout SupervisorModel,
+        _ random: inout SeededRandom
+    ) {
+        let id = Self.names.randomElement(using: &random) ?? "a"
+        func both(_ command: SupervisorStateMachine.Command) {
+            bench.command(command, number)
+            model.command(command, number)
+        }
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<35:
+            bench.fail(id)
+            model.exit(id, isFailure: true, now: bench.now)
+        case 35..<45:
+            bench.exit(id, Bool.random(using: &random) ? .returned : .cancelled)
+            model.exit(id, isFailure: false, now: bench.now)
+        case 45..<60:
+            bench.advance(.milliseconds(Int.random(in: 0...4000, using: &random)))
+        case 60..<65:
+            let failures = Int.random(in: 0...3, using: &random)
+            bench.failingStarts[id] = failures
+            model.failingStarts[id] = failures
+        case 65..<75:
+            both(.start(spec(id, autoShutdown, &random)))
+        case 75..<83:
+            both(.terminate(id))
+        case 83..<91:
+            both(.restart(id))
+        case 91..<98:
+            both(.delete(id))
+        default:
+            guard Int.random(in: 0..<20, using: &random) == 0 else { return }
+            bench.shutdown()
+            model.shutdown()
+        }
+    }
+
+    /// Children that take their time, fail while others stop, and do not listen; restarts that wait.
+    @Test(.timeLimit(.minutes(1))) func nothingIsLostWhateverChildrenDo() {
+        let run = PropertyRun(commands: 80_000, runs: 400)
+        for seed in run.seeds {
+            var random = SeededRandom(seed: seed)
+            var step = 0
+            while step < run.commandsPerRun {
+                let autoShutdown: AutoShutdown = Bool.random(using: &random) ? .never : .allSignificant
+                let backoff = Bool.random(using: &random) ? Backoff(maximum: .seconds(3)) : nil
+                let specs = Self.names.prefix(3).map { spec($0, autoShutdown, &random, backoff: backoff) }
+                var life = SupervisorLife(
+                    Self.strategies.randomElement(using: &random) ?? .oneForOne,
+                    specs,
+                    intensity(&random),
+                    autoShutdown,
+                    seed: random.next()
+                )
+                while step < run.commandsPerRun, !life.hasFinished {
+                    step += 1
+                    let new = spec(ChildSpec.ID("n\(step)"), autoShutdown, &random, backoff: backoff)
+                    life.command(step, Self.names.randomElement(using: &random) ?? "a", new, &random)
+                    if !life.mistakes.isEmpty {
+                        Issue.record("step \(step): \(life.mistakes). \(run.replay(seed))")
+                        return
+                    }
+                }
+                life.end()
+                if !life.mistakes.isEmpty {
+                    Issue.record("at the end: \(life.mistakes). \(run.replay(seed))")
+                    return
+                }
+            }
+        }
+    }
+
+    /// Each sequence of up to seven inputs, for each strategy.
+    @Test(.timeLimit(.minutes(1)), arguments: strategies) func allShortLives(_ strategy: SupervisionStrategy) {
+        let specs = [
+            SupervisorBench.spec("a", .permanent), SupervisorBench.spec("b", .transient, .brutalKill),
+            SupervisorBench.spec("c", .temporary),
+        ]
+        var first = SupervisorLife(
+            strategy,
+            specs,
+            RestartIntensity(restarts: 1, period: .seconds(5)),
+            .never,
+            seed: 1
+        )
+        first.input(.begin)
+        var frontier = [first]
+        var known: Set<String> = []
+        var tried = 0
+        for depth in 1...7 {
+            var next: [SupervisorLife] = []
+            for life in frontier {
+                for input in SupervisorLife.Input.allCases {
+                    tried += 1
+                    var after = life
+                    after.input(input)
+                    if !after.mistakes.isEmpty {
+                        Issue.record("depth \(depth), \(input) after \(life.history): \(after.mistakes)")
+                        return
+                    }
+                    if known.insert(after.key).inserted { next.append(after) }
+                }
+            }
+            frontier = next
+        }
+        for life in frontier {
+            var life = life
+            life.end()
+            if !life.mistakes.isEmpty {
+                Issue.record("the end after \(life.history): \(life.mistakes)")
+                return
+            }
+        }
+        #expect(tried > 10_000)
+    }
+}
