@@ -233,7 +233,7 @@ struct ConnectionLifeTests {
         #expect(
             link.delegate.told == [
                 .finished([Ended(1, .notSent, .noSlot)]), .ready, .finished([Ended(2, .response, .answered)]),
-                .finished([Ended(3, .response, .answered), Ended(4, .unknown, .connectionLost)]),
+                .finished([Ended(3, .response, .answered), Ended(4, .unknown, .closedLocally)]),
                 .closed(.closedLocally), .finished([Ended(5, .notSent, .noSlot)]),
             ]
         )
@@ -252,7 +252,7 @@ struct ConnectionLifeTests {
         try link.exchange()
         #expect(
             link.delegate.told.dropFirst() == [
-                .finished((1...3).map { Ended($0, .notSent, .connectionLost) }), .closed(.closedLocally),
+                .finished((1...3).map { Ended($0, .notSent, .closedLocally) }), .closed(.closedLocally),
             ]
         )
         #expect(!link.received.contains { $0.kind == .headers })

@@ -120,6 +120,27 @@ actor ConnectionProbe: ConnectionDelegate {
         }
     }
 
+    /// Begins to connect, gives up in the same tick, and answers the channel that was being connected.
+    func openAndClose() async -> (channel: (any Channel)?, beginning: Beginning) {
+        guard case .success(let context) = self.tls else { return (nil, .closed(.trustStoreMissing)) }
+        let configuration = Connection.Configuration(
+            host: self.host,
+            port: self.port,
+            tls: context,
+            variableNames: [":path"]
+        )
+        let connection = Connection(id: 1, configuration: configuration, loop: self.loop, delegate: self)
+        self.connection = connection
+        var channel: (any Channel)?
+        let beginning = await withCheckedContinuation {
+            self.beginning = $0
+            connection.open()
+            channel = connection.connecting.first
+            connection.close()
+        }
+        return (channel, beginning)
+    }
+
     func request(path: String = "/3/device/00", id: String = "", body: String) -> HTTP2Request {
         HTTP2Request(
             shared: HeaderBlock([

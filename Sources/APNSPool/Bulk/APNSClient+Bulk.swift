@@ -8,11 +8,20 @@ public struct BulkOptions: Sendable {
     public var deadline: Duration?
     /// Whom the pushes wait behind when streams are short. Default `bulk`.
     public var lane: PushLane
+    /// When so many device tokens are refused that the environment or topic must be wrong: no further element is
+    /// pulled, and what was pulled but not sent ends with the code `suspectedMisconfiguration`. Nil: the client's.
+    public var breaker: MassRejectionLimits?
 
-    public init(maxInFlight: Int = 1000, deadline: Duration? = nil, lane: PushLane = .bulk) {
+    public init(
+        maxInFlight: Int = 1000,
+        deadline: Duration? = nil,
+        lane: PushLane = .bulk,
+        breaker: MassRejectionLimits? = nil
+    ) {
         self.maxInFlight = min(max(maxInFlight, 1), 100_000)
         self.deadline = deadline
         self.lane = lane
+        self.breaker = breaker
     }
 }
 
@@ -68,6 +77,9 @@ public struct BulkSummary: Sendable, Hashable {
     public var notProcessed = 0
     public var notSent = 0
     public var unknown = 0
+    /// Why no further element was pulled although the input had some, perhaps (`suspectedMisconfiguration`); nil: all
+    /// were.
+    public var stopped: PushError?
 
     public init() {}
 
@@ -145,6 +157,7 @@ extension APNSClient {
         var summary = BulkSummary()
         for await delivery in self.deliveries(of: push, to: tokens, token: { $0 }, options: options) {
             summary.count(delivery.outcome.certainty)
+            if delivery.outcome.error?.code == .suspectedMisconfiguration { summary.stopped = delivery.outcome.error }
         }
         return summary
     }

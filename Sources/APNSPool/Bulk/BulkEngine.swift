@@ -23,6 +23,8 @@ final class BulkEngine {
 
     /// Pushes handed to a connection at once.
     private static let batchSize = 64
+    /// Pushes under way until a first one shows that environment and topic are right.
+    private static let firstInFlight = 500
 
     private let core: ClientCore
     private let options: BulkOptions
@@ -53,10 +55,18 @@ final class BulkEngine {
     private var items: [BulkCollector.Item] = []
     private var block: (PreparedPush, HeaderBlock)?
 
+    private var breaker: MassRejectionBreaker
+    private var limit: Int
+    /// The breaker opened: how that ends which is not on the wire. At least one element says it.
+    private var stopped: AttemptEnd?
+    private var hasSaidWhy = false
+
     init(core: ClientCore, options: BulkOptions, pull: @escaping Pull) {
         self.core = core
         self.options = options
         self.pull = pull
+        self.breaker = MassRejectionBreaker(limits: options.breaker ?? core.configuration.massRejection)
+        self.limit = min(options.maxInFlight, Self.firstInFlight)
         self.deadlineNanoseconds = TimeAmount(options.deadline ?? core.configuration.timeouts.deadline).nanoseconds
     }
 
@@ -149,6 +159,10 @@ final class BulkEngine {
 
     /// Asks the pool. Its answer may come later, together with results.
     private func checkOut(_ credential: ProviderToken?, deadline: MonotonicInstant) async -> Bool {
+        if let end = self.core.credentialFault() {
+            self.endWaiting(end)
+            return true
+        }
         let pool = self.core.pool
         let start = await pool.startCheckout(
             wanted: self.waiting.count,
@@ -195,7 +209,9 @@ final class BulkEngine {
         _ credential: ProviderToken?,
         _ pool: Pool<ConnectionActor>
     ) {
-        let batch = self.batch(count: grant.count, credential: credential, grant: grant.grant)
+        // While the credential is refused what was admitted is a probe: one push.
+        let count = self.core.settings.credentials.hasFault ? 1 : grant.count
+        let batch = self.batch(count: count, credential: credential, grant: grant.grant)
         pool.checkin(grant.grant, count: grant.count - batch.count)
         guard !batch.isEmpty else { return }
         self.inFlight += batch.count
@@ -261,7 +277,12 @@ final class BulkEngine {
     private func pullElements() {
         guard !self.isInputOver else { return }
         let unfinished = self.inFlight + self.resends.count
-        var room = min(Self.batchSize, self.options.maxInFlight - unfinished) - self.waiting.count
+        var room = min(Self.batchSize, self.limit - unfinished) - self.waiting.count
+        if self.stopped != nil {
+            // Somebody must say why the run ends: what waits, or else one element more.
+            room = self.hasSaidWhy || !self.waiting.isEmpty ? 0 : 1
+            if room == 0 { self.isInputOver = true }
+        }
         while room > 0 {
             let index = self.number()
             guard self.core.lifecycle.current.takesPushes, !Task.isCancelled, let pulled = self.pull(index) else {
@@ -304,7 +325,6 @@ final class BulkEngine {
     private func takeResults() {
         self.collector.take(into: &self.items)
         guard !self.items.isEmpty else { return }
-        self.inFlight -= self.items.count
         for item in self.items {
             if item.result.isAccepted {
                 self.accept(item)
@@ -317,15 +337,40 @@ final class BulkEngine {
                 history: &history
             )
             self.flights[item.index]?.history = history
+            if case .rejected(let rejection, _) = end { self.watch(rejection, item.index) }
             self.end(item.index, end)
         }
+        self.inFlight -= self.items.count
         self.items.removeAll(keepingCapacity: true)
     }
 
     private func accept(_ item: BulkCollector.Item) {
         guard let flight = self.flights[item.index].take() else { return }
+        self.tokenWorks(flight.token)
         let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
         self.ready.append((item.index, .accepted(receipt)))
+    }
+
+    private func watch(_ rejection: Rejection, _ index: Int) {
+        guard let flight = self.flights[index] else { return }
+        if rejection.status == 410 { self.tokenWorks(flight.token) }
+        guard MassRejectionBreaker.counts(rejection) else { return }
+        self.breaker.widen(to: self.inFlight)
+        guard self.breaker.rejected(flight.token) else { return }
+        if self.core.massRejection.raise(self.breaker) {
+            self.core.tellMassRejection(rejection, topic: flight.push.topic)
+        }
+        self.stopped = self.core.suspectedMisconfiguration(
+            rejection,
+            topic: flight.push.topic,
+            breaker: self.breaker
+        )
+    }
+
+    private func tokenWorks(_ token: DeviceToken) {
+        self.limit = self.options.maxInFlight
+        if self.breaker.isAttentive { _ = self.breaker.answered(token) }
+        self.core.tokenWorks(token)
     }
 
     /// A try has ended: the push is done, or waits for its next.
@@ -344,7 +389,7 @@ final class BulkEngine {
     /// Why nothing more is sent. A cancelled consumer gets what is in flight, and the end.
     private func interruption() -> AttemptEnd? {
         if Task.isCancelled { return .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
-        return self.core.interruption()
+        return self.stopped ?? self.core.interruption()
     }
 
     private func endWaiting(_ end: AttemptEnd) {
@@ -353,6 +398,7 @@ final class BulkEngine {
             self.expireWaiting(end)
             return
         }
+        if self.stopped != nil, !self.waiting.isEmpty { self.hasSaidWhy = true }
         let waiting = self.waiting
         self.waiting = []
         for index in waiting { self.end(index, end) }

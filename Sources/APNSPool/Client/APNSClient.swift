@@ -118,7 +118,10 @@ public final class APNSClient: PushSender, Service {
                 pool: await self.core.pool.status(),
                 pushesInFlight: self.core.lifecycle.pushesInFlight,
                 resends: self.core.counters.resends.load(ordering: .relaxed),
-                restarts: self.core.counters.restarts.load(ordering: .relaxed)
+                restarts: self.core.counters.restarts.load(ordering: .relaxed),
+                degradedConnections: self.core.settings.events.degradedConnections,
+                hasCredentialFault: self.core.settings.credentials.hasFault,
+                suspectsMisconfiguration: self.core.massRejection.isRaised
             )
         }
     }
@@ -133,6 +136,15 @@ public struct APNSClientStatus: Sendable {
     public var resends: Int
     /// How often a part of the supervision tree crashed and was restarted.
     public var restarts: Int
+    /// Connections that take fewer streams than they could, because APNs answers 503 more often than they may be
+    /// replaced.
+    public var degradedConnections: Int
+    /// Whether APNs refuses the credential on each new connection. Pushes then fail at once with the code `credential`,
+    /// but for one now and then that tries.
+    public var hasCredentialFault: Bool
+    /// Whether so many device tokens are refused that the environment or topic must be wrong (see
+    /// `APNSClientConfiguration.massRejection`).
+    public var suspectsMisconfiguration: Bool
 }
 
 /// Runs a client around `body` and shuts it down afterwards, draining for at most `timeouts.drain`.

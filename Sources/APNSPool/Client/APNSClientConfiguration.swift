@@ -1,3 +1,4 @@
+import HTTP2Wire
 public import Logging
 public import NIOCore
 package import SupervisedPool
@@ -107,7 +108,7 @@ public struct APNSClientConfiguration: Sendable {
         }
     }
 
-    /// What is sent again, and how often. What may have been processed is never sent again.
+    /// What is sent again, and how often. What may have been processed is never sent again, unless that is asked for.
     public struct Retry: Sendable {
         /// Tries of one push, the first included. Default 5; 1 turns retries off.
         public var maxAttempts: Int
@@ -116,11 +117,21 @@ public struct APNSClientConfiguration: Sendable {
         /// Retries of 503 and 500 as a share of the last ten seconds' answers, in per cent (never fewer than 100
         /// retries). Default 20.
         public var budgetPercent: Int
+        /// Whether a push that was written and got no answer is sent again, with the same `apns-id`. It may then arrive
+        /// twice, for APNs does not promise to recognise the id; and unless a later try is accepted its outcome stays
+        /// `unknown`. A push whose time is over, or whose task was cancelled, is not sent again. Default false.
+        public var resendsUnknown: Bool
 
-        public init(maxAttempts: Int = 5, retriesInternalServerError: Bool = true, budgetPercent: Int = 20) {
+        public init(
+            maxAttempts: Int = 5,
+            retriesInternalServerError: Bool = true,
+            budgetPercent: Int = 20,
+            resendsUnknown: Bool = false
+        ) {
             self.maxAttempts = maxAttempts
             self.retriesInternalServerError = retriesInternalServerError
             self.budgetPercent = budgetPercent
+            self.resendsUnknown = resendsUnknown
         }
     }
 
@@ -141,12 +152,19 @@ public struct APNSClientConfiguration: Sendable {
     public var timeouts: Timeouts
     public var trust: Trust
     public var retry: Retry
+    /// When so many device tokens are refused that the environment or topic must be wrong. A bulk call then stops; for
+    /// single pushes it is one critical line in the log and a flag in the status.
+    public var massRejection: MassRejectionLimits
     public var onEscalation: OnEscalation
     public var logger: Logger
     /// Where connections live. Default: NIO's own group, as many loops as the machine has cores.
     public var eventLoopGroup: (any EventLoopGroup)?
     /// Time, for tests.
     package var clock: any MonotonicClock = SystemMonotonicClock()
+    /// When a connection that answers nothing gets no further pushes, and when it is replaced; for tests.
+    var silence = SilenceWatch.Limits.standard
+    /// What a connection's own settings are, for tests.
+    var adjustConnection: (@Sendable (inout Connection.Configuration) -> Void)?
 
     public init(
         authentication: APNSAuthentication,
@@ -155,6 +173,7 @@ public struct APNSClientConfiguration: Sendable {
         timeouts: Timeouts = Timeouts(),
         trust: Trust = Trust(),
         retry: Retry = Retry(),
+        massRejection: MassRejectionLimits = MassRejectionLimits(),
         onEscalation: OnEscalation = .restart,
         logger: Logger = Logger(label: "apns-pool"),
         eventLoopGroup: (any EventLoopGroup)? = nil
@@ -165,6 +184,7 @@ public struct APNSClientConfiguration: Sendable {
         self.timeouts = timeouts
         self.trust = trust
         self.retry = retry
+        self.massRejection = massRejection
         self.onEscalation = onEscalation
         self.logger = logger
         self.eventLoopGroup = eventLoopGroup

@@ -20,6 +20,7 @@ final class ClientCore: Sendable {
     let group: any EventLoopGroup
     let poolConfiguration: PoolConfiguration
     let counters = ClientCounters()
+    let massRejection: MassRejectionAlarm
 
     /// The pool of the tree as it now stands. There is one before the first run, so that pushes can wait in it.
     private let currentPool: Mutex<Pool<ConnectionActor>>
@@ -64,14 +65,17 @@ final class ClientCore: Sendable {
             variableNames: RequestEncoder.variableNames
         )
         connection.connectTimeout = TimeAmount(configuration.timeouts.connect)
+        configuration.adjustConnection?(&connection)
         self.settings = ConnectionSettings(
             connection: connection,
             streamCap: configuration.pool.maxConcurrentStreams,
             backoffMinimum: .milliseconds(100),
             backoffMaximum: .seconds(30),
             replacements: ReplacementBudget(burst: configuration.pool.size),
-            retries: RetryBudget(percent: configuration.retry.budgetPercent)
+            retries: RetryBudget(percent: configuration.retry.budgetPercent),
+            silence: configuration.silence
         )
+        self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)
         let pool = configuration.pool
         var poolConfiguration = PoolConfiguration()
         poolConfiguration.size = pool.size
@@ -143,6 +147,12 @@ final class ClientCore: Sendable {
             let supervisor = ChildRef<Supervisor>()
             group.addTask { try await self.runTrees(supervisor) }
             group.addTask { await self.stopAfterDrain(supervisor) }
+            group.addTask {
+                for await event in self.settings.events.stream {
+                    self.logger.log(event, credential: self.credentialName)
+                }
+                // Cancelled: the others say when the run is over, not this one.
+            }
             // The tree ends by cancellation, by an escalation that is handed up, or because the drain stopped it.
             defer { group.cancelAll() }
             try await group.next()
@@ -229,4 +239,6 @@ final class ClientCounters: Sendable {
     let escalations = Atomic<Int>(0)
     /// Whether the log has been told that this machine's clock is wrong.
     let isClockSkewTold = Atomic<Bool>(false)
+    /// Whether it has been told that APNs calls fresh tokens expired.
+    let isClockSuspectTold = Atomic<Bool>(false)
 }

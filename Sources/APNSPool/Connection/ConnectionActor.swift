@@ -29,6 +29,10 @@ actor ConnectionActor: PoolWorker {
     private var failure: WireError?
     private var isStopping = false
     private var isDrained = false
+    private var isDegraded = false
+    /// For the state that the machine is in; one timer each, so that none outlives its reason.
+    private var wakeUp: Scheduled<Void>?
+    private var look: Scheduled<Void>?
 
     init(
         id: WorkerID,
@@ -46,7 +50,8 @@ actor ConnectionActor: PoolWorker {
         self.machine = ConnectionStateMachine(
             isBase: isBase,
             streamCap: settings.streamCap,
-            backoff: Backoff(minimum: settings.backoffMinimum, maximum: settings.backoffMaximum)
+            backoff: Backoff(minimum: settings.backoffMinimum, maximum: settings.backoffMaximum),
+            silence: settings.silence
         )
     }
 
@@ -121,7 +126,7 @@ actor ConnectionActor: PoolWorker {
     /// Answers pushes that no connection will take.
     nonisolated private static func refuse(_ submissions: [PushSubmission], pool: Pool<ConnectionActor>) {
         for submission in submissions {
-            let result = StreamResult.notSent(.connectionLost)
+            let result = StreamResult.notSent(.closedLocally)
             switch submission.receiver {
             case .single(let continuation):
                 continuation.resume(returning: result)
@@ -177,6 +182,9 @@ actor ConnectionActor: PoolWorker {
         submissions.removeAll(keepingCapacity: true)
         if let session = self.machine.readySession, let connection = self.connections[session] {
             connection.submit(batch)
+            self.perform(
+                self.machine.submitted(session: session, open: connection.openStreams, now: self.clock.now)
+            )
             if connection.isNearlyExhausted { self.perform(self.machine.replace()) }
         } else {
             self.deliver(batch.map { .notSent(.noSlot, tag: $0.tag) })
@@ -211,50 +219,115 @@ actor ConnectionActor: PoolWorker {
         batch.flush(pool: self.pool)
     }
 
-    /// What the answers of a tick say about the connection.
+    /// What the answers of a tick say about the connection. Good ones cost an addition each.
     private func judge(_ session: Int, _ results: [StreamResult]) {
         var answers = 0
-        for result in results where result.ending == .response {
-            answers += 1
-            switch result.status {
-            case 503:
-                self.perform(
-                    self.machine.answeredBadly(
-                        session: session,
-                        now: self.clock.now,
-                        using: &self.generator,
-                        mayReplace: { self.shared.replacements.take(now: self.clock.now) }
-                    )
-                )
-            case 403:
-                if [.expiredProviderToken, .unrelatedKeyIDInToken].contains(
-                    Rejection(status: 403, body: result.body).reason
-                ) {
-                    self.perform(
-                        self.machine.tokenRefused(
-                            session: session,
-                            mayReplace: { self.shared.replacements.take(now: self.clock.now) }
-                        )
-                    )
+        var good = 0
+        var provesCredential = false
+        for result in results {
+            if result.ending == .response {
+                answers += 1
+                switch result.status {
+                case 403, 500, 503:
+                    self.judge(session, good: &good)
+                    self.judgeTrouble(session, result)
+                case 200, 400, 410:
+                    good += 1
+                    provesCredential = true
+                default:
+                    // 404, 405 and 413 may come from a server that looked at no credential, 429 is about it.
+                    good += 1
                 }
-            case 500:
-                break
-            default:
-                self.machine.answeredWell(session: session)
+            } else if result.cause == .deadline, result.ending == .unknown {
+                self.judge(session, good: &good)
+                self.judgeDeadline(session)
             }
         }
+        self.judge(session, good: &good)
+        if provesCredential { self.shared.credentials.accepted() }
         if answers > 0 { self.shared.retries.recordAnswers(answers, now: self.clock.now) }
+    }
+
+    private func judge(_ session: Int, good: inout Int) {
+        guard good > 0 else { return }
+        self.perform(self.machine.answeredWell(session: session, count: good))
+        good = 0
+    }
+
+    private func judgeTrouble(_ session: Int, _ result: StreamResult) {
+        let now = self.clock.now
+        func mayReplace() -> Bool { self.shared.replacements.take(now: now) }
+        guard result.status == 403 else {
+            let actions =
+                result.status == 503
+                ? self.machine.answeredBadly(
+                    session: session,
+                    now: now,
+                    using: &self.generator,
+                    mayReplace: mayReplace
+                )
+                : self.machine.answeredWithError(
+                    session: session,
+                    now: now,
+                    using: &self.generator,
+                    mayReplace: mayReplace
+                )
+            self.perform(actions)
+            return
+        }
+        let reason = Rejection(status: 403, body: result.body).reason
+        if let refusal = CredentialStateMachine.Refusal(status: 403, reason: reason) {
+            self.shared.credentials.refused(
+                refusal,
+                by: .init(worker: self.id, session: session),
+                isFresh: self.machine.isFresh(session: session),
+                now: now
+            )
+        } else if reason != .expiredProviderToken, reason != .unrelatedKeyIDInToken {
+            self.perform(self.machine.answeredAtAll(session: session))
+            return
+        }
+        self.perform(self.machine.tokenRefused(session: session, mayReplace: mayReplace))
+    }
+
+    private func judgeDeadline(_ session: Int) {
+        guard let connection = self.connections[session] else { return }
+        let now = self.clock.now
+        self.perform(
+            self.machine.deadlinePassed(
+                session: session,
+                quiet: Duration(connection.quietTime),
+                now: now,
+                using: &self.generator,
+                mayReplace: { self.shared.replacements.take(now: now) }
+            )
+        )
+    }
+
+    /// Whether an error of the connection is one of the configuration, and how long a further connect makes no sense.
+    /// That our certificate is refused counts as such when a second connection says so too.
+    private func readFault(_ session: Int, _ error: WireError) -> (isConfiguration: Bool, holdOff: Duration) {
+        guard error.code == .clientCertificateRefused else { return (error.isConfiguration, .zero) }
+        let holdOff = self.shared.credentials.refused(
+            .certificate,
+            by: .init(worker: self.id, session: session),
+            isFresh: self.machine.isFresh(session: session),
+            now: self.clock.now
+        )
+        return (holdOff != nil, holdOff ?? .zero)
     }
 
     // MARK: Actions
 
     private func perform(_ actions: [ConnectionStateMachine.Action]) {
+        self.noteDegradation()
         for action in actions {
             switch action {
             case .open(let session): self.open(session)
             case .drain(let session): self.connections[session]?.drain()
             case .close(let session): self.connections[session]?.close()
             case .wakeAt(let instant): self.wake(at: instant)
+            case .lookAt(let instant, let session): self.look(at: session, instant)
             case .report(let report): self.report(report, fault: nil)
             }
         }
@@ -306,13 +379,42 @@ actor ConnectionActor: PoolWorker {
     }
 
     private func wake(at instant: MonotonicInstant) {
-        let delay = self.clock.now.duration(to: instant)
-        self.loop.scheduleTask(in: TimeAmount(delay)) {
-            self.assumeIsolated { actor in
-                // Rounding must not wake the machine before its time.
-                actor.perform(actor.machine.wake(now: max(actor.clock.now, instant)))
-            }
+        self.wakeUp?.cancel()
+        self.wakeUp = self.schedule(instant) { actor in
+            // Rounding must not wake the machine before its time.
+            actor.perform(actor.machine.wake(now: max(actor.clock.now, instant)))
         }
+    }
+
+    private func look(at session: Int, _ instant: MonotonicInstant) {
+        self.look?.cancel()
+        self.look = self.schedule(instant) { actor in
+            guard let connection = actor.connections[session] else { return }
+            let now = max(actor.clock.now, instant)
+            let actions = actor.machine.look(
+                session: session,
+                open: connection.openStreams,
+                lastResponse: now.advanced(by: .zero - Duration(connection.timeSinceResponse)),
+                now: now,
+                using: &actor.generator
+            )
+            actor.perform(actions)
+        }
+    }
+
+    private func schedule(
+        _ instant: MonotonicInstant,
+        _ body: @escaping @Sendable (isolated ConnectionActor) -> Void
+    ) -> Scheduled<Void> {
+        let delay = self.clock.now.duration(to: instant)
+        return self.loop.scheduleTask(in: TimeAmount(delay)) { self.assumeIsolated { body($0) } }
+    }
+
+    private func noteDegradation() {
+        let isDegraded = self.machine.isDegraded
+        guard isDegraded != self.isDegraded else { return }
+        self.isDegraded = isDegraded
+        self.shared.events.connection(isDegraded: isDegraded)
     }
 
     private func sessionClosed(_ session: Int, _ error: WireError) {
@@ -321,10 +423,12 @@ actor ConnectionActor: PoolWorker {
             self.failure = self.failure ?? error
             self.stop()
         } else {
+            let fault = self.readFault(session, error)
             self.perform(
                 self.machine.closed(
                     session: session,
-                    isConfiguration: error.isConfiguration,
+                    isConfiguration: fault.isConfiguration,
+                    holdOff: fault.holdOff,
                     now: self.clock.now,
                     using: &self.generator
                 ),
@@ -337,8 +441,12 @@ actor ConnectionActor: PoolWorker {
     private func stop() {
         guard !self.isStopping else { return }
         self.isStopping = true
+        // A timer holds the actor.
+        self.wakeUp?.cancel()
+        self.look?.cancel()
         let late = self.mailbox.close()
         self.perform(self.machine.stop())
+        self.noteDegradation()
         Self.refuse(
             late.flatMap(\.submissions),
             pool: self.pool
@@ -350,7 +458,7 @@ actor ConnectionActor: PoolWorker {
     private func finishIfStopped() {
         guard self.isStopping, self.connections.isEmpty, !self.isDrained else { return }
         self.isDrained = true
-        self.deliver(self.pending.waiting().map { .notSent(.connectionLost, tag: UInt64($0)) })
+        self.deliver(self.pending.waiting().map { .notSent(.closedLocally, tag: UInt64($0)) })
         self.ending?.resume()
         self.ending = nil
     }
@@ -359,7 +467,10 @@ actor ConnectionActor: PoolWorker {
 // The loop calls with values only, so the actor can step into its isolation without a hop.
 extension ConnectionActor: ConnectionDelegate {
     nonisolated func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
-        self.assumeIsolated { $0.perform($0.machine.ready(session: id, limit: limit)) }
+        self.assumeIsolated {
+            $0.perform($0.machine.ready(session: id, limit: limit))
+            $0.shared.credentials.connected(now: $0.clock.now)
+        }
     }
 
     nonisolated func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) {
@@ -368,9 +479,11 @@ extension ConnectionActor: ConnectionDelegate {
 
     nonisolated func connection(_ id: Int, isGoingAway error: WireError) {
         self.assumeIsolated { actor in
+            let fault = actor.readFault(id, error)
             let actions = actor.machine.goingAway(
                 session: id,
-                isConfiguration: error.isConfiguration,
+                isConfiguration: fault.isConfiguration,
+                holdOff: fault.holdOff,
                 now: actor.clock.now,
                 using: &actor.generator
             )

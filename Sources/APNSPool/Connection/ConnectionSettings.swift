@@ -10,6 +10,9 @@ final class ConnectionSettings: Sendable {
     let backoffMaximum: Duration
     let replacements: ReplacementBudget
     let retries: RetryBudget
+    let credentials: CredentialGuard
+    let events: ClientEvents
+    let silence: SilenceWatch.Limits
     private let ticket = Atomic<UInt64>(1)
 
     init(
@@ -18,7 +21,9 @@ final class ConnectionSettings: Sendable {
         backoffMinimum: Duration,
         backoffMaximum: Duration,
         replacements: ReplacementBudget,
-        retries: RetryBudget
+        retries: RetryBudget,
+        silence: SilenceWatch.Limits = .standard,
+        events: ClientEvents = ClientEvents()
     ) {
         self.connection = connection
         self.streamCap = streamCap
@@ -26,6 +31,9 @@ final class ConnectionSettings: Sendable {
         self.backoffMaximum = backoffMaximum
         self.replacements = replacements
         self.retries = retries
+        self.silence = silence
+        self.events = events
+        self.credentials = CredentialGuard(onEvent: { events.write(.credential($0)) })
     }
 
     func nextTicket() -> UInt64 {

@@ -38,6 +38,8 @@ struct ConnectionStateMachine {
         case close(session: Int)
         /// Call `wake` at that time.
         case wakeAt(MonotonicInstant)
+        /// Call `look` for this session at that time.
+        case lookAt(MonotonicInstant, session: Int)
         case report(Report)
     }
 
@@ -66,11 +68,15 @@ struct ConnectionStateMachine {
     private var limit = 0
     /// The current session has given an answer that shows it healthy.
     private var isProven = false
+    private var health = SessionHealth()
+    private var silence: SilenceWatch
+    private var allowance = StreamAllowance()
 
-    init(isBase: Bool, streamCap: Int, backoff: Backoff) {
+    init(isBase: Bool, streamCap: Int, backoff: Backoff, silence: SilenceWatch.Limits = .standard) {
         self.isBase = isBase
         self.streamCap = streamCap
         self.backoff = backoff
+        self.silence = SilenceWatch(limits: silence)
     }
 
     // MARK: Inputs
@@ -112,7 +118,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// The provider token was refused. Such a connection has been seen to refuse every later token too.
+    /// The credential was refused. Such a connection has been seen to refuse every later token too.
     ///
     /// - Parameter mayReplace: as in `answeredBadly`. A session that never worked is replaced within the budget only, or
     ///   a server that refuses every token would be met with a storm of handshakes.
@@ -130,6 +136,8 @@ struct ConnectionStateMachine {
         self.state = .ready(session: session)
         self.limit = limit
         self.isProven = false
+        self.health = SessionHealth()
+        self.silence.reset()
         return [.report(.ready(capacity: self.capacity))]
     }
 
@@ -147,9 +155,12 @@ struct ConnectionStateMachine {
     }
 
     /// GOAWAY: open streams may finish; the replacement opens before they have.
+    ///
+    /// - Parameter holdOff: how long no new connect makes sense, at least.
     mutating func goingAway(
         session: Int,
         isConfiguration: Bool,
+        holdOff: Duration = .zero,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) -> [Action] {
@@ -157,7 +168,7 @@ struct ConnectionStateMachine {
         case .ready(session), .holding(session, _):
             // A server that says goodbye before it ever answered is not asked again at once.
             if self.isProven, !isConfiguration { return self.replace(session) }
-            return self.startDraining(session) + self.backOff(isConfiguration, now, &generator)
+            return self.startDraining(session) + self.backOff(isConfiguration, holdOff, now, &generator)
         default:
             return []
         }
@@ -166,6 +177,7 @@ struct ConnectionStateMachine {
     mutating func closed(
         session: Int,
         isConfiguration: Bool,
+        holdOff: Duration = .zero,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) -> [Action] {
@@ -175,22 +187,42 @@ struct ConnectionStateMachine {
         }
         switch self.state {
         case .connecting(session), .ready(session), .holding(session, _):
-            return self.backOff(isConfiguration, now, &generator)
+            return self.backOff(isConfiguration, holdOff, now, &generator)
         default:
             return []
         }
     }
 
-    /// An answer that is neither 403, 500 nor 503: the connection works.
-    mutating func answeredWell(session: Int) {
-        guard !self.isProven, self.currentSession == session else { return }
-        self.isProven = true
-        self.backoff.reset()
+    /// Answers that are neither 403, 500 nor 503: the connection works.
+    mutating func answeredWell(session: Int, count: Int = 1) -> [Action] {
+        guard self.currentSession == session else { return [] }
+        self.health.answered(count)
+        if !self.isProven {
+            self.isProven = true
+            self.backoff.reset()
+        }
+        var actions = self.answeredAgain(session)
+        if self.allowance.limit != nil {
+            let before = self.capacity
+            self.allowance.succeeded(count, maximum: self.maximum)
+            if self.capacity != before, self.state == .ready(session: session) {
+                actions.append(.report(.capacity(self.capacity)))
+            }
+        }
+        return actions
     }
 
-    /// 503, or another answer after which this session is not to be trusted.
+    /// 403 or another answer that says nothing of the connection but that it answers.
+    mutating func answeredAtAll(session: Int) -> [Action] {
+        guard self.currentSession == session else { return [] }
+        self.health.answered()
+        return self.answeredAgain(session)
+    }
+
+    /// 503, or what else shows that this session is not to be trusted.
     ///
     /// - Parameter mayReplace: whether the pool's budget for replacements allows one; asked only when one is wanted.
+    ///   Without one the connection stays and takes half as many streams.
     mutating func answeredBadly(
         session: Int,
         now: MonotonicInstant,
@@ -198,13 +230,91 @@ struct ConnectionStateMachine {
         mayReplace: () -> Bool
     ) -> [Action] {
         guard self.state == .ready(session: session) else { return [] }
+        _ = self.silence.responded()
         if self.isProven {
-            return mayReplace() ? self.replace(session) : []
+            if mayReplace() { return self.replace(session) }
+            self.allowance.halve(capacity: min(self.maximum, self.allowance.limit ?? .max), now: now)
+            return [.report(.capacity(self.capacity))]
         }
         // The replacement answered no better than its predecessor: keep it, and hold.
         let until = now.advanced(by: self.backoff.next(using: &generator))
         self.state = .holding(session: session, until: until)
         return [.report(.capacity(0)), .wakeAt(until)]
+    }
+
+    /// An answer 500. Many of them are as bad as one 503.
+    mutating func answeredWithError(
+        session: Int,
+        now: MonotonicInstant,
+        using generator: inout some RandomNumberGenerator,
+        mayReplace: () -> Bool
+    ) -> [Action] {
+        guard self.currentSession == session else { return [] }
+        if self.health.answeredWithError() {
+            return self.answeredBadly(session: session, now: now, using: &generator, mayReplace: mayReplace)
+        }
+        return self.answeredAgain(session)
+    }
+
+    /// A push got no answer in its time. Many in a row are as bad as one 503; a session that has never answered well is
+    /// given up with them.
+    ///
+    /// - Parameter quiet: how long streams have been open and no response frame has come.
+    mutating func deadlinePassed(
+        session: Int,
+        quiet: Duration,
+        now: MonotonicInstant,
+        using generator: inout some RandomNumberGenerator,
+        mayReplace: () -> Bool
+    ) -> [Action] {
+        guard self.readySession == session, self.health.deadlinePassed(quiet: quiet) else { return [] }
+        if !self.isProven { return self.startDraining(session) + self.backOff(false, .zero, now, &generator) }
+        return self.answeredBadly(session: session, now: now, using: &generator, mayReplace: mayReplace)
+    }
+
+    // MARK: Silence
+
+    /// So many streams are open after a submission.
+    mutating func submitted(session: Int, open: Int, now: @autoclosure () -> MonotonicInstant) -> [Action] {
+        guard open >= self.silence.limits.streams, !self.silence.isWatching, self.readySession == session,
+            let instant = self.silence.submitted(open: open, now: now())
+        else { return [] }
+        return [.lookAt(instant, session: session)]
+    }
+
+    /// A look at a session that has many streams open.
+    ///
+    /// One that stays silent is replaced; what is in flight on the old one keeps its time, since some of it may still be
+    /// answered. No budget is asked: a session that is given up so has lasted its ten seconds at least.
+    mutating func look(
+        session: Int,
+        open: Int,
+        lastResponse: MonotonicInstant,
+        now: MonotonicInstant,
+        using generator: inout some RandomNumberGenerator
+    ) -> [Action] {
+        guard self.readySession == session, self.silence.isWatching else { return [] }
+        let before = self.capacity
+        let verdict = self.silence.look(now: now, open: open, lastResponse: lastResponse)
+        var actions: [Action] = []
+        switch verdict {
+        case .dead:
+            if self.isProven { return self.replace(session) }
+            return self.startDraining(session) + self.backOff(false, .zero, now, &generator)
+        case .watched(let until), .silent(let until):
+            actions.append(.lookAt(until, session: session))
+        case .calm:
+            break
+        }
+        if self.capacity != before, self.state == .ready(session: session) {
+            actions.append(.report(.capacity(self.capacity)))
+        }
+        return actions
+    }
+
+    private mutating func answeredAgain(_ session: Int) -> [Action] {
+        guard self.silence.responded(), self.state == .ready(session: session) else { return [] }
+        return [.report(.capacity(self.capacity))]
     }
 
     mutating func wake(now: MonotonicInstant) -> [Action] {
@@ -246,7 +356,21 @@ struct ConnectionStateMachine {
         }
     }
 
-    private var capacity: Int { min(self.limit, self.streamCap) }
+    /// Whether the connection takes fewer streams than it could, for APNs is in trouble and the budget for replacements
+    /// spent.
+    var isDegraded: Bool { self.allowance.limit != nil && self.readySession != nil }
+
+    /// Whether this is the current session, and no answer has shown yet that it works.
+    func isFresh(session: Int) -> Bool {
+        self.currentSession == session && (!self.isProven || self.readySession == nil)
+    }
+
+    /// What peer and configuration allow.
+    private var maximum: Int { min(self.limit, self.streamCap) }
+
+    private var capacity: Int {
+        self.silence.isSilent ? 0 : min(self.maximum, self.allowance.limit ?? .max)
+    }
 
     // MARK: Steps
 
@@ -272,10 +396,12 @@ struct ConnectionStateMachine {
 
     private mutating func backOff(
         _ isConfiguration: Bool,
+        _ holdOff: Duration,
         _ now: MonotonicInstant,
         _ generator: inout some RandomNumberGenerator
     ) -> [Action] {
-        var wait = self.backoff.next(using: &generator)
+        self.allowance.reset()
+        var wait = max(self.backoff.next(using: &generator), holdOff)
         if isConfiguration { wait = max(wait, Self.configurationHoldOff) }
         let until = now.advanced(by: wait)
         self.state = .backingOff(until: until, isConfiguration: isConfiguration)

@@ -10,8 +10,19 @@ struct PendingPushes {
 
     private var entries: [Entry] = []
     private var free: [Int] = []
+    /// Where the pushes with the newest tickets probably are, by the tickets' last bits.
+    private var hints = [Int32](repeating: 0, count: PendingPushes.hintCount)
+    private static let hintCount = 4096
 
     mutating func insert(_ receiver: PushReceiver, ticket: UInt64) -> Int {
+        let index = self.put(receiver, ticket: ticket)
+        if ticket != 0 { self.hints[Self.hint(ticket)] = Int32(truncatingIfNeeded: index) }
+        return index
+    }
+
+    private static func hint(_ ticket: UInt64) -> Int { Int(truncatingIfNeeded: ticket) & (self.hintCount - 1) }
+
+    private mutating func put(_ receiver: PushReceiver, ticket: UInt64) -> Int {
         if let index = self.free.popLast() {
             self.entries[index] = Entry(receiver: receiver, ticket: ticket)
             return index
@@ -30,6 +41,10 @@ struct PendingPushes {
 
     func index(ofTicket ticket: UInt64) -> Int? {
         guard ticket != 0 else { return nil }
+        let hint = Int(self.hints[Self.hint(ticket)])
+        if self.entries.indices.contains(hint), self.entries[hint].ticket == ticket {
+            return self.entries[hint].receiver == nil ? nil : hint
+        }
         return self.entries.firstIndex { $0.receiver != nil && $0.ticket == ticket }
     }
 

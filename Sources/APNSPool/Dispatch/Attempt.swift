@@ -5,6 +5,7 @@ import SupervisedPool
 /// How one try of a push ended.
 enum AttemptEnd: Sendable {
     case accepted(Receipt)
+    /// `retryAfter` is what the answer itself says.
     indirect case rejected(Rejection, retryAfter: Duration?)
     /// Nothing reached a connection, or nothing of it was written; `isFinal` when another try makes no sense.
     case notSent(PushError.Code, String, retryAfter: Duration? = nil, isFinal: Bool)
@@ -13,8 +14,21 @@ enum AttemptEnd: Sendable {
 }
 
 extension AttemptEnd {
+    /// The pause for a device that APNs has called too busy (429 `TooManyRequests`) without saying for how long. Apple
+    /// names no time; a minute is this library's guess.
+    static let devicePause = Duration.seconds(60)
+
     /// Reads what a connection says of a stream.
-    init(_ result: StreamResult, id: APNSID, attempts: Int, answerTimeout: Duration, isPastDeadline: Bool) {
+    ///
+    /// - Parameter isShuttingDown: whether a connection that we closed was closed for good.
+    init(
+        _ result: StreamResult,
+        id: APNSID,
+        attempts: Int,
+        answerTimeout: Duration,
+        isPastDeadline: Bool,
+        isShuttingDown: Bool = false
+    ) {
         switch result.ending {
         case .response where result.status == 200:
             self = .accepted(result.receipt(id: id, attempts: attempts))
@@ -26,9 +40,10 @@ extension AttemptEnd {
                 apnsUniqueID: result.fields.first("apns-unique-id")
             )
             let seconds = result.fields.first("retry-after").flatMap { Int64($0) }
+            let named = seconds.flatMap { $0 >= 0 && $0 <= 86_400 ? Duration.seconds($0) : nil }
             self = .rejected(
                 rejection,
-                retryAfter: seconds.flatMap { $0 >= 0 && $0 <= 86_400 ? .seconds($0) : nil }
+                retryAfter: named ?? (rejection.disposition == .pauseDevice ? Self.devicePause : nil)
             )
         case .notSent:
             switch result.cause {
@@ -39,7 +54,9 @@ extension AttemptEnd {
                 self = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
             case .faulty:
                 self = .notSent(.connectionFault, "the connection broke on this very push", isFinal: true)
-            case .goAway, .connectionLost, .noSlot, .reset, .answered:
+            case .closedLocally where isShuttingDown:
+                self = .notSent(.shuttingDown, "the client was shut down before it was sent", isFinal: true)
+            case .goAway, .connectionLost, .closedLocally, .noSlot, .reset, .answered:
                 self = .notSent(.connectionLost, "the connection was lost before it was sent", isFinal: false)
             }
         case .notProcessed:
@@ -57,6 +74,8 @@ extension AttemptEnd {
                 self = .unknown(.deadlineExceeded, "it was sent, and no answer came within \(answerTimeout)")
             case .cancelled:
                 self = .unknown(.cancelled, "the sending task was cancelled after it was sent")
+            case .closedLocally where isShuttingDown:
+                self = .unknown(.shuttingDown, "it was sent, and the client was shut down before an answer")
             case .reset(let code):
                 self = .unknown(.connectionLost, "it was sent, and the stream was reset (\(code)) before an answer")
             default:
@@ -198,14 +217,18 @@ struct PushHistory: Sendable {
     /// The end of a try, and what follows from it.
     ///
     /// - Parameters:
+    ///   - isDegraded: APNs is overloaded: after 503 and 500 the second try waits too.
     ///   - takeBudget: asked once when the answer was 503 or 500 and a retry is otherwise due.
     mutating func decide(
         _ end: AttemptEnd,
         policy: APNSClientConfiguration.Retry,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
+        isDegraded: Bool = false,
         takeBudget: () -> Bool
     ) -> Decision {
+        var wait = Duration.zero
+        var isOverloaded = false
         switch end {
         case .accepted(let receipt):
             return .finish(.accepted(receipt))
@@ -213,8 +236,15 @@ struct PushHistory: Sendable {
             self.strongest = self.merged(
                 .rejected(rejection, attempts: self.attempts, retryAfter: retryAfter)
             )
-            guard self.mayResend(rejection, policy), self.attempts < policy.maxAttempts else { return self.finish() }
-            if rejection.status == 503 || rejection.status == 500, !takeBudget() { return self.finish() }
+            guard self.mayResend(rejection, policy), self.attempts < policy.maxAttempts else {
+                return self.finish()
+            }
+            if rejection.status == 503 || rejection.status == 500 {
+                wait = retryAfter ?? .zero
+                isOverloaded = isDegraded
+                // A try that would come too late is not taken from the others.
+                guard now.advanced(by: wait) < self.deadline, takeBudget() else { return self.finish() }
+            }
         case .notProcessed(let code, let message):
             self.strongest = self.merged(PushError(code: code, certainty: .notProcessed, message: message))
             guard self.attempts < policy.maxAttempts else { return self.finish() }
@@ -226,9 +256,12 @@ struct PushHistory: Sendable {
             self.unsent += 1
         case .unknown(let code, let message):
             self.strongest = self.merged(PushError(code: code, certainty: .unknown, message: message))
-            return self.finish()
+            // What is over is over: the deadline of the push, its task, the client.
+            guard policy.resendsUnknown, code == .connectionLost || code == .deadlineExceeded,
+                self.attempts < policy.maxAttempts
+            else { return self.finish() }
         }
-        let delay = self.delay(using: &generator)
+        let delay = max(wait, self.delay(isOverloaded: isOverloaded, using: &generator))
         guard now.advanced(by: delay) < self.deadline else { return self.finish() }
         return .retry(after: delay)
     }
@@ -255,9 +288,10 @@ struct PushHistory: Sendable {
         }
     }
 
-    /// The second try follows at once, later ones after full jitter of 50 ms · 2ⁿ.
-    private func delay(using generator: inout some RandomNumberGenerator) -> Duration {
-        let tries = self.attempts + self.unsent
+    /// The second try follows at once, later ones after full jitter of 50 ms · 2ⁿ; one step further while APNs is
+    /// overloaded.
+    private func delay(isOverloaded: Bool, using generator: inout some RandomNumberGenerator) -> Duration {
+        let tries = self.attempts + self.unsent + (isOverloaded ? 1 : 0)
         guard tries >= 2 else { return .zero }
         let limit = Int64(50) << Int64(min(tries, 6))
         return .milliseconds(Int64.random(in: 0...limit, using: &generator))

@@ -43,6 +43,7 @@ extension ClientCore {
             policy: self.configuration.retry,
             now: self.clock.now,
             using: &generator,
+            isDegraded: self.settings.events.degradedConnections > 0,
             takeBudget: { self.settings.retries.take(now: self.clock.now) }
         )
         if case .retry = decision {
@@ -69,6 +70,7 @@ extension ClientCore {
         case .success(let token): credential = token
         case .failure(let failure): return failure.end
         }
+        if let end = self.credentialFault() { return end }
         let result: StreamResult
         do {
             let lease = try await self.pool.checkout(
@@ -92,7 +94,9 @@ extension ClientCore {
         } catch {
             return AttemptEnd(error)
         }
-        return self.read(result, credential: credential, history: &history)
+        let end = self.read(result, credential: credential, history: &history)
+        self.watchForMassRejection(end, token, topic: push.topic)
+        return end
     }
 
     /// Counts the try and reads its result; tells the token's keeper what concerns it.
@@ -104,17 +108,34 @@ extension ClientCore {
             id: history.id,
             attempts: history.attempts,
             answerTimeout: self.configuration.timeouts.answer,
-            isPastDeadline: self.clock.now >= history.deadline
+            isPastDeadline: self.clock.now >= history.deadline,
+            isShuttingDown: !self.lifecycle.current.takesPushes
         )
-        if case .rejected(let rejection, _) = end, let credential {
-            switch rejection.reason {
-            case .some(.expiredProviderToken): self.tokenActor.current?.expired(generation: credential.generation)
-            case .some(.tooManyProviderTokenUpdates): self.tokenActor.current?.tooManyUpdates()
-            default: break
-            }
-            if rejection.status == 403 { self.tellClockSkew(result.fields.first("date")) }
+        guard case .rejected(let rejection, let retryAfter) = end, let credential else { return end }
+        if rejection.status == 403 { self.tellClockSkew(result.fields.first("date")) }
+        switch rejection.reason {
+        case .some(.expiredProviderToken):
+            // However it is decided the push goes once more, on a new session: one that refused an old token has been
+            // seen to refuse the fresh one too.
+            let decision = self.tokens.expired(generation: credential.generation, now: self.clock.now)
+            if decision == .clockSuspect { self.tellClockSuspect() }
+            return end
+        case .some(.tooManyProviderTokenUpdates):
+            let (until, isNew) = self.tokens.tooManyUpdates(now: self.clock.now)
+            let time = self.clock.now.duration(to: until)
+            if isNew { self.tellTooManyUpdates(time) }
+            return .rejected(rejection, retryAfter: retryAfter ?? time)
+        default:
+            return end
         }
-        return end
+    }
+
+    /// Another process with the same key is the usual reason: APNs counts a key's tokens wherever they come from.
+    private func tellTooManyUpdates(_ time: Duration) {
+        self.logger.error(
+            "APNs has seen too many provider tokens of this key; the one in use is kept. Do other processes sign for it?",
+            metadata: ["credential": "\(self.credentialName)", "no-new-token-for": "\(time)"]
+        )
     }
 
     /// A provider token is refused when this machine's clock is wrong; the answer's date shows that. Told once.
@@ -123,6 +144,11 @@ extension ClientCore {
             !self.counters.isClockSkewTold.exchange(true, ordering: .relaxed)
         else { return }
         self.logger.error("APNs refuses the provider token", metadata: ["clock": "\(hint)"])
+    }
+
+    private func tellClockSuspect() {
+        guard !self.counters.isClockSuspectTold.exchange(true, ordering: .relaxed) else { return }
+        self.logger.error("APNs calls a provider token expired that was just signed: is this machine's clock right?")
     }
 
     /// Why the push is not sent at all.
@@ -147,6 +173,23 @@ extension ClientCore {
             )
         }
         return nil
+    }
+
+    /// Why nothing is sent while APNs refuses the credential. Nil for all when it does not, else for one push at a time:
+    /// the probe.
+    func credentialFault() -> AttemptEnd? {
+        guard let (refusal, retryAfter) = self.settings.credentials.refusal(now: self.clock.now) else { return nil }
+        return .notSent(
+            .credential,
+            "APNs refuses the credential (\(self.credentialName)) on each new connection: \(refusal)",
+            retryAfter: retryAfter,
+            isFinal: true
+        )
+    }
+
+    /// What is shown to APNs, without secrets.
+    var credentialName: String {
+        self.signer.map { "key id \($0.identifiers.keyID), team id \($0.identifiers.teamID)" } ?? "no provider token"
     }
 
     struct CredentialFailure: Error {

@@ -132,10 +132,13 @@ final class ProviderTokenCache: Sendable {
 
     /// APNs answered `TooManyProviderTokenUpdates`.
     ///
-    /// - Returns: Until when nothing is signed that can wait.
+    /// - Returns: Until when nothing is signed that can wait, and whether this answer began that time.
     @discardableResult
-    func tooManyUpdates(now: MonotonicInstant) -> MonotonicInstant {
-        state.withLock { $0.machine.tooManyUpdates(now: now) }
+    func tooManyUpdates(now: MonotonicInstant) -> (until: MonotonicInstant, isNew: Bool) {
+        state.withLock { state in
+            let isNew = state.machine.heldBackUntil(now: now) == nil
+            return (state.machine.tooManyUpdates(now: now), isNew)
+        }
     }
 
     /// What there is to see, for the client's status and its log.

@@ -78,7 +78,7 @@ actor TokenActor {
     /// - Returns: Until when nothing is signed that can wait.
     @discardableResult
     nonisolated func tooManyUpdates() -> MonotonicInstant {
-        cache.tooManyUpdates(now: clock.now)
+        cache.tooManyUpdates(now: clock.now).until
     }
 
     private nonisolated func nextSignature() async -> Result<ProviderToken, TokenError> {

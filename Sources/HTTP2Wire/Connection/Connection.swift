@@ -45,6 +45,8 @@ package final class Connection {
         /// The same while no stream is open.
         package var idlePingInterval = TimeAmount.minutes(10)
         package var pingTimeout = TimeAmount.seconds(5)
+        /// For tests of exhaustion: the id of the first stream, an odd number.
+        package var firstStreamID: Int32?
 
         package init(host: String, port: Int, tls: TLSContext, variableNames: [String]) {
             self.host = host
@@ -74,8 +76,13 @@ package final class Connection {
     private var state = State.connecting
     private var connectDeadline = NIODeadline.distantFuture
     private var lastRead: NIODeadline
+    /// When the last frame of a response came.
+    private var lastResponse: NIODeadline
+    private var seenResponseFrames: UInt64 = 0
     /// When the first of the open streams was opened: silence counts from there.
     private var busySince: NIODeadline
+    /// Channels that are being connected: one for each address that is tried.
+    private(set) var connecting: [any Channel] = []
     private var pingDeadline: NIODeadline?
     private var timer: Scheduled<Void>?
     private var timerDeadline = NIODeadline.distantFuture
@@ -92,6 +99,7 @@ package final class Connection {
         self.loop = loop
         self.delegate = delegate
         self.lastRead = loop.now
+        self.lastResponse = self.lastRead
         self.busySince = self.lastRead
     }
 
@@ -123,6 +131,9 @@ package final class Connection {
             .connectTimeout(self.configuration.connectTimeout)
             .channelOption(.socketOption(.so_keepalive), value: 1)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .channelInitializer { [connection = NIOLoopBound(self, eventLoop: self.loop)] channel in
+                connection.value.began(channel)
+            }
         let connected: EventLoopFuture<any Channel>
         if let address = try? SocketAddress(ipAddress: self.configuration.host, port: self.configuration.port) {
             connected = bootstrap.connect(to: address)
@@ -141,7 +152,17 @@ package final class Connection {
         }
     }
 
+    /// Remembers the channel, so that a connection that is closed before it is made leaves no socket behind.
+    private func began(_ channel: any Channel) -> EventLoopFuture<Void> {
+        guard self.state == .connecting else {
+            return channel.eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel)
+        }
+        self.connecting.append(channel)
+        return channel.eventLoop.makeSucceededVoidFuture()
+    }
+
     private func start(on channel: any Channel) {
+        self.connecting.removeAll()
         guard self.state != .closed, let handler else {
             channel.close(mode: .all, promise: nil)
             return
@@ -242,6 +263,13 @@ package final class Connection {
     /// Streams that have no result yet.
     package var openStreams: Int { self.session?.openCount ?? 0 }
 
+    /// The time since the last frame of a response, whether any was due or not.
+    package var timeSinceResponse: TimeAmount { self.loop.now - self.lastResponse }
+
+    /// The time for which no frame of a response has come, counted from when the streams began that are open, or were
+    /// until now.
+    package var quietTime: TimeAmount { self.loop.now - max(self.lastResponse, self.busySince) }
+
     /// Whether so many stream ids are used up that the connection should be replaced.
     package var isNearlyExhausted: Bool { self.session?.isNearlyExhausted ?? false }
 
@@ -255,7 +283,7 @@ package final class Connection {
         guard self.state != .closed else { return }
         self.firstError = self.firstError ?? error
         // What nghttp2 still holds shall not leave with the farewell.
-        self.session?.giveUpUnwritten(cause: .connectionLost)
+        self.session?.giveUpUnwritten(cause: error.streamCause)
         if let handler, let session, error.code != .connectionReset {
             try? session.submitGoAway(lastStreamID: 0, code: .noError)
             handler.fail(error)
@@ -385,10 +413,15 @@ package final class Connection {
 extension Connection: WireOwner {
     func wireIsOpen(_ session: HTTP2Session) {
         self.session = session
+        if let id = self.configuration.firstStreamID { try? session.setNextStreamID(id) }
     }
 
     func wireDidRead(_ session: HTTP2Session) {
         self.lastRead = self.loop.now
+        if session.responseFrames != self.seenResponseFrames {
+            self.seenResponseFrames = session.responseFrames
+            self.lastResponse = self.lastRead
+        }
         if self.pingDeadline != nil { self.pingDeadline = nil }
         let wasReady = self.state == .ready
         self.handleEvents(of: session)
@@ -410,6 +443,8 @@ extension Connection: WireOwner {
         self.timer = nil
         self.handler = nil
         self.session = nil
+        for channel in self.connecting { channel.close(mode: .all, promise: nil) }
+        self.connecting.removeAll()
         if let session {
             // A GOAWAY that came in the same bytes as the end explains the end.
             self.handleEvents(of: session)

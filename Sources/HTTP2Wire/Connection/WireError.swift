@@ -57,5 +57,8 @@ package struct WireError: Error, Sendable, CustomStringConvertible {
         }
     }
 
+    /// What the end of a connection means for the streams that it cut off.
+    var streamCause: StreamCause { self.code == .closedLocally ? .closedLocally : .connectionLost }
+
     package var description: String { "\(self.message) (\(self.code))" }
 }

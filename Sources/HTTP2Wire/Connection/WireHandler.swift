@@ -253,7 +253,7 @@ final class WireHandler: ChannelInboundHandler {
         self.state = .closed
         let owner = self.owner
         self.owner = nil
-        self.session?.concludeAll(cause: .connectionLost)
+        self.session?.concludeAll(cause: error.streamCause)
         owner?.wireIsClosed(self.session, error)
     }
 

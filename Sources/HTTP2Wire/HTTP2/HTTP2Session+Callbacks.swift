@@ -128,6 +128,7 @@ extension HTTP2Session {
     }
 
     private func onData(_ session: OpaquePointer?, _ streamID: Int32, _ data: UnsafeBufferPointer<UInt8>) {
+        self.responseFrames &+= 1
         guard let index = self.index(session, streamID) else { return }
         // A client keeps what a reason needs; a server's limit lies above APNs' own, so that "too large" can be seen.
         let limit = self.role == .client ? StreamTable.bodyLimit : 16 * StreamTable.bodyLimit
@@ -140,6 +141,7 @@ extension HTTP2Session {
         let flags = capns_frame_flags(frame)
         switch nghttp2_frame_type(UInt32(capns_frame_type(frame))) {
         case NGHTTP2_HEADERS:
+            self.responseFrames &+= 1
             guard let index = self.index(session, capns_frame_stream_id(frame)) else { return }
             self.headersComplete(index)
             if flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 { self.remoteComplete(index) }
@@ -148,6 +150,8 @@ extension HTTP2Session {
                 let index = self.index(session, capns_frame_stream_id(frame))
             else { return }
             self.remoteComplete(index)
+        case NGHTTP2_RST_STREAM:
+            self.responseFrames &+= 1
         case NGHTTP2_SETTINGS:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 {
                 self.readPeerSettings()

@@ -45,6 +45,7 @@ extension HTTP2Session {
         self.streams[index].shared = request.shared
         self.streams[index].credential = request.credential
         self.streams[index].deadline = deadline
+        self.streams.remember(index, tag: tag)
         self.openCount += 1
         self.unwrittenCount += 1
         return .accepted
@@ -63,12 +64,7 @@ extension HTTP2Session {
 
     /// Resets the stream called `tag`, if it is still open. Its result is given.
     package func cancel(tag: UInt64) {
-        for index in self.streams.indices {
-            if self.streams[index].streamID != 0, self.streams[index].tag == tag, !self.streams[index].isConcluded {
-                self.giveUp(index, cause: .cancelled)
-                return
-            }
-        }
+        if let index = self.streams.index(ofTag: tag) { self.giveUp(index, cause: .cancelled) }
     }
 
     /// Resets the streams whose time is over, and says when the next one's will be.

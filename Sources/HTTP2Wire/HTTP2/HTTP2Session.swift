@@ -76,6 +76,8 @@ package final class HTTP2Session {
     private(set) var hasSubmittedGoAway = false
     /// Streams without a result.
     var openCount = 0
+    /// HEADERS, DATA and RST_STREAM that came; whether it has changed says whether the peer works on requests.
+    var responseFrames: UInt64 = 0
     /// Streams whose HEADERS nghttp2 has not given out yet.
     var unwrittenCount = 0
 

@@ -19,6 +19,8 @@ package enum StreamCause: Sendable, Hashable {
     /// The peer's GOAWAY.
     case goAway
     case connectionLost
+    /// We closed the connection.
+    case closedLocally
     /// Its time was over.
     case deadline
     /// We were asked to give it up.

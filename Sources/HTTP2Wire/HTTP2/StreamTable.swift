@@ -37,15 +37,21 @@ final class StreamTable {
     /// Entries that have been used at least once; those behind them are not there yet.
     private var used = 0
     private var free: [Int] = []
+    /// Where the stream with a tag probably is, by the tag's last bits: tags are small numbers that are used again.
+    private let hints: UnsafeMutableBufferPointer<Int32>
+    private static let hintCount = 1024
     private(set) var count = 0
 
     init() {
         self.base = .allocate(capacity: self.capacity)
+        self.hints = .allocate(capacity: Self.hintCount)
+        self.hints.initialize(repeating: 0)
     }
 
     deinit {
         self.base.deinitialize(count: self.used)
         self.base.deallocate()
+        self.hints.deallocate()
     }
 
     /// All indices that may be in use.
@@ -60,6 +66,22 @@ final class StreamTable {
     func contains(_ index: Int, streamID: Int32) -> Bool {
         index >= 0 && index < self.used && self.base[index].streamID == streamID
     }
+
+    func remember(_ index: Int, tag: UInt64) {
+        self.hints[Self.hint(tag)] = Int32(truncatingIfNeeded: index)
+    }
+
+    /// The open stream with this tag.
+    func index(ofTag tag: UInt64) -> Int? {
+        func isIt(_ index: Int) -> Bool {
+            self.base[index].streamID != 0 && self.base[index].tag == tag && !self.base[index].isConcluded
+        }
+        let hint = Int(self.hints[Self.hint(tag)])
+        if hint < self.used, isIt(hint) { return hint }
+        return self.indices.first(where: isIt)
+    }
+
+    private static func hint(_ tag: UInt64) -> Int { Int(truncatingIfNeeded: tag) & (self.hintCount - 1) }
 
     /// Finds a stream that nghttp2 no longer has user data for.
     func index(of streamID: Int32) -> Int? {

@@ -2,6 +2,7 @@ import HTTP2Wire
 import NIOCore
 import NIOPosix
 import SupervisedPool
+import Synchronization
 import Testing
 
 @testable import APNSPool
@@ -126,18 +127,70 @@ struct ConnectFaultTests {
         try await listener.close()
     }
 
-    @Test func aRefusalOfOurCertificateIsACredentialFault() async throws {
+    @Test func whatTwoConnectionsSayOfOurCertificateIsACredentialFault() async throws {
         let script: ScriptedServer.Script = { _ in
             [.goAway(includingThis: false, debugData: #"{"reason":"BadCertificateEnvironment"}"#)]
         }
         try await withServer(script: script) { client, server in
+            // One server can be confused, so the push goes to another connection once.
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .notProcessed)
-            #expect(outcome.attempts == 1)
+            #expect(outcome.attempts == 2)
             let next = await client.deliver(samplePush(), to: deviceToken)
             #expect(next.error?.code == .credential)
-            #expect(server.record.connections == 1)
+            #expect(next.retryAfter ?? .zero > .zero)
+            #expect(server.record.connections == 2)
+            #expect(await client.status.hasCredentialFault)
         }
+    }
+
+    @Test func whatOneConnectionSaysOfOurCertificateIsNoFault() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.connection == 1
+                ? [.goAway(includingThis: false, debugData: #"{"reason":"BadCertificateEnvironment"}"#)]
+                : [.answer(200)]
+        }
+        try await withServer(script: script) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .accepted && outcome.attempts == 2)
+            #expect(await !client.status.hasCredentialFault)
+        }
+    }
+}
+
+extension ConnectFaultTests {
+    @Test func aTLSAlertOnOurCertificateOfTwoConnectionsIsACredentialFault() async throws {
+        let connections = Atomic<Int>(0)
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                connections.wrappingAdd(1, ordering: .relaxed)
+                return channel.pipeline.addHandler(CertificateRefuser())
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        let client = try APNSClient(configuration: .local(port: port, caPEM: nil))
+        try await client.start()
+        // It waits while one server may be confused, and not until its deadline.
+        let outcome = await client.deliver(samplePush(), to: deviceToken)
+        #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
+        #expect(outcome.retryAfter ?? .zero > .seconds(3))
+        #expect(await client.status.hasCredentialFault)
+        #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .credential)
+        #expect(connections.load(ordering: .relaxed) == 2)
+        await client.shutdown(within: .zero)
+        try await listener.close()
+    }
+}
+
+/// Answers the first bytes with the TLS alert `bad_certificate` (RFC 8446, section 6.2).
+private final class CertificateRefuser: ChannelInboundHandler, Sendable {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let alert = ByteBuffer(bytes: [0x15, 3, 3, 0, 2, 2, 42])
+        context.writeAndFlush(self.wrapOutboundOut(alert), promise: nil)
+        context.close(promise: nil)
     }
 }
 

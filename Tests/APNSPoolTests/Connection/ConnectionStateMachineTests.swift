@@ -19,7 +19,7 @@ struct ConnectionStateMachineTests {
         var machine = self.machine(isBase: isBase)
         _ = machine.connect()
         _ = machine.ready(session: 1, limit: 100)
-        if isProven { machine.answeredWell(session: 1) }
+        if isProven { _ = machine.answeredWell(session: 1) }
         return machine
     }
 
@@ -115,7 +115,7 @@ struct ConnectionStateMachineTests {
         #expect(waits.max() ?? .zero > .seconds(1))
         _ = machine.connect()
         _ = machine.ready(session: 31, limit: 1)
-        machine.answeredWell(session: 31)
+        _ = machine.answeredWell(session: 31)
         _ = lose(&machine, 31)
         #expect(start.duration(to: try backOffEnd(machine)) <= .milliseconds(300))
     }
@@ -138,8 +138,9 @@ struct ConnectionStateMachineTests {
 
     @Test func withoutABudgetTheSessionIsKept() {
         var machine = ready()
-        #expect(answer503(&machine, 1, budget: false) == [])
+        #expect(answer503(&machine, 1, budget: false) == [.report(.capacity(50))])
         #expect(machine.readySession == 1)
+        #expect(machine.isDegraded)
     }
 
     @Test func a503AsTheFirstAnswerHoldsTheSession() {
@@ -275,7 +276,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.limitChanged(session: 1, to: 1) == [])
         #expect(goAway(&machine, 1) == [])
         #expect(lose(&machine, 99) == [])
-        machine.answeredWell(session: 1)
+        _ = machine.answeredWell(session: 1)
         #expect(machine.state == state)
     }
 }
@@ -291,6 +292,7 @@ struct ConnectionStateModelTests {
         var newest = 0
         var report: ConnectionStateMachine.Report?
         var wakeUps: [MonotonicInstant] = []
+        var looks: [(at: MonotonicInstant, session: Int)] = []
 
         mutating func apply(_ actions: [ConnectionStateMachine.Action]) {
             for action in actions {
@@ -307,6 +309,8 @@ struct ConnectionStateModelTests {
                     self.draining.remove(session)
                 case .wakeAt(let instant):
                     self.wakeUps.append(instant)
+                case .lookAt(let instant, let session):
+                    self.looks.append((instant, session))
                 case .report(let report):
                     self.report = report
                 }
@@ -325,7 +329,7 @@ struct ConnectionStateModelTests {
             // Mostly a living session, sometimes one that never was or is gone.
             let session = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
             let flag = Bool.random(using: &random)
-            switch Int.random(in: 0..<11, using: &random) {
+            switch Int.random(in: 0..<15, using: &random) {
             case 0: world.apply(machine.connect())
             case 1: world.apply(machine.disconnect())
             case 2: world.apply(machine.replace())
@@ -340,10 +344,31 @@ struct ConnectionStateModelTests {
                 world.open.remove(session)
                 world.draining.remove(session)
                 world.apply(machine.closed(session: session, isConfiguration: flag, now: now, using: &random))
-            case 7: machine.answeredWell(session: session)
+            case 7: world.apply(machine.answeredWell(session: session, count: Int.random(in: 1...30, using: &random)))
             case 8:
                 world.apply(machine.answeredBadly(session: session, now: now, using: &random, mayReplace: { flag }))
             case 9: world.apply(machine.tokenRefused(session: session, mayReplace: { flag }))
+            case 10:
+                world.apply(machine.answeredWithError(session: session, now: now, using: &random) { flag })
+            case 11:
+                let quiet = Duration.milliseconds(Int64.random(in: 0...3000, using: &random))
+                world.apply(machine.deadlinePassed(session: session, quiet: quiet, now: now, using: &random) { flag })
+            case 12 where world.open.contains(session):
+                let open = Int.random(in: 0...20, using: &random)
+                world.apply(machine.submitted(session: session, open: open, now: now))
+            case 13 where !world.looks.isEmpty:
+                let look = world.looks.removeFirst()
+                now = max(now, look.at)
+                let last = MonotonicInstant(nanoseconds: Int64.random(in: 0...now.nanoseconds, using: &random))
+                world.apply(
+                    machine.look(
+                        session: look.session,
+                        open: Int.random(in: 0...20, using: &random),
+                        lastResponse: flag ? last : MonotonicInstant(nanoseconds: 0),
+                        now: now,
+                        using: &random
+                    )
+                )
             default:
                 now = now.advanced(by: .milliseconds(Int64.random(in: 0...3000, using: &random)))
                 let due = world.wakeUps.filter { $0 <= now }
@@ -360,6 +385,7 @@ struct ConnectionStateModelTests {
 
     private func check(_ machine: ConnectionStateMachine, _ world: World, _ now: MonotonicInstant, _ seed: UInt64) {
         #expect(world.open.subtracting(world.draining).count <= 1, "seed \(seed)")
+        #expect(machine.isDegraded == false || machine.readySession != nil, "seed \(seed)")
         #expect(world.draining.count <= ConnectionStateMachine.drainingLimit, "seed \(seed)")
         #expect(Set(machine.draining) == world.draining, "seed \(seed)")
         switch (machine.state, world.report) {

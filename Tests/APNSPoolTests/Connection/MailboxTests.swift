@@ -96,6 +96,18 @@ struct PendingPushesTests {
         #expect(pending.waiting().isEmpty)
     }
 
+    /// Tickets are given out over all connections, so those of one may share their last bits.
+    @Test(arguments: [UInt64(1), 2, 4096, 8192, 1 << 40]) func ticketsThatShareTheirHintsAreFound(_ step: UInt64) {
+        var pending = PendingPushes()
+        let tickets = (1...300 as ClosedRange<UInt64>).map { $0 * step }
+        let places = tickets.map { pending.insert(.bulk(collector, index: 0, grant), ticket: $0) }
+        #expect(tickets.map { pending.index(ofTicket: $0) } == places)
+        for (number, place) in places.enumerated() where number % 2 == 0 { _ = pending.remove(place) }
+        for (number, ticket) in tickets.enumerated() {
+            #expect(pending.index(ofTicket: ticket) == (number % 2 == 0 ? nil : places[number]))
+        }
+    }
+
     @Test(arguments: 0..<20)
     func itAgreesWithADictionary(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)

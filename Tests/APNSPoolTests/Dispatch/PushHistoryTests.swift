@@ -19,6 +19,7 @@ struct PushHistoryTests {
         var now = MonotonicInstant(nanoseconds: 0)
         var budget = Int.max
         var asked = 0
+        var isDegraded = false
 
         init(_ id: APNSID, deadline: Duration = .seconds(30)) {
             self.history = PushHistory(id: id, deadline: MonotonicInstant(nanoseconds: 0).advanced(by: deadline))
@@ -26,7 +27,13 @@ struct PushHistoryTests {
 
         func end(_ end: AttemptEnd) -> PushHistory.Decision {
             if case .notSent = end {} else { self.history.countAttempt() }
-            return self.history.decide(end, policy: self.policy, now: self.now, using: &self.random) {
+            return self.history.decide(
+                end,
+                policy: self.policy,
+                now: self.now,
+                using: &self.random,
+                isDegraded: self.isDegraded
+            ) {
                 self.asked += 1
                 self.budget -= 1
                 return self.budget >= 0
@@ -94,6 +101,63 @@ struct PushHistoryTests {
     @Test func unknownIsNeverResent() {
         let outcome = finish(run().end(unknown))
         #expect(outcome.certainty == .unknown && !outcome.canResend)
+    }
+
+    @Test func unknownIsResentWhenAskedFor() {
+        let run = run()
+        run.policy.resendsUnknown = true
+        #expect(run.end(unknown) == .retry(after: .zero))
+        #expect(run.history.id == id)
+        // What may have arrived is not undone by a refusal, but by an acceptance.
+        let outcome = finish(run.end(rejected(400, .badDeviceToken)))
+        #expect(outcome.certainty == .unknown && outcome.attempts == 2)
+        let other = self.run()
+        other.policy.resendsUnknown = true
+        #expect(other.end(.unknown(.deadlineExceeded, "no answer within its time")) == .retry(after: .zero))
+        #expect(finish(other.end(.accepted(Receipt(apnsID: id)))).certainty == .accepted)
+    }
+
+    @Test(arguments: [PushError.Code.cancelled, .shuttingDown]) func whatIsOverIsNotResent(_ code: PushError.Code) {
+        let run = run()
+        run.policy.resendsUnknown = true
+        #expect(finish(run.end(.unknown(code, ""))).error?.code == code)
+    }
+
+    @Test func anUnknownPushAfterItsDeadlineIsNotResent() {
+        let run = run(deadline: .seconds(1))
+        run.policy.resendsUnknown = true
+        run.now = run.now.advanced(by: .seconds(1))
+        #expect(finish(run.end(unknown)).certainty == .unknown)
+        let tired = self.run()
+        tired.policy.resendsUnknown = true
+        tired.policy.maxAttempts = 1
+        #expect(finish(tired.end(unknown)).attempts == 1)
+    }
+
+    @Test func theServersPauseIsKept() {
+        let run = run(deadline: .seconds(30))
+        let busy = AttemptEnd.rejected(Rejection(status: 503, reason: .serviceUnavailable), retryAfter: .seconds(7))
+        #expect(run.end(busy) == .retry(after: .seconds(7)))
+        // One that lies behind the deadline is the end, and takes nothing from the budget.
+        run.now = run.now.advanced(by: .seconds(24))
+        let asked = run.asked
+        let outcome = finish(run.end(busy))
+        #expect(outcome.status == 503 && outcome.retryAfter == .seconds(7))
+        #expect(run.asked == asked)
+    }
+
+    @Test func anOverloadedAPNsIsNotAskedAgainAtOnce() {
+        let run = run()
+        run.isDegraded = true
+        guard case .retry(let delay) = run.end(rejected(503)) else {
+            Issue.record("ended")
+            return
+        }
+        #expect(delay > .zero && delay <= .milliseconds(200))
+        // Other reasons are no overload.
+        let other = self.run()
+        other.isDegraded = true
+        #expect(other.end(refused) == .retry(after: .zero))
     }
 
     @Test func aServerErrorIsResentByPolicy() {
@@ -254,18 +318,57 @@ struct AttemptEndTests {
         _ cause: StreamCause,
         status: Int = 0,
         fields: [(String, String)] = [],
-        isPastDeadline: Bool = false
+        isPastDeadline: Bool = false,
+        isShuttingDown: Bool = false,
+        body: String = ""
     ) -> AttemptEnd {
         var list = FieldList()
         for (name, value) in fields { list.append(name: name, value: value) }
-        let result = StreamResult(tag: 0, ending: ending, cause: cause, status: status, fields: list, body: [])
+        let result = StreamResult(
+            tag: 0,
+            ending: ending,
+            cause: cause,
+            status: status,
+            fields: list,
+            body: Array(body.utf8)
+        )
         return AttemptEnd(
             result,
             id: APNSID.random(),
             attempts: 1,
             answerTimeout: .seconds(10),
-            isPastDeadline: isPastDeadline
+            isPastDeadline: isPastDeadline,
+            isShuttingDown: isShuttingDown
         )
+    }
+
+    @Test func whatAShutdownCutsOffSaysSo() {
+        guard case .unknown(.shuttingDown, _) = read(.unknown, .closedLocally, isShuttingDown: true),
+            case .notSent(.shuttingDown, _, _, isFinal: true) = read(.notSent, .closedLocally, isShuttingDown: true),
+            // A connection that is lost meanwhile, or closed while the client lives, is another matter.
+            case .unknown(.connectionLost, _) = read(.unknown, .connectionLost, isShuttingDown: true),
+            case .unknown(.connectionLost, _) = read(.unknown, .closedLocally),
+            case .notSent(.connectionLost, _, _, isFinal: false) = read(.notSent, .closedLocally)
+        else {
+            Issue.record("another end")
+            return
+        }
+    }
+
+    @Test(arguments: [(nil, Duration.seconds(60)), ("9", .seconds(9))])
+    func aBusyDeviceGetsAPause(_ text: String?, _ expected: Duration) {
+        let end = read(
+            .response,
+            .answered,
+            status: 429,
+            fields: text.map { [("retry-after", $0)] } ?? [],
+            body: #"{"reason":"TooManyRequests"}"#
+        )
+        guard case .rejected(let rejection, let retryAfter) = end else {
+            Issue.record("another end")
+            return
+        }
+        #expect(rejection.disposition == .pauseDevice && retryAfter == expected)
     }
 
     @Test func theTimeOfOneTryIsNotTheDeadline() {

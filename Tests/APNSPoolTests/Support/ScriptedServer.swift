@@ -37,6 +37,8 @@ enum ServerStep: Sendable {
     /// Closes it with `close_notify`.
     case close
     case limit(UInt32)
+    /// What was said so far leaves before what follows; RST_STREAM would go first.
+    case flush
 }
 
 /// A server of the wire's own whose behaviour for each push is a closure, with a record of what it processed.
@@ -138,6 +140,8 @@ final class ScriptedServer: Sendable {
             $0.connection.flush()
         }
     }
+    /// From now on no connection says anything, and all that comes is dropped.
+    func muteAll() { self.each { $0.connection.mute() } }
     /// GOAWAY after all that was received so far.
     func goAwayAll() { self.each { $0.goAway() } }
 
@@ -278,6 +282,8 @@ final class ScriptedSession: ServerConnectionDelegate {
                 self.connection.close()
             case .limit(let limit):
                 self.connection.set(maxConcurrentStreams: limit)
+            case .flush:
+                self.connection.flush()
             }
         }
     }

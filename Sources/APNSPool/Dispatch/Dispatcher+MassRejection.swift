@@ -1,0 +1,67 @@
+import APNSModel
+import Logging
+
+extension ClientCore {
+    /// Looks at the end of a single push for signs of a wrong environment or topic.
+    func watchForMassRejection(_ end: AttemptEnd, _ token: DeviceToken, topic: String) {
+        switch end {
+        case .accepted:
+            self.tokenWorks(token)
+        case .rejected(let rejection, _) where rejection.status == 410:
+            self.tokenWorks(token)
+        case .rejected(let rejection, _) where MassRejectionBreaker.counts(rejection):
+            let inFlight = self.lifecycle.pushesInFlight
+            if self.massRejection.rejected(token, inFlight: inFlight) {
+                self.tellMassRejection(rejection, topic: topic)
+            }
+        default:
+            break
+        }
+    }
+
+    /// A push that only reaches APNs' right environment was answered so.
+    func tokenWorks(_ token: DeviceToken) {
+        if self.massRejection.answered(token) {
+            self.logger.notice("most device tokens are accepted again")
+        }
+    }
+
+    func tellMassRejection(_ rejection: Rejection, topic: String) {
+        self.logger.critical(
+            "most device tokens are refused: the environment, the topic or the key must be wrong. Delete none of them",
+            metadata: [
+                "reason": "\(rejection.reason?.rawValue ?? "\(rejection.status)")",
+                "environment": "\(self.configuration.environment.name)",
+                "host": "\(self.configuration.environment)",
+                "topic": "\(topic)",
+                "credential": "\(self.credentialName)",
+            ]
+        )
+    }
+
+    /// The error of what a bulk call leaves unsent.
+    func suspectedMisconfiguration(_ rejection: Rejection, topic: String, breaker: MassRejectionBreaker) -> AttemptEnd {
+        let environment = self.configuration.environment
+        return .notSent(
+            .suspectedMisconfiguration,
+            """
+            \(breaker.rejections) of the last \(breaker.window) device tokens were refused \
+            (\(rejection.reason?.rawValue ?? "\(rejection.status)")): check the environment (\(environment.name)), the \
+            host (\(environment)), the topic (\(topic)) and the credential (\(self.credentialName)); the tokens are most \
+            likely good
+            """,
+            isFinal: true
+        )
+    }
+}
+
+extension APNSEnvironment {
+    /// For people.
+    var name: String {
+        switch self {
+        case .production: "production"
+        case .development: "development"
+        default: "custom"
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+@Suite(.timeLimit(.minutes(1)))
+struct MassRejectionBreakerTests {
+    private func breaker(_ window: Int = 200, _ rejections: Int = 150) -> MassRejectionBreaker {
+        MassRejectionBreaker(limits: MassRejectionLimits(window: window, rejections: rejections))
+    }
+
+    @Test func aHundredAndFiftyOfTwoHundredOpenIt() {
+        var breaker = breaker()
+        for number in 0..<149 { #expect(breaker.rejected(.sample(number)) == false) }
+        for number in 149..<199 { #expect(breaker.answered(.sample(number)) == false) }
+        #expect(!breaker.isOpen)
+        #expect(breaker.rejected(.sample(199)) == true)
+        #expect(breaker.isOpen)
+        // Once.
+        #expect(breaker.rejected(.sample(200)) == false)
+    }
+
+    @Test func oneMoreGoodOneKeepsItClosed() {
+        var breaker = breaker()
+        for number in 0..<149 { _ = breaker.rejected(.sample(number)) }
+        for number in 149..<200 { _ = breaker.answered(.sample(number)) }
+        // The first refused one falls out of the window with each further token.
+        for number in 200..<349 { #expect(breaker.rejected(.sample(number)) == false) }
+    }
+
+    @Test func aTokenCountsOnce() {
+        var breaker = breaker()
+        for _ in 0..<10_000 { #expect(breaker.rejected(.sample(1)) == false) }
+        #expect(breaker.rejections == 1)
+        // Its newest answer counts.
+        #expect(breaker.answered(.sample(1)) == false)
+        #expect(breaker.rejections == 0)
+        #expect(!breaker.isAttentive)
+    }
+
+    @Test func whatIsAcceptedBeforeTheFirstRefusalCostsNothing() {
+        var breaker = breaker()
+        for number in 0..<1000 { _ = breaker.answered(.sample(number)) }
+        #expect(!breaker.isAttentive)
+        for number in 1000..<1149 { #expect(breaker.rejected(.sample(number)) == false) }
+        #expect(breaker.rejected(.sample(1149)) == true)
+    }
+
+    @Test func itClosesWhenMostAreGoodAgain() {
+        var breaker = breaker(20, 10)
+        for number in 0..<10 { _ = breaker.rejected(.sample(number)) }
+        #expect(breaker.isOpen)
+        for number in 10..<20 { #expect(breaker.answered(.sample(number)) == false) }
+        for number in 20..<25 { #expect(breaker.answered(.sample(number)) == false) }
+        #expect(breaker.answered(.sample(25)) == true)
+        #expect(!breaker.isOpen)
+        for number in 26..<31 { #expect(breaker.answered(.sample(number)) == false) }
+        #expect(!breaker.isAttentive)
+    }
+
+    /// Answers come in any order: of 1000 pushes in flight the half that is refused may be answered last.
+    @Test(arguments: [true, false]) func theWindowIsAsLargeAsWhatIsInFlight(_ areRefusedLast: Bool) {
+        var breaker = breaker()
+        breaker.widen(to: 1000)
+        #expect(breaker.limit == 750)
+        _ = breaker.rejected(.sample(100_000))
+        for number in 0..<20_000 {
+            let isRejected = (number % 1000 < 500) != areRefusedLast
+            let changes = isRejected ? breaker.rejected(.sample(number)) : breaker.answered(.sample(number))
+            #expect(!changes)
+        }
+    }
+
+    @Test func aFullWindowIsWidenedInOrder() {
+        var breaker = breaker(4, 3)
+        for number in 0..<6 {
+            if number % 2 == 0 { _ = breaker.rejected(.sample(number)) } else { _ = breaker.answered(.sample(number)) }
+        }
+        #expect(breaker.rejections == 2)
+        breaker.widen(to: 3)
+        #expect(breaker.window == 4)
+        breaker.widen(to: 8)
+        #expect(breaker.window == 8 && breaker.limit == 6)
+        // 2, 3, 4, 5 are in it; the refused ones fall out in their order.
+        for number in 6..<10 { _ = breaker.answered(.sample(number)) }
+        #expect(breaker.rejections == 2)
+        _ = breaker.answered(.sample(10))
+        #expect(breaker.rejections == 1)
+        _ = breaker.answered(.sample(11))
+        #expect(breaker.rejections == 1)
+        _ = breaker.answered(.sample(12))
+        #expect(breaker.rejections == 0)
+        // Forgotten with the last refusal.
+        #expect(breaker.window == 4)
+    }
+
+    @Test func offIsOff() {
+        var breaker = MassRejectionBreaker(limits: .off)
+        for number in 0..<1000 { #expect(breaker.rejected(.sample(number)) == false) }
+        #expect(!breaker.isAttentive)
+    }
+
+    @Test(arguments: [
+        (RejectionReason.badDeviceToken, true), (.deviceTokenNotForTopic, true), (.topicDisallowed, true),
+        (.unregistered, false), (.payloadTooLarge, false), (nil, false),
+    ])
+    func theseAnswersCount(_ reason: RejectionReason?, _ counts: Bool) {
+        #expect(MassRejectionBreaker.counts(Rejection(status: 400, reason: reason)) == counts)
+    }
+
+    /// Against a list of the last tokens, from the first refusal on.
+    @Test(arguments: 0..<30 as Range<UInt64>) func itAgreesWithAList(_ seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        let window = Int.random(in: 1...20, using: &random)
+        let limit = Int.random(in: 1...window, using: &random)
+        var breaker = breaker(window, limit)
+        var list: [(token: Int, isRejected: Bool)] = []
+        var isOpen = false
+        for _ in 0..<2000 {
+            let token = Int.random(in: 0..<40, using: &random)
+            let isRejected = Int.random(in: 0..<100, using: &random) < Int(seed) * 3 + 5
+            if let place = list.firstIndex(where: { $0.token == token }) {
+                list[place].isRejected = isRejected
+            } else if isRejected || list.contains(where: \.isRejected) {
+                list.append((token, isRejected))
+                if list.count > window { list.removeFirst() }
+            }
+            let count = list.count { $0.isRejected }
+            if count == 0 { list = [] }
+            var expected = false
+            if isRejected, !isOpen, count >= limit {
+                isOpen = true
+                expected = true
+            } else if !isRejected, isOpen, count * 2 < limit {
+                isOpen = false
+                expected = true
+            }
+            let answer = isRejected ? breaker.rejected(.sample(token)) : breaker.answered(.sample(token))
+            #expect(answer == expected && breaker.rejections == count && breaker.isOpen == isOpen, "seed \(seed)")
+        }
+    }
+
+    @Test func theAlarmTakesOverWhatABulkCallSaw() {
+        let alarm = MassRejectionAlarm(limits: MassRejectionLimits(window: 4, rejections: 2))
+        #expect(!alarm.answered(.sample(0)))
+        var breaker = breaker(4, 2)
+        for number in 0..<4 { _ = breaker.rejected(.sample(number)) }
+        #expect(alarm.raise(breaker))
+        #expect(alarm.isRaised)
+        #expect(!alarm.raise(breaker))
+        #expect((4..<8).map { alarm.answered(.sample($0)) }.contains(true))
+        #expect(!alarm.isRaised)
+    }
+}

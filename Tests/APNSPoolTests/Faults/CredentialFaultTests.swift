@@ -1,0 +1,143 @@
+import Crypto
+import Logging
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// What the client does when APNs refuses its credential.
+@Suite(.timeLimit(.minutes(1)))
+struct CredentialFaultTests {
+    private static let invalid: ScriptedServer.Script = { _ in [.answer(403, reason: "InvalidProviderToken")] }
+
+    private func authentication() -> APNSAuthentication {
+        .token(privateKey: P256.Signing.PrivateKey(), keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+    }
+
+    @Test func twoRefusalsAreAFaultAndTheFirstAcceptanceEndsIt() async throws {
+        let clock = ShiftedClock()
+        let (logger, lines) = RecordingLog.make()
+        try await withServer(
+            script: Self.invalid,
+            configure: {
+                $0.clock = clock
+                $0.authentication = authentication()
+                $0.logger = logger
+            }
+        ) { client, server in
+            for attempt in 1...2 {
+                let outcome = await client.deliver(samplePush(), to: deviceToken)
+                #expect(outcome.status == 403 && outcome.attempts == 1, "\(attempt)")
+            }
+            #expect(Set(server.record.pushes.map(\.connection)).count == 2)
+            // From now on nothing reaches the wire.
+            for outcome in await ClientOutcomeTests.deliver(100, with: client) {
+                #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
+                #expect(outcome.retryAfter ?? .zero > .zero && outcome.retryAfter ?? .zero <= .seconds(5))
+                #expect(outcome.error?.message.contains("InvalidProviderToken") == true)
+                #expect(outcome.error?.message.contains("9UC9ZLQ8YW") == true)
+            }
+            let summary = await client.sendAll(samplePush(), to: (0..<500).map { .sample($0) })
+            #expect(summary.notSent == 500)
+            #expect(server.record.pushes.count == 2)
+            #expect(await client.status.hasCredentialFault)
+
+            // One push probes; it is refused, and the hold-off is twice as long.
+            clock.advance(by: .seconds(5))
+            let second = await ClientOutcomeTests.deliver(50, with: client)
+            #expect(second.count { $0.status == 403 } == 1)
+            #expect(second.count { $0.error?.code == .credential } == 49)
+            #expect(server.record.pushes.count == 3)
+            let refused = await client.deliver(samplePush(), to: deviceToken)
+            #expect(refused.retryAfter ?? .zero > .seconds(5) && refused.retryAfter ?? .zero <= .seconds(10))
+
+            server.follow { _ in [.answer(200)] }
+            clock.advance(by: .seconds(10))
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(await ClientOutcomeTests.deliver(100, with: client).allSatisfy { $0.certainty == .accepted })
+            #expect(await !client.status.hasCredentialFault)
+            await lines.wait { $0.contains { $0.message.contains("accepts the credential again") } }
+        }
+        #expect(lines.count(.critical, containing: "refuses the credential") == 1)
+        #expect(lines.count(.notice, containing: "accepts the credential again") == 1)
+    }
+
+    @Test func aBulkCallProbesWithOnePush() async throws {
+        let clock = ShiftedClock()
+        try await withServer(
+            script: Self.invalid,
+            configure: {
+                $0.clock = clock
+                $0.authentication = authentication()
+            }
+        ) { client, server in
+            for _ in 1...2 { _ = await client.deliver(samplePush(), to: deviceToken) }
+            clock.advance(by: .seconds(5))
+            server.follow { _ in [.answer(200)] }
+            let summary = await client.sendAll(samplePush(), to: (0..<300).map { .sample($0) })
+            #expect(summary.total == 300)
+            // The first batch is one push; what was refused while it was under way is not sent.
+            #expect(summary.accepted > 0 && summary.accepted + summary.notSent == 300)
+            #expect(await client.sendAll(samplePush(), to: (0..<300).map { .sample($0) }).accepted == 300)
+        }
+    }
+
+    @Test func oneConfusedServerIsNoFault() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.connection == 1 ? [.answer(403, reason: "InvalidProviderToken")] : [.answer(200)]
+        }
+        try await withServer(script: script, configure: { $0.authentication = authentication() }) { client, server in
+            let first = await ClientOutcomeTests.deliver(50, with: client)
+            #expect(first.contains { $0.status == 403 })
+            #expect(await ClientOutcomeTests.deliver(50, with: client).allSatisfy { $0.certainty == .accepted })
+            #expect(await !client.status.hasCredentialFault)
+            #expect(server.record.connections == 2)
+        }
+    }
+
+    @Test func aThousandExpiredTokensMakeOneSignatureAndFewConnections() async throws {
+        let clock = ShiftedClock()
+        try await withServer(
+            script: { _ in [.answer(200)] },
+            configure: {
+                $0.clock = clock
+                $0.authentication = authentication()
+                $0.pool = .init(size: 2, maxOverflow: 0, connectSpacing: .zero)
+            }
+        ) { client, server in
+            #expect(await ClientOutcomeTests.deliver(10, with: client).allSatisfy { $0.certainty == .accepted })
+            await server.wait { $0.openConnections == 2 }
+            let old = server.record.pushes.first?.field("authorization")
+            // Old enough that the refusal is believed.
+            clock.advance(by: .seconds(600))
+            server.follow { push in push.field("authorization") == old ? [.hold] : [.answer(200)] }
+            let pushes = Task { await ClientOutcomeTests.deliver(1000, with: client) }
+            await server.wait { $0.held == 1000 }
+            server.release(status: 403, reason: "ExpiredProviderToken")
+            #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
+            let record = server.record
+            #expect(Set(record.pushes.map { $0.field("authorization") }).count == 2)
+            #expect(record.connections <= 4, "\(record.connections)")
+        }
+    }
+
+    @Test func tooManyTokensAreToldOnceAndTheTokenIsKept() async throws {
+        let (logger, lines) = RecordingLog.make()
+        try await withServer(
+            script: { _ in [.answer(429, reason: "TooManyProviderTokenUpdates")] },
+            configure: {
+                $0.authentication = authentication()
+                $0.logger = logger
+            }
+        ) { client, server in
+            for outcome in await ClientOutcomeTests.deliver(100, with: client) {
+                #expect(outcome.status == 429 && outcome.attempts == 1)
+                #expect(outcome.retryAfter ?? .zero > .seconds(19 * 60))
+            }
+            #expect(Set(server.record.pushes.map { $0.field("authorization") }).count == 1)
+            #expect(server.record.connections == 1)
+        }
+        #expect(lines.count(.error, containing: "too many provider tokens") == 1)
+    }
+}

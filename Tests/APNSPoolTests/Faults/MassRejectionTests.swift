@@ -1,0 +1,117 @@
+import APNSSimulator
+import APNSTesting
+import Logging
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// A wrong environment must never look like a hundred thousand dead tokens.
+@Suite(.timeLimit(.minutes(1)))
+struct MassRejectionTests {
+    @Test func aHundredThousandTokensOfTheOtherEnvironment() async throws {
+        let (logger, lines) = RecordingLog.make()
+        try await withSimulatedAPNS(configure: {
+            $0.logger = logger
+            $0.pool = .init(size: 4, maxOverflow: 4, connectSpacing: .zero)
+        }) { client, simulator in
+            simulator.inject(Fault(.answer(.badDeviceToken), when: .always))
+            var pulled = 0
+            let tokens = (0..<100_000).lazy.map { number in
+                pulled += 1
+                return DeviceToken.sample(number)
+            }
+            var rejected = 0
+            var stopped: [PushError] = []
+            for await delivery in client.deliveries(of: samplePush(), to: tokens, token: { $0 }) {
+                #expect(delivery.outcome.tokenInvalid == nil)
+                switch delivery.outcome.error?.code {
+                case .some(.rejected): rejected += 1
+                case .some(.suspectedMisconfiguration): stopped.append(try #require(delivery.outcome.error))
+                default: Issue.record("\(delivery.outcome)")
+                }
+            }
+            #expect(simulator.record.requestsReceived < 2000, "\(simulator.record.requestsReceived)")
+            #expect(rejected == simulator.record.requestsReceived)
+            #expect(rejected + stopped.count < 2000)
+            let error = try #require(stopped.first)
+            #expect(stopped.allSatisfy { $0.certainty == .notSent })
+            for part in ["custom", "localhost", "com.example.app", "BadDeviceToken", "key id"] {
+                #expect(error.message.contains(part), "\(part) in \(error.message)")
+            }
+            #expect(await client.status.suspectsMisconfiguration)
+        }
+        #expect(lines.count(.critical, containing: "most device tokens are refused") == 1)
+    }
+
+    @Test func theSummarySaysWhyItEndedAndThatThereWasMore() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            simulator.inject(Fault(.answer(.deviceTokenNotForTopic), when: .always))
+            let tokens = (0..<5000).map { DeviceToken.sample($0) }
+            let options = BulkOptions(breaker: MassRejectionLimits(window: 20, rejections: 15))
+            let summary = await client.sendAll(samplePush(), to: tokens, options: options)
+            #expect(summary.stopped?.code == .suspectedMisconfiguration)
+            #expect(summary.total < 2000)
+            #expect(summary.notSent >= 1)
+        }
+    }
+
+    @Test func aRunThatEndsWithTheTripIsComplete() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            simulator.inject(Fault(.answer(.topicDisallowed), when: .always))
+            let tokens = (0..<150).map { DeviceToken.sample($0) }
+            let summary = await client.sendAll(samplePush(), to: tokens)
+            #expect(summary.rejected == 150 && summary.total == 150)
+            #expect(await client.status.suspectsMisconfiguration)
+        }
+    }
+
+    @Test func someBadTokensAreNoMisconfiguration() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            let tokens = (0..<3000).map { DeviceToken.sample($0) }
+            for token in tokens.indices where token % 2 == 0 { simulator.setToken(tokens[token].hexadecimal, .bad) }
+            let summary = await client.sendAll(samplePush(), to: tokens)
+            #expect(summary.accepted == 1500 && summary.rejected == 1500 && summary.stopped == nil, "\(summary)")
+            #expect(await !client.status.suspectsMisconfiguration)
+        }
+    }
+
+    @Test func deadTokensAreNoMisconfiguration() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            simulator.inject(Fault(.answer(.unregistered, timestamp: 1_700_000_000_000), when: .always))
+            let tokens = (0..<1000).map { DeviceToken.sample($0) }
+            let summary = await client.sendAll(samplePush(), to: tokens)
+            #expect(summary.rejected == 1000 && summary.stopped == nil)
+        }
+    }
+
+    @Test func switchedOffItStopsNothing() async throws {
+        try await withSimulatedAPNS(configure: { $0.massRejection = .off }) { client, simulator in
+            simulator.inject(Fault(.answer(.badDeviceToken), when: .always))
+            let summary = await client.sendAll(samplePush(), to: (0..<3000).map { DeviceToken.sample($0) })
+            #expect(summary.rejected == 3000)
+            #expect(await !client.status.suspectsMisconfiguration)
+        }
+    }
+
+    @Test func singlePushesAreALineInTheLogAndAFlag() async throws {
+        let (logger, lines) = RecordingLog.make()
+        try await withSimulatedAPNS(configure: {
+            $0.logger = logger
+            $0.massRejection = MassRejectionLimits(window: 20, rejections: 15)
+        }) { client, simulator in
+            simulator.inject(Fault(.answer(.badDeviceToken), when: .next(40)))
+            for number in 0..<40 {
+                let outcome = await client.deliver(samplePush(), to: .sample(number))
+                #expect(outcome.error?.rejection?.reason == .badDeviceToken && outcome.tokenInvalid == nil)
+            }
+            #expect(await client.status.suspectsMisconfiguration)
+            for number in 40..<60 {
+                #expect(await client.deliver(samplePush(), to: .sample(number)).certainty == .accepted)
+            }
+            #expect(await !client.status.suspectsMisconfiguration)
+        }
+        #expect(lines.count(.critical, containing: "most device tokens are refused") == 1)
+        #expect(lines.count(.notice, containing: "most device tokens are accepted again") == 1)
+    }
+}

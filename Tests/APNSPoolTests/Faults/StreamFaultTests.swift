@@ -1,0 +1,197 @@
+import HTTP2Wire
+import NIOCore
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// The life of a connection's streams over real sockets: limits, ids, GOAWAY, shutdown.
+@Suite(.timeLimit(.minutes(1)))
+struct StreamFaultTests {
+    // MARK: Limits
+
+    @Test func theLimitRisesAndFallsAndMayBeZero() async throws {
+        try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
+            let first = Task { await ClientOutcomeTests.deliver(50, with: client) }
+            await server.wait { $0.held == 1 }
+            server.limitAll(1000)
+            await server.wait { $0.held == 50 }
+            server.limitAll(1)
+            await until { await client.status.pool.capacity == 1 }
+            server.release()
+            #expect(await first.value.allSatisfy { $0.certainty == .accepted && $0.attempts == 1 })
+            let second = Task { await ClientOutcomeTests.deliver(5, with: client) }
+            for left in (0..<5).reversed() {
+                await server.wait { $0.held == 1 }
+                #expect(await client.status.pool.leased == 1)
+                if left == 0 { server.limitAll(0) }
+                server.release()
+                await server.wait { $0.accepted.count == 55 - left }
+            }
+            #expect(await second.value.allSatisfy { $0.certainty == .accepted })
+            await until { await client.status.pool.capacity == 0 }
+            let third = Task { await client.deliver(samplePush(), to: deviceToken) }
+            await until { await client.status.pool.queueDepth == 1 }
+            #expect(server.record.pushes.count == 55)
+            server.follow { _ in [.answer(200)] }
+            server.limitAll(1000)
+            #expect(await third.value.certainty == .accepted)
+            #expect(server.record.connections == 1)
+        }
+    }
+
+    @Test func aConnectionWhoseStreamIDsEndIsReplacedInTime() async throws {
+        // Ten streams until the last id that is used; far fewer than nghttp2 has.
+        let first = Int32.max - 2048 - 20
+        try await withServer(configure: { $0.adjustConnection = { $0.firstStreamID = first } }) { client, server in
+            for number in 0..<45 {
+                let outcome = await client.deliver(samplePush(), to: .sample(number))
+                #expect(outcome.certainty == .accepted && outcome.attempts == 1)
+            }
+            let outcomes = await ClientOutcomeTests.deliver(200, with: client)
+            #expect(outcomes.allSatisfy { $0.certainty == .accepted })
+            #expect(server.record.connections > 4)
+            #expect(server.record.processed.values.allSatisfy { $0 == 1 })
+        }
+    }
+
+    // MARK: Answers
+
+    @Test(arguments: [HTTP2ErrorCode.noError, .internalError, .cancel]) func aResetAfterTheAnswerChangesNothing(
+        _ code: HTTP2ErrorCode
+    ) async throws {
+        // An answer to the headers leaves the stream open for the body; the reset ends it.
+        try await withServer(early: true, script: { _ in [.answer(200), .flush, .reset(code)] }) { client, server in
+            let push = samplePush(payload: #"{"aps":{},"pad":"\#(String(repeating: "x", count: 4000))"}"#)
+            for number in 0..<50 {
+                let outcome = await client.deliver(push, to: .sample(number))
+                #expect(outcome.certainty == .accepted && outcome.attempts == 1)
+            }
+            #expect(server.record.connections == 1)
+        }
+    }
+
+    @Test func aPauseThatAPNsAsksForIsKept() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.number == 2
+                ? [.answer(503, reason: "ServiceUnavailable", fields: [("retry-after", "1")])] : [.answer(200)]
+        }
+        try await withServer(script: script) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let began = ContinuousClock.now
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .accepted && outcome.attempts == 2)
+            #expect(ContinuousClock.now - began >= .seconds(1))
+            // One that is longer than the push has time ends it.
+            server.follow { _ in [.answer(503, reason: "ServiceUnavailable", fields: [("retry-after", "900")])] }
+            let late = await client.deliver(samplePush(), to: deviceToken)
+            #expect(late.status == 503 && late.attempts == 1 && late.retryAfter == .seconds(900))
+        }
+    }
+
+    @Test func aLostPushIsSentAgainWhenAskedFor() async throws {
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.drop] : [.answer(200)] }
+        try await withServer(script: script, configure: { $0.retry.resendsUnknown = true }) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .accepted && outcome.attempts == 2)
+            // The server processed it twice, which is what was asked for.
+            #expect(server.record.processed.count == 1)
+            #expect(Set(server.record.pushes.map(\.id)).count == 1)
+        }
+    }
+
+    // MARK: GOAWAY
+
+    @Test func pushesGoOnWhileTheOldConnectionDrains() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.answer(200)]
+        }
+        try await withServer(script: script) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let held = Task { await ClientOutcomeTests.deliver(30, with: client) }
+            await server.wait { $0.held == 30 }
+            server.goAwayAll()
+            // The replacement opens, and serves, before the drain ends.
+            await server.wait { $0.connections == 2 }
+            let others = await withTaskGroup(of: PushOutcome.self) { group in
+                for number in 100..<200 {
+                    group.addTask { await client.deliver(samplePush(), to: .sample(number)) }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(others.allSatisfy { $0.certainty == .accepted })
+            #expect(server.record.held == 30)
+            #expect(server.record.openConnections == 2)
+            server.release()
+            #expect(await held.value.allSatisfy { $0.certainty == .accepted && $0.attempts == 1 })
+            await server.wait { $0.openConnections == 1 }
+            #expect(server.record.processed.count == 131)
+            #expect(server.record.processed.values.allSatisfy { $0 == 1 })
+        }
+    }
+
+    // MARK: Half-open
+
+    @Test func aPeerThatAnswersNoPingLeavesThePushUnknown() async throws {
+        let server = try await ScriptedServer.start(script: { $0.number > 1 ? [.hold] : [.answer(200)] })
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.adjustConnection = {
+            $0.pingInterval = .milliseconds(100)
+            $0.pingTimeout = .milliseconds(100)
+        }
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        // As long as PINGs are answered the push may wait.
+        let push = Task { await client.deliver(samplePush(), to: deviceToken) }
+        await server.wait { $0.held == 1 }
+        try await Task.sleep(for: .milliseconds(400))
+        #expect(server.record.openConnections == 1)
+        server.muteAll()
+        let outcome = await push.value
+        #expect(outcome.certainty == .unknown && outcome.error?.code == .connectionLost)
+        server.follow { _ in [.answer(200)] }
+        #expect(await client.deliver(samplePush(), to: .sample(1)).certainty == .accepted)
+        await client.shutdown(within: .zero)
+        await server.stop()
+    }
+
+    // MARK: Shutdown
+
+    @Test func whatAShutdownCutsOffSaysSo() async throws {
+        let server = try await ScriptedServer.start(limit: 2, script: { _ in [.hold] })
+        let client = try APNSClient(configuration: .local(server))
+        try await client.start()
+        let pushes = Task { await ClientOutcomeTests.deliver(5, with: client) }
+        await server.wait { $0.held == 2 }
+        await until { await client.status.pool.queueDepth == 3 }
+        await client.shutdown(within: .milliseconds(20))
+        let outcomes = await pushes.value
+        #expect(outcomes.allSatisfy { $0.error?.code == .shuttingDown })
+        #expect(outcomes.count { $0.certainty == .unknown } == 2)
+        #expect(outcomes.count { $0.certainty == .notSent } == 3)
+        await server.stop()
+    }
+
+    @Test func aBulkCallThatAShutdownCutsOffSaysSo() async throws {
+        let server = try await ScriptedServer.start(limit: 2, script: { _ in [.hold] })
+        let client = try APNSClient(configuration: .local(server))
+        try await client.start()
+        let pushes = Task {
+            var outcomes: [PushOutcome] = []
+            let tokens = (0..<5).map { DeviceToken.sample($0) }
+            for await delivery in client.deliveries(of: samplePush(), to: tokens, token: { $0 }) {
+                outcomes.append(delivery.outcome)
+            }
+            return outcomes
+        }
+        await server.wait { $0.held == 2 }
+        await client.shutdown(within: .milliseconds(20))
+        let outcomes = await pushes.value
+        #expect(outcomes.count == 5)
+        #expect(outcomes.allSatisfy { $0.error?.code == .shuttingDown }, "\(outcomes)")
+        #expect(outcomes.count { $0.certainty == .unknown } == 2)
+        await server.stop()
+    }
+}

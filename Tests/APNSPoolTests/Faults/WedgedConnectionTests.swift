@@ -1,0 +1,142 @@
+import Logging
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// A connection that takes pushes and does not serve them, while its server is well.
+@Suite(.timeLimit(.minutes(1)))
+struct WedgedConnectionTests {
+    private func capacity(_ client: APNSClient) async -> Int { await client.status.pool.capacity }
+
+    @Test func aConnectionThatAnswers500IsReplaced() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.connection == 1 && push.numberOnConnection > 1
+                ? [.answer(500, reason: "InternalServerError")] : [.answer(200)]
+        }
+        try await withServer(script: script) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let outcomes = await ClientOutcomeTests.deliver(20, with: client)
+            #expect(outcomes.allSatisfy { $0.certainty == .accepted })
+            #expect(server.record.connections == 2)
+            #expect(server.record.processed.values.allSatisfy { $0 == 1 })
+        }
+    }
+
+    @Test func aConnectionWhoseDeadlinesPassIsReplaced() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.answer(200)]
+        }
+        // Longer than the second before which a deadline says more of the caller.
+        try await withServer(script: script, configure: { $0.timeouts.answer = .milliseconds(1100) }) {
+            client,
+            server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let outcomes = await ClientOutcomeTests.deliver(5, with: client)
+            #expect(outcomes.allSatisfy { $0.certainty == .unknown && $0.error?.code == .deadlineExceeded })
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(server.record.pushes.last?.connection == 2)
+        }
+    }
+
+    @Test func impatientPushesReplaceNothing() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.deviceToken == .sample(0xbad) ? [.hold] : [.answer(200)]
+        }
+        try await withServer(script: script) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            for _ in 0..<12 {
+                let options = DeliveryOptions(deadline: .milliseconds(20))
+                let outcome = await client.deliver(samplePush(), to: .sample(0xbad), options: options)
+                #expect(outcome.error?.code == .deadlineExceeded)
+            }
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(server.record.connections == 1)
+        }
+    }
+
+    @Test func aSilentConnectionGetsNoMorePushesAndIsReplaced() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.answer(200)]
+        }
+        try await withServer(
+            script: script,
+            configure: { $0.silence = .init(streams: 8, warning: .milliseconds(100), end: .milliseconds(400)) }
+        ) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
+            await server.wait { $0.held == 8 }
+            // The server's HTTP/2 lives all the time. This one waits for the next connection.
+            await until { await capacity(client) == 0 }
+            #expect(await client.deliver(samplePush(), to: .sample(9)).certainty == .accepted)
+            #expect(server.record.pushes.last?.connection == 2)
+            // What is in flight on the first one has kept its time.
+            #expect(server.record.held == 8)
+            server.release()
+            #expect(await silent.value.allSatisfy { $0.certainty == .accepted && $0.attempts == 1 })
+            #expect(server.record.connections == 2)
+        }
+    }
+
+    @Test func aConnectionThatAnswersAgainGetsPushesAgain() async throws {
+        let script: ScriptedServer.Script = { $0.number > 1 && $0.number < 10 ? [.hold] : [.answer(200)] }
+        try await withServer(
+            script: script,
+            configure: { $0.silence = .init(streams: 8, warning: .milliseconds(100), end: .seconds(60)) }
+        ) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
+            await server.wait { $0.held == 8 }
+            await until { await capacity(client) == 0 }
+            let waiting = Task { await client.deliver(samplePush(), to: .sample(9)) }
+            await until { await client.status.pool.queueDepth == 1 }
+            #expect(server.record.pushes.count == 9)
+            server.release(.sample(3))
+            #expect(await waiting.value.certainty == .accepted)
+            #expect(await capacity(client) == 1000)
+            server.release()
+            #expect(await silent.value.allSatisfy { $0.certainty == .accepted })
+            #expect(server.record.connections == 1)
+        }
+    }
+
+    @Test func fewSilentStreamsAreLeftAlone() async throws {
+        try await withServer(
+            script: { $0.number > 1 ? [.hold] : [.answer(200)] },
+            configure: { $0.silence = .init(streams: 8, warning: .milliseconds(10), end: .milliseconds(20)) }
+        ) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let pushes = Task { await ClientOutcomeTests.deliver(7, with: client) }
+            await server.wait { $0.held == 7 }
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(await capacity(client) == 1000)
+            server.release()
+            #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
+            #expect(server.record.connections == 1)
+        }
+    }
+
+    @Test func withoutABudgetTheConnectionTakesHalfAndGrowsBack() async throws {
+        // The first 503 takes the budget; the second, on a connection that works, finds none.
+        let script: ScriptedServer.Script = { push in
+            push.numberOnConnection == 2 ? [.answer(503, reason: "ServiceUnavailable")] : [.answer(200)]
+        }
+        let (logger, lines) = RecordingLog.make()
+        try await withServer(limit: 8, script: script, configure: { $0.logger = logger }) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(server.record.connections == 2)
+            await until { await capacity(client) == 4 }
+            #expect(await client.status.degradedConnections == 1)
+            // Ten successes a stream.
+            for _ in 0..<40 { _ = await client.deliver(samplePush(), to: deviceToken) }
+            await until { await capacity(client) == 8 }
+            #expect(await client.status.degradedConnections == 0)
+            #expect(server.record.connections == 2)
+            await lines.wait { $0.contains { $0.message.contains("as many pushes at once as before") } }
+        }
+        #expect(lines.count(.warning, containing: "503") == 1)
+    }
+}
