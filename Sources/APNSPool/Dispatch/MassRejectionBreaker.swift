@@ -6,10 +6,10 @@ import APNSModel
 /// same share of refusals, or a burst of early refusals would count as if nothing else had been sent.
 public struct MassRejectionLimits: Sendable, Hashable {
     /// Of so many device tokens, the last ones that were answered, each counted once. Default 200; 1 to 100,000.
-    public var window: Int
+    public let window: Int
     /// So many answered `BadDeviceToken`, `DeviceTokenNotForTopic` or `TopicDisallowed` are too many. Default 150; 1 to
     /// `window`, where a larger number switches the breaker off.
-    public var rejections: Int
+    public let rejections: Int
 
     public init(window: Int = 200, rejections: Int = 150) {
         self.window = min(max(window, 1), 100_000)

@@ -94,6 +94,17 @@ struct MassRejectionBreakerTests {
         #expect(breaker.window == 4)
     }
 
+    @Test(arguments: [(0, 0, 1, 1), (-5, -5, 1, 1), (Int.max, 3, 100_000, 3), (10, .max, 10, .max)])
+    func theLimitsHaveLimits(_ window: Int, _ rejections: Int, _ realWindow: Int, _ realRejections: Int) {
+        let limits = MassRejectionLimits(window: window, rejections: rejections)
+        #expect(limits.window == realWindow && limits.rejections == realRejections)
+        var breaker = MassRejectionBreaker(limits: limits)
+        breaker.widen(to: .max)
+        for number in 0..<5 { _ = breaker.rejected(.sample(number)) }
+        for number in 0..<5 { _ = breaker.answered(.sample(number)) }
+        #expect(!breaker.isOpen)
+    }
+
     @Test func offIsOff() {
         var breaker = MassRejectionBreaker(limits: .off)
         for number in 0..<1000 { #expect(breaker.rejected(.sample(number)) == false) }

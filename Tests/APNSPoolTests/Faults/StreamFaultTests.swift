@@ -143,11 +143,8 @@ struct StreamFaultTests {
         let client = try APNSClient(configuration: configuration)
         try await client.start()
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-        // As long as PINGs are answered the push may wait.
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         await server.wait { $0.held == 1 }
-        try await Task.sleep(for: .milliseconds(400))
-        #expect(server.record.openConnections == 1)
         server.muteAll()
         let outcome = await push.value
         #expect(outcome.certainty == .unknown && outcome.error?.code == .connectionLost)

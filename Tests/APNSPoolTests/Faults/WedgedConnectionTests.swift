@@ -101,22 +101,6 @@ struct WedgedConnectionTests {
         }
     }
 
-    @Test func fewSilentStreamsAreLeftAlone() async throws {
-        try await withServer(
-            script: { $0.number > 1 ? [.hold] : [.answer(200)] },
-            configure: { $0.silence = .init(streams: 8, warning: .milliseconds(10), end: .milliseconds(20)) }
-        ) { client, server in
-            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let pushes = Task { await ClientOutcomeTests.deliver(7, with: client) }
-            await server.wait { $0.held == 7 }
-            try await Task.sleep(for: .milliseconds(100))
-            #expect(await capacity(client) == 1000)
-            server.release()
-            #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
-            #expect(server.record.connections == 1)
-        }
-    }
-
     @Test func withoutABudgetTheConnectionTakesHalfAndGrowsBack() async throws {
         // The first 503 takes the budget; the second, on a connection that works, finds none.
         let script: ScriptedServer.Script = { push in
