@@ -25,6 +25,7 @@ extension ClientCore {
             let end = await self.attempt(push, block: block, to: token, lane: options.lane, history: &history)
             switch self.next(end, &history) {
             case .finish(let outcome):
+                self.tellInvalid(outcome, push, token)
                 return outcome
             case .retry(let delay):
                 if delay > .zero {
@@ -33,6 +34,14 @@ extension ClientCore {
                 if Task.isCancelled { return history.fail(.cancelled, "the sending task was cancelled") }
             }
         }
+    }
+
+    /// Tells those who listen for device tokens that are to be forgotten.
+    func tellInvalid(_ outcome: PushOutcome, _ push: PreparedPush, _ token: DeviceToken) {
+        guard let invalidation = outcome.tokenInvalid else { return }
+        self.invalidTokens.post(
+            InvalidToken(deviceToken: token, topic: push.topic, invalidation: invalidation)
+        )
     }
 
     /// What follows from the end of a try.
