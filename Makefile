@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan lint format docs bench clean toolchain
+.PHONY: help demo build test test-tsan chaos lint format docs bench clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks
 
@@ -33,6 +33,12 @@ test: toolchain ## Run all tests
 test-tsan: toolchain ## Run the tests of what is concurrent under the Thread Sanitizer
 	@.ci/install-packages test
 	.ci/test-tsan
+
+chaos: toolchain ## Random faults against 200,000 pushes (SEED=n repeats a run, CHAOS_PUSHES=n)
+	@.ci/install-packages test
+	swift build --build-tests
+	CHAOS_PUSHES=$(or $(CHAOS_PUSHES),200000) $(if $(SEED),SEED=$(SEED)) \
+		timeout 1200 swift test --no-parallel --skip-build --filter '^APNSPoolTests\.ChaosTests'
 
 lint: toolchain ## Check the form of the sources
 	swift format lint --strict --recursive $(SOURCES)

@@ -1,0 +1,249 @@
+import APNSSimulator
+import APNSTesting
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// Whatever the network, APNs and the callers do: each push has one outcome, and the simulator's record agrees.
+///
+/// `make chaos` runs 200,000 pushes, `make chaos SEED=n` repeats one run. The server's faults and the callers' whims
+/// follow from the seed; what meets what is up to the scheduler.
+@Suite(.timeLimit(.minutes(20)), .serialized)
+struct ChaosTests {
+    /// In one life of a client.
+    private static let pushesPerRound = 5000
+    private static let pushes = environment("CHAOS_PUSHES").map { Int(clamping: $0) } ?? 15_000
+
+    private static func environment(_ name: String) -> UInt64? {
+        ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) }
+    }
+
+    private final class Book: Sendable {
+        private struct State {
+            var outcomes: [DeviceToken: [PushOutcome]] = [:]
+            var count = 0
+            var watcher: (count: Int, continuation: CheckedContinuation<Void, Never>)?
+        }
+
+        private let state = Mutex(State())
+
+        func write(_ token: DeviceToken, _ outcome: PushOutcome) {
+            state.withLock { state -> CheckedContinuation<Void, Never>? in
+                state.outcomes[token, default: []].append(outcome)
+                state.count += 1
+                guard let watcher = state.watcher, state.count >= watcher.count else { return nil }
+                state.watcher = nil
+                return watcher.continuation
+            }?.resume()
+        }
+
+        /// Returns when there are so many outcomes. One caller.
+        func wait(for count: Int) async {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    if state.count >= count { return true }
+                    state.watcher = (count, continuation)
+                    return false
+                }
+                if isThere { continuation.resume() }
+            }
+        }
+
+        var outcomes: [DeviceToken: [PushOutcome]] { state.withLock { $0.outcomes } }
+    }
+
+    /// What all rounds came to.
+    private struct Sum {
+        var pushes = 0
+        var certainties: [Certainty: Int] = [:]
+        var codes: [String: Int] = [:]
+        var answers: [Int: Int] = [:]
+        var connections = 0
+        var dropped = 0
+        var goAways = 0
+        var refused = 0
+        var faults = 0
+    }
+
+    private func script(_ random: inout SeededRandom) -> FaultScript {
+        /// Up to the given probability; some rounds are calm and some are not.
+        func maybe(_ effect: FaultEffect, _ most: Double) -> Fault {
+            Fault(effect, when: .probability(Double.random(in: 0...most, using: &random)))
+        }
+        return FaultScript([
+            maybe(.delay(.exponential(mean: .milliseconds(2))), 0.1),
+            maybe(.settings(maxConcurrentStreams: 1), 0.0005),
+            maybe(.settings(maxConcurrentStreams: 200), 0.003),
+            maybe(.answer(.serviceUnavailable), 0.03),
+            Fault(.answer(.serviceUnavailable), when: .nth(Int.random(in: 1...2000, using: &random), times: 50)),
+            maybe(.answer(.internalServerError), 0.02),
+            Fault(.answer(.internalServerError), when: .nth(Int.random(in: 1...2000, using: &random), times: 20)),
+            maybe(.answer(.unregistered, timestamp: 1_700_000_000_000), 0.02),
+            maybe(.answer(.badDeviceToken), 0.02),
+            maybe(.answer(.tooManyRequests), 0.01),
+            maybe(.malformedBody(), 0.005),
+            maybe(.oversizedBody(bytes: 100_000), 0.001),
+            maybe(.earlyAnswer(.payloadTooLarge), 0.005),
+            maybe(.refuse, 0.02),
+            maybe(.reset(code: 2, isProcessed: true), 0.005),
+            maybe(.reset(code: 2, isProcessed: false), 0.005),
+            maybe(.stall(isProcessed: true), 0.003),
+            maybe(.stall(isProcessed: false), 0.003),
+            maybe(.goAway(.beforeThisRequest, reason: nil), 0.001),
+            maybe(.goAway(.afterThisRequest, reason: "Shutdown"), 0.001),
+            maybe(.dropConnection(isProcessed: true), 0.0005),
+            maybe(.dropConnection(isProcessed: false, closeNotify: true), 0.0005),
+            maybe(.silence, 0.0001),
+        ])
+    }
+
+    @Test func eachPushHasOneOutcomeThatTheRecordConfirms() async throws {
+        let seed = Self.environment("SEED") ?? UInt64.random(in: .min ... .max)
+        var random = SeededRandom(seed: seed)
+        var sum = Sum()
+        let rounds = max(2, (Self.pushes + Self.pushesPerRound - 1) / Self.pushesPerRound)
+        var descriptors = 0
+        var memory = 0
+        for round in 0..<rounds {
+            try await play(round, seed, &random, &sum)
+            if round == 0 {
+                // What is made once in a process is there now.
+                descriptors = try Self.descriptors()
+            }
+            if round == min(3, rounds - 1) { memory = try Self.residentBytes() }
+        }
+        let end = try Self.residentBytes()
+        try await until { try Self.descriptors() <= descriptors }
+        // A leak of a kilobyte a push would be five times as much.
+        let growth = end - memory
+        #expect(growth < max(32 << 20, sum.pushes * 200), "\(growth) bytes more, seed \(seed)")
+        print(
+            """
+            chaos: seed \(seed), \(sum.pushes) pushes in \(rounds) lives of a client, \(sum.certainties), \
+            codes \(sum.codes), answers \(sum.answers), \(sum.faults) faults (\(sum.refused) refused, \(sum.goAways) \
+            GOAWAY, \(sum.dropped) dropped), \(sum.connections) connections, resident memory \(growth / 1024) KiB more
+            """
+        )
+    }
+
+    private func play(_ round: Int, _ seed: UInt64, _ random: inout SeededRandom, _ sum: inout Sum) async throws {
+        let base = round * Self.pushesPerRound * 2
+        let comment = "seed \(seed), round \(round)"
+        let book = Book()
+        var simulation = Simulator.Configuration()
+        simulation.seed = random.next()
+        simulation.faults = script(&random)
+        let stopsMidway = round % 4 == 3
+        let whims = SeededRandom(seed: random.next())
+        let time = Duration.milliseconds(Int.random(in: 0...500, using: &random))
+        let midway = Int.random(in: 1...Self.pushesPerRound / 2, using: &random)
+        let ledger = try await withSimulatedAPNS(
+            simulation: simulation,
+            configure: { configuration in
+                configuration.pool = .init(size: 3, maxOverflow: 2, connectSpacing: .milliseconds(5))
+                configuration.timeouts.answer = .milliseconds(500)
+                configuration.timeouts.deadline = .seconds(30)
+                configuration.logger = .init(label: "chaos") { _ in SwiftLogNoOpLogHandler() }
+            },
+            { client, simulator in
+                await withTaskGroup(of: Void.self) { group in
+                    for worker in 0..<50 {
+                        group.addTask { await self.sendSingles(client, worker, base, whims, book) }
+                    }
+                    for call in 0..<2 {
+                        group.addTask { await self.sendBulk(client, call, base, book) }
+                    }
+                    if stopsMidway {
+                        group.addTask {
+                            await book.wait(for: midway)
+                            await client.shutdown(within: time)
+                        }
+                    }
+                }
+                let status = await client.status
+                #expect(status.pool.leased == 0 && status.pool.queueDepth == 0, "\(comment): \(status.pool)")
+                #expect(status.restarts == 0, "\(comment)")
+                #expect(client.core.lifecycle.pushesInFlight == 0, "\(comment)")
+                await client.shutdown()
+                try await simulator.waitUntil { $0.connectionsOpened == $0.connectionsClosed }
+                return simulator.record
+            }
+        )
+        compare(book.outcomes, ledger, comment, &sum)
+        if !stopsMidway { #expect(book.outcomes.count == Self.pushesPerRound, "\(comment)") }
+    }
+
+    private func sendSingles(
+        _ client: APNSClient,
+        _ worker: Int,
+        _ base: Int,
+        _ whims: SeededRandom,
+        _ book: Book
+    ) async {
+        var random = SeededRandom(seed: whims.seed &+ UInt64(worker))
+        for number in 0..<Self.pushesPerRound / 100 {
+            let token = DeviceToken.sample(base + worker * 1000 + number)
+            let isShort = Int.random(in: 0..<20, using: &random) == 0
+            let deadline = isShort ? Duration.milliseconds(Int64.random(in: 0...20, using: &random)) : nil
+            let push = Task { await client.deliver(samplePush(), to: token, deadline: deadline) }
+            if Int.random(in: 0..<20, using: &random) == 0 {
+                let pause = Int64.random(in: 0...3_000_000, using: &random)
+                try? await ContinuousClock().sleep(for: .nanoseconds(pause))
+                push.cancel()
+            }
+            book.write(token, await push.value)
+        }
+    }
+
+    private func sendBulk(_ client: APNSClient, _ call: Int, _ base: Int, _ book: Book) async {
+        let rows = (0..<Self.pushesPerRound / 4).map { base + 1_000_000_000 + call * 1_000_000 + $0 }
+        let options = BulkOptions(maxInFlight: 300)
+        for await delivery in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }, options: options) {
+            book.write(.sample(delivery.element), delivery.outcome)
+        }
+    }
+
+    private func compare(
+        _ outcomes: [DeviceToken: [PushOutcome]],
+        _ ledger: Ledger,
+        _ comment: String,
+        _ sum: inout Sum
+    ) {
+        var processed: [String: Int] = [:]
+        for push in ledger.pushes where push.isProcessed { processed[push.deviceToken, default: 0] += 1 }
+        for (token, all) in outcomes {
+            #expect(all.count == 1, "\(comment): \(token.hexadecimal) has \(all.count) outcomes")
+            guard let outcome = all.first else { continue }
+            let count = processed.removeValue(forKey: token.hexadecimal) ?? 0
+            sum.certainties[outcome.certainty, default: 0] += 1
+            if let error = outcome.error { sum.codes[error.code.rawValue, default: 0] += 1 }
+            switch outcome.certainty {
+            case .accepted: #expect(count == 1, "\(comment): processed \(count) times, \(outcome)")
+            case .rejected, .notSent, .notProcessed: #expect(count == 0, "\(comment): processed, \(outcome)")
+            case .unknown: #expect(count <= 1, "\(comment): processed \(count) times, \(outcome)")
+            }
+        }
+        #expect(processed.isEmpty, "\(comment): \(processed.count) were processed and have no outcome")
+        #expect(ledger.duplicates.isEmpty, "\(comment)")
+        sum.pushes += outcomes.count
+        sum.answers.merge(ledger.answers, uniquingKeysWith: +)
+        sum.connections += ledger.connectionsOpened
+        sum.dropped += ledger.connectionsDropped
+        sum.goAways += ledger.goAwaysSent
+        sum.refused += ledger.streamsRefused
+        sum.faults += ledger.faultsApplied
+    }
+
+    private static func descriptors() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+    }
+
+    private static func residentBytes() throws -> Int {
+        let fields = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
+        return fields.count > 1 ? (Int(fields[1]) ?? 0) * 4096 : 0
+    }
+}
