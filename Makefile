@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint format bench clean toolchain
+.PHONY: help demo build test test-tsan lint format docs bench clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks
 
@@ -9,7 +9,7 @@ SOURCES := Package.swift Sources Tests Benchmarks
 TOOL := .build/debug/apns
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: $(TOOL) ## Build the tool and let it push to a simulated APNs
 	@$(TOOL) demo
@@ -30,18 +30,26 @@ test: toolchain ## Run all tests
 	# One after another: many tests hold time limits against servers of their own, and two cores are few.
 	swift test --no-parallel
 
+test-tsan: toolchain ## Run the tests of what is concurrent under the Thread Sanitizer
+	@.ci/install-packages test
+	.ci/test-tsan
+
 lint: toolchain ## Check the form of the sources
 	swift format lint --strict --recursive $(SOURCES)
 
 format: toolchain ## Bring the sources into form
 	swift format --in-place --recursive $(SOURCES)
 
+docs: toolchain ## Write the documentation of SupervisedPool to .build/docs
+	@.ci/install-packages build
+	.ci/docs SupervisedPool
+
 bench: toolchain ## Measure CPU per push beside h2load (PUSHES=200000, ROUNDS=5)
 	@.ci/install-packages bench
 	Benchmarks/bench.sh
 
 clean: ## Remove what was built
-	rm -rf .build Benchmarks/.build
+	rm -rf .build .build-tsan Benchmarks/.build
 
 toolchain:
 	@.ci/check-swift

@@ -378,6 +378,7 @@ final class BulkEngine {
         guard var flight = self.flights[index] else { return }
         switch self.core.next(end, &flight.history) {
         case .finish(let outcome):
+            self.core.tellInvalid(outcome, flight.push, flight.token)
             self.finish(index, outcome)
         case .retry(let delay):
             flight.notBefore = self.core.clock.now.advanced(by: delay)

@@ -109,7 +109,42 @@ public final class APNSClient: PushSender, Service {
         await self.core.deliver(prepared, to: token, options: options)
     }
 
+    // MARK: Connections
+
+    /// Opens connections before they are needed, one at a time, and returns when they are ready. Those above `pool.size`
+    /// are closed again after `pool.idleTimeout` without work.
+    ///
+    /// - Parameters:
+    ///   - connections: how many are to be ready, with those that already are; at most `pool.size + pool.maxOverflow`.
+    ///   - time: how long to wait. Connects go on after it.
+    /// - Throws: `PoolError` when they are not ready by then, or it is known before that they will not be.
+    public func prewarm(_ connections: Int, within time: Duration = .seconds(30)) async throws(PoolError) {
+        let deadline = self.core.clock.now.advanced(by: time)
+        guard await self.core.waitUntilRunning(deadline) else {
+            throw PoolError(code: .notRunning, status: await self.core.pool.status())
+        }
+        try await self.core.pool.prewarm(connections, deadline: deadline)
+    }
+
+    /// Has every connection replaced by a fresh one, one after another, `pool.connectSpacing` apart, while pushes go on:
+    /// after a change in the network, for example. Does not wait; `status` shows the connections' ages.
+    public func replaceConnections() {
+        self.core.pool.replaceAll()
+    }
+
     // MARK: Looking
+
+    /// The device tokens that APNs answers with 410, from now on, whatever call has sent to them: what to remove from a
+    /// database. The outcomes carry the same. The stream ends when the client has stopped.
+    ///
+    /// - Parameter bufferingNewest: how many wait for a slow reader; older ones are dropped, and the stream's
+    ///   `missedCount` counts them.
+    public func invalidTokens(bufferingNewest: Int) -> EventStream<InvalidToken> {
+        self.core.invalidTokens.stream(bufferingNewest: bufferingNewest)
+    }
+
+    /// The same with room for 10,000.
+    public var invalidTokens: EventStream<InvalidToken> { self.invalidTokens(bufferingNewest: 10_000) }
 
     /// A snapshot of the pool and of what happened so far.
     public var status: APNSClientStatus {
@@ -119,6 +154,7 @@ public final class APNSClient: PushSender, Service {
                 pushesInFlight: self.core.lifecycle.pushesInFlight,
                 resends: self.core.counters.resends.load(ordering: .relaxed),
                 restarts: self.core.counters.restarts.load(ordering: .relaxed),
+                invalidTokenShare: self.core.settings.retries.invalidShare(now: self.core.clock.now),
                 degradedConnections: self.core.settings.events.degradedConnections,
                 hasCredentialFault: self.core.settings.credentials.hasFault,
                 suspectsMisconfiguration: self.core.massRejection.isRaised
@@ -136,6 +172,9 @@ public struct APNSClientStatus: Sendable {
     public var resends: Int
     /// How often a part of the supervision tree crashed and was restarted.
     public var restarts: Int
+    /// The part of the last ten seconds' answers that said that a device token is invalid (410), 0 to 1; nil without
+    /// answers. A sudden rise means that something is wrong with the list or the environment.
+    public var invalidTokenShare: Double?
     /// Connections that take fewer streams than they could, because APNs answers 503 more often than they may be
     /// replaced.
     public var degradedConnections: Int

@@ -28,10 +28,15 @@ public struct APNSClientConfiguration: Sendable {
         public var maxQueued: Int
         /// Bytes of payload that may wait. Default 16 MiB.
         public var maxQueuedBytes: Int
+        /// How long a push may wait for a stream, whatever its deadline. Default nil: only its deadline counts.
+        public var maxQueueAge: Duration?
         /// Streams on one connection, if APNs allows as many. Default and limit 1,000.
         public var maxConcurrentStreams: Int
         /// How long an overflow connection may idle. Default 5 minutes.
         public var idleTimeout: Duration
+        /// How long a connection is kept before another one, perhaps to another of APNs' addresses, takes its place without a
+        /// gap; 10 % more or less at random. Default 24 h; nil: for ever.
+        public var maximumLifetime: Duration?
         /// The pause between two connects of the pool, since APNs takes many at once for an attack. Default 1 s.
         public var connectSpacing: Duration
         /// Without any connection for this long, pushes fail at once instead of waiting. Default 10 s.
@@ -45,8 +50,10 @@ public struct APNSClientConfiguration: Sendable {
             strategy: Strategy = .leastLoaded,
             maxQueued: Int = 10_000,
             maxQueuedBytes: Int = 16 * 1024 * 1024,
+            maxQueueAge: Duration? = nil,
             maxConcurrentStreams: Int = 1000,
             idleTimeout: Duration = .seconds(300),
+            maximumLifetime: Duration? = .seconds(86_400),
             connectSpacing: Duration = .seconds(1),
             unavailableAfter: Duration = .seconds(10),
             whenUnavailable: WhenUnavailable = .fail
@@ -56,8 +63,10 @@ public struct APNSClientConfiguration: Sendable {
             self.strategy = strategy
             self.maxQueued = maxQueued
             self.maxQueuedBytes = maxQueuedBytes
+            self.maxQueueAge = maxQueueAge
             self.maxConcurrentStreams = maxConcurrentStreams
             self.idleTimeout = idleTimeout
+            self.maximumLifetime = maximumLifetime
             self.connectSpacing = connectSpacing
             self.unavailableAfter = unavailableAfter
             self.whenUnavailable = whenUnavailable
@@ -220,6 +229,12 @@ public struct APNSClientConfiguration: Sendable {
         try check("pool.maxQueuedBytes", self.pool.maxQueuedBytes, 8192...(1 << 40))
         try check("pool.maxConcurrentStreams", self.pool.maxConcurrentStreams, 1...1000)
         try check("pool.idleTimeout", self.pool.idleTimeout, .seconds(1), .seconds(86_400))
+        if let age = self.pool.maxQueueAge {
+            try check("pool.maxQueueAge", age, .milliseconds(1), .seconds(86_400))
+        }
+        if let lifetime = self.pool.maximumLifetime {
+            try check("pool.maximumLifetime", lifetime, .seconds(1), .seconds(86_400 * 365))
+        }
         try check("pool.connectSpacing", self.pool.connectSpacing, .zero, .seconds(3600))
         try check("pool.unavailableAfter", self.pool.unavailableAfter, .milliseconds(100), .seconds(3600))
         try check("timeouts.deadline", self.timeouts.deadline, .milliseconds(1), .seconds(86_400))

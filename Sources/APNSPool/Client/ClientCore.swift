@@ -20,6 +20,7 @@ final class ClientCore: Sendable {
     let group: any EventLoopGroup
     let poolConfiguration: PoolConfiguration
     let counters = ClientCounters()
+    let invalidTokens = EventHub<InvalidToken>()
     let massRejection: MassRejectionAlarm
 
     /// The pool of the tree as it now stands. There is one before the first run, so that pushes can wait in it.
@@ -86,6 +87,8 @@ final class ClientCore: Sendable {
         poolConfiguration.idleTimeout = pool.idleTimeout
         poolConfiguration.connectSpacing = pool.connectSpacing
         poolConfiguration.unavailableAfter = pool.unavailableAfter
+        poolConfiguration.maxQueueAge = pool.maxQueueAge
+        poolConfiguration.maximumLifetime = pool.maximumLifetime
         poolConfiguration.whenUnavailable = pool.whenUnavailable == .wait ? .wait : .fail
         self.poolConfiguration = poolConfiguration
         let logger = configuration.logger
@@ -139,6 +142,7 @@ final class ClientCore: Sendable {
         // In a task of its own: the cancellation that may have brought us here must not cut this short.
         _ = await Task { await self.lifecycle.quiet.wait() }.value
         self.lifecycle.finish()
+        self.invalidTokens.finish()
         try result.get()
     }
 

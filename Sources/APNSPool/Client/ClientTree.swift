@@ -29,15 +29,14 @@ enum ClientTree {
                 core.lifecycle.serving.open()
                 try await pool.run(context)
             },
-            ChildSpec(id: "connections", shutdown: .infinity) { context in
-                let workers = Supervisor(
+            .supervisor(id: "connections") {
+                Supervisor(
                     name: "connections",
                     strategy: .oneForOne,
                     children: Self.connections(core, pool: core.pool),
                     clock: core.clock,
                     onEvent: onEvent
                 )
-                try await workers.run(context)
             },
         ]
         if let signer = core.signer {

@@ -24,6 +24,7 @@ actor ConnectionActor: PoolWorker {
     private var generator = SystemRandomNumberGenerator()
     private var connections: [Int: Connection] = [:]
     private var pending = PendingPushes()
+    private var latency = LatencyProbe()
     private var messages: [ConnectionMailbox.Message] = []
     private var ending: CheckedContinuation<Void, Never>?
     private var failure: WireError?
@@ -181,6 +182,9 @@ actor ConnectionActor: PoolWorker {
         let batch = submissions
         submissions.removeAll(keepingCapacity: true)
         if let session = self.machine.readySession, let connection = self.connections[session] {
+            if self.latency.tag == nil, let first = batch.first {
+                self.latency.submitted(first.tag, now: self.clock.now)
+            }
             connection.submit(batch)
             self.perform(
                 self.machine.submitted(session: session, open: connection.openStreams, now: self.clock.now)
@@ -223,8 +227,10 @@ actor ConnectionActor: PoolWorker {
     private func judge(_ session: Int, _ results: [StreamResult]) {
         var answers = 0
         var good = 0
+        var invalid = 0
         var provesCredential = false
         for result in results {
+            if result.tag == self.latency.tag { self.noteLatency(result) }
             if result.ending == .response {
                 answers += 1
                 switch result.status {
@@ -234,6 +240,7 @@ actor ConnectionActor: PoolWorker {
                 case 200, 400, 410:
                     good += 1
                     provesCredential = true
+                    if result.status == 410 { invalid += 1 }
                 default:
                     // 404, 405 and 413 may come from a server that looked at no credential, 429 is about it.
                     good += 1
@@ -245,7 +252,13 @@ actor ConnectionActor: PoolWorker {
         }
         self.judge(session, good: &good)
         if provesCredential { self.shared.credentials.accepted() }
-        if answers > 0 { self.shared.retries.recordAnswers(answers, now: self.clock.now) }
+        if answers > 0 { self.shared.retries.recordAnswers(answers, invalid: invalid, now: self.clock.now) }
+    }
+
+    private func noteLatency(_ result: StreamResult) {
+        if let latency = self.latency.ended(isAnswered: result.ending == .response, now: self.clock.now) {
+            self.pool.report(.latency(latency), from: self.id)
+        }
     }
 
     private func judge(_ session: Int, good: inout Int) {
@@ -468,6 +481,7 @@ actor ConnectionActor: PoolWorker {
 extension ConnectionActor: ConnectionDelegate {
     nonisolated func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
         self.assumeIsolated {
+            $0.latency.reset()
             $0.perform($0.machine.ready(session: id, limit: limit))
             $0.shared.credentials.connected(now: $0.clock.now)
         }

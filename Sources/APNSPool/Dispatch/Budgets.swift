@@ -42,6 +42,8 @@ final class RetryBudget: Sendable {
     private struct State {
         /// Answers and retries of each of the last ten seconds.
         var answers = [Int](repeating: 0, count: RetryBudget.seconds)
+        /// Of the answers, those that say that a device token is invalid.
+        var invalid = [Int](repeating: 0, count: RetryBudget.seconds)
         var retries = [Int](repeating: 0, count: RetryBudget.seconds)
         var second: Int64 = 0
 
@@ -51,6 +53,7 @@ final class RetryBudget: Sendable {
             for step in 0..<passed {
                 let index = Int((second - step) % Int64(RetryBudget.seconds))
                 self.answers[index] = 0
+                self.invalid[index] = 0
                 self.retries[index] = 0
             }
             self.second = max(self.second, second)
@@ -68,10 +71,20 @@ final class RetryBudget: Sendable {
         self.floor = floor
     }
 
-    func recordAnswers(_ count: Int, now: MonotonicInstant) {
+    func recordAnswers(_ count: Int, invalid: Int = 0, now: MonotonicInstant) {
         self.state.withLock { state in
             let index = state.advance(to: now)
             state.answers[index] += count
+            state.invalid[index] += invalid
+        }
+    }
+
+    /// The part of the last ten seconds' answers that said that a device token is invalid; nil without answers.
+    func invalidShare(now: MonotonicInstant) -> Double? {
+        self.state.withLock { state in
+            _ = state.advance(to: now)
+            let answers = state.answers.reduce(0, +)
+            return answers > 0 ? Double(state.invalid.reduce(0, +)) / Double(answers) : nil
         }
     }
 

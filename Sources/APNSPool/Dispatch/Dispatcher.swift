@@ -25,6 +25,7 @@ extension ClientCore {
             let end = await self.attempt(push, block: block, to: token, lane: options.lane, history: &history)
             switch self.next(end, &history) {
             case .finish(let outcome):
+                self.tellInvalid(outcome, push, token)
                 return outcome
             case .retry(let delay):
                 if delay > .zero {
@@ -35,9 +36,17 @@ extension ClientCore {
         }
     }
 
+    /// Tells those who listen for device tokens that are to be forgotten.
+    func tellInvalid(_ outcome: PushOutcome, _ push: PreparedPush, _ token: DeviceToken) {
+        guard let invalidation = outcome.tokenInvalid else { return }
+        self.invalidTokens.post(
+            InvalidToken(deviceToken: token, topic: push.topic, invalidation: invalidation)
+        )
+    }
+
     /// What follows from the end of a try.
     func next(_ end: AttemptEnd, _ history: inout PushHistory) -> PushHistory.Decision {
-        var generator = SystemRandomNumberGenerator()
+        var generator = SplitMix64(seed: nil)
         let decision = history.decide(
             end,
             policy: self.configuration.retry,

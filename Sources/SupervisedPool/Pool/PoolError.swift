@@ -12,6 +12,8 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         public static let full = Code(rawValue: "full")
         /// The deadline passed before a slot was free.
         public static let timedOut = Code(rawValue: "timedOut")
+        /// Fewer workers than were waited for were ready by the deadline.
+        public static let notReady = Code(rawValue: "notReady")
         /// The checkout waited for ``PoolConfiguration/maxQueueAge``.
         public static let waitedTooLong = Code(rawValue: "waitedTooLong")
         /// The caller's task was cancelled.
@@ -92,6 +94,9 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         case .timedOut:
             "no slot became free in time. Send less at once, raise size or maxOverflow, allow a longer deadline, or look "
                 + "for slots that are held too long."
+        case .notReady:
+            "fewer workers than wanted were ready in time. Look at the workers' states and at the network; allow a longer "
+                + "deadline."
         case .waitedTooLong:
             "the queue moves too slowly. Send less at once, raise size or maxOverflow, or raise maxQueueAge if a longer "
                 + "wait is acceptable."

@@ -45,6 +45,8 @@ extension PoolStateMachine {
         var growsUntil = MonotonicInstant(nanoseconds: .min)
         /// To be connected because it belongs to the base, not asked yet.
         var isKeepPending = false
+        /// To be connected as soon as it is registered, although it overflows.
+        var isPrewarmWanted = false
         /// It was asked to connect and has not answered; an answer is expected until this time.
         var askedUntil: MonotonicInstant?
         /// It is not asked again before this time, however much it is wanted: it may fail at once each time.
@@ -117,7 +119,7 @@ extension PoolStateMachine {
         slot.generation = id.generation
         slot.session = old.session
         slot.firstSession = old.session + 1
-        slot.isKeepPending = !old.isOverflow
+        slot.isKeepPending = !old.isOverflow || old.isPrewarmWanted
         slots[id.slot] = slot
         needsSettling = true
         return true
@@ -224,7 +226,11 @@ extension PoolStateMachine {
         var missing = count
         for index in slots.indices where missing > 0 {
             missing -= 1
-            if slots[index].state == .idle { slots[index].isKeepPending = true }
+            switch slots[index].state {
+            case .idle: slots[index].isKeepPending = true
+            case .absent: slots[index].isPrewarmWanted = true
+            case .connecting, .ready, .draining, .backingOff: break
+            }
         }
         needsSettling = true
     }

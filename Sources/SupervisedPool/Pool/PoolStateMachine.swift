@@ -203,7 +203,7 @@ struct PoolStateMachine {
         let wanted = max(1, min(wanted, slots.count))
         if phase == .stopped { return .failed(error(.poolStopped, now)) }
         if phase == .running, readyCount >= wanted { return .reached }
-        if deadline <= now { return .failed(error(phase == .running ? .timedOut : .notRunning, now)) }
+        if deadline <= now { return .failed(error(phase == .running ? .notReady : .notRunning, now)) }
         if isDraining { return .failed(error(.shuttingDown, now)) }
         if phase == .running, let refusal = refusal(now) { return .failed(error(refusal, now)) }
         let id = queue.append(
@@ -280,7 +280,8 @@ struct PoolStateMachine {
     private mutating func expire(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
         while let id = queue.firstExpired(now), let waiter = queue.remove(id) {
             let code: PoolError.Code =
-                waiter.deadline > now ? .waitedTooLong : phase == .notStarted ? .notRunning : .timedOut
+                waiter.deadline > now
+                ? .waitedTooLong : phase == .notStarted ? .notRunning : waiter.lane == .observers ? .notReady : .timedOut
             actions.append(.fail(id, error(code, now, since: waiter.since)))
         }
     }

@@ -113,6 +113,21 @@ import Testing
         #expect(!bench.takeLog().contains { $0.hasPrefix("connect") })
     }
 
+    @Test func prewarmReachesWorkersThatRegisterLater() throws {
+        var bench = PoolBench(.init(size: 0, maxOverflow: 2))
+        bench.machine.prewarm(2)
+        let observer = try #require(bench.observe(ready: 2, within: .seconds(5)).waiter)
+        for slot in 0..<2 { bench.register(slot) }
+        // Somebody waits for it already.
+        #expect(bench.takeLog() == ["connect 0 use"])
+        bench.report(.ready(capacity: 1), 0)
+        bench.advance(.seconds(2))
+        #expect(bench.takeLog() == ["connect 1 prewarm"])
+        bench.advance(.seconds(3))
+        #expect(bench.failures[observer]?.code == .notReady)
+        #expect(bench.failures[observer]?.description.contains("fewer workers than wanted") == true)
+    }
+
     @Test func replaceAllGoesRoundOnceOneWorkerAtATime() {
         var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0), capacities: [100, 100])
         bench.register(2)

@@ -1,0 +1,152 @@
+import Foundation
+import SupervisedPool
+import Testing
+
+// The code of "Coming from Erlang", compiled. Each part between the marks stands there word for word.
+// swift-format-ignore-file
+
+// begins
+actor Counter {
+    private(set) var count = 0
+
+    func increment() { count += 1 }
+
+    func run(_ context: ChildContext) async throws {
+        let (requests, end) = AsyncStream<Void>.makeStream()
+        context.onShutdown { end.finish() }
+        context.started()
+        for await _ in requests {}
+    }
+}
+
+func counterTree(_ counter: ChildRef<Counter>) -> Supervisor {
+    Supervisor(
+        name: "counters",
+        strategy: .oneForOne,
+        intensity: RestartIntensity(restarts: 3, period: .seconds(5)),
+        children: [
+            ChildSpec(id: "counter", restart: .permanent, shutdown: .within(.seconds(5))) { context in
+                let actor = Counter()
+                counter.set(actor)
+                try await actor.run(context)
+            }
+        ]
+    )
+}
+// ends
+
+// begins
+func useCounter() async throws {
+    let counter = ChildRef<Counter>()
+    let supervisor = counterTree(counter)
+    let events = supervisor.events()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await supervisor.run() }
+        for await event in events {
+            if case .childStarted = event { break }
+        }
+        await counter.current?.increment()
+        supervisor.shutdown()
+        try await group.waitForAll()
+    }
+}
+// ends
+
+// begins
+final class Line: PoolWorker {
+    let id: WorkerID
+    let pool: Pool<Line>
+
+    init(id: WorkerID, pool: Pool<Line>) {
+        self.id = id
+        self.pool = pool
+    }
+
+    func connect(_ reason: PoolWorkerConnectReason) {
+        // A real one opens a connection now and reports when its peer has answered.
+        pool.report(.connecting, from: id)
+        pool.report(.ready(capacity: 100), from: id)
+    }
+
+    func disconnect(_ reason: PoolWorkerDisconnectReason) {
+        pool.report(.idle, from: id)
+    }
+
+    func say(_ words: String) async -> String { "said \(words)" }
+}
+
+func lines(_ pool: Pool<Line>, size: Int) -> Supervisor {
+    let workers = (0..<size).map { slot in
+        ChildSpec(id: ChildSpec.ID("line-\(slot)")) { context in
+            let line = Line(id: WorkerID(slot: slot, generation: context.generation), pool: pool)
+            let (requests, end) = AsyncStream<Void>.makeStream()
+            context.onShutdown { end.finish() }
+            pool.register(line, id: line.id)
+            context.started()
+            for await _ in requests {}
+            pool.report(.gone, from: line.id)
+        }
+    }
+    return Supervisor(
+        name: "lines",
+        strategy: .restForOne,
+        children: [
+            ChildSpec(id: "pool") { try await pool.run($0) },
+            .supervisor(id: "workers") {
+                Supervisor(name: "workers", strategy: .oneForOne, children: workers)
+            },
+        ]
+    )
+}
+// ends
+
+// begins
+func talk(_ pool: Pool<Line>) async throws -> [String] {
+    let clock = SystemMonotonicClock()
+    let deadline = clock.now.advanced(by: .seconds(5))
+    let lease = try await pool.checkout(deadline: deadline)
+    let first = await lease.worker.say("hello")
+    lease.release()
+    let second = try await pool.withLease(deadline: deadline) { await $0.say("goodbye") }
+    return [first, second]
+}
+// ends
+
+@Suite(.timeLimit(.minutes(1))) struct DocumentationTests {
+    private static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    @Test func theCodeOfComingFromErlangIsWhatIsCompiledHere() throws {
+        let page = Self.root.appendingPathComponent("Sources/SupervisedPool/Documentation.docc/ComingFromErlang.md")
+        let shown = try String(contentsOf: page, encoding: .utf8)
+            .components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
+        let compiled = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
+            .components(separatedBy: "\n// begins\n").dropFirst().map { $0.components(separatedBy: "// ends\n")[0] }
+        #expect(shown.count == 4)
+        #expect(shown == Array(compiled.prefix(4)))
+    }
+
+    @Test func theCounterCounts() async throws {
+        try await useCounter()
+        let counter = ChildRef<Counter>()
+        let supervisor = counterTree(counter)
+        let run = Task { try await supervisor.run() }
+        while await supervisor.countChildren().active == 0 || counter.current == nil {
+            try await ContinuousClock().sleep(for: .milliseconds(1))
+        }
+        await counter.current?.increment()
+        #expect(await counter.current?.count == 1)
+        supervisor.shutdown()
+        try await run.value
+    }
+
+    @Test func theLinesTalk() async throws {
+        let pool = Pool<Line>(configuration: PoolConfiguration(size: 2, maxOverflow: 0))
+        let supervisor = lines(pool, size: 2)
+        let run = Task { try await supervisor.run() }
+        #expect(try await talk(pool) == ["said hello", "said goodbye"])
+        #expect(await pool.drain(within: .seconds(5)).isComplete)
+        supervisor.shutdown()
+        try await run.value
+    }
+}
