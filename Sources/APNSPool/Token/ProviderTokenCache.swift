@@ -32,8 +32,11 @@ final class ProviderTokenCache: Sendable {
         var machine: TokenStateMachine
         var token: ProviderToken?
         /// Until this instant the token may be handed out without asking the machine.
-        var unaskedUntil = MonotonicInstant(nanoseconds: .min)
+        var unaskedUntil = State.never
         var lastFailure: TokenError?
+
+        /// Before every instant, also those that others read from the clock just before and bring here just after.
+        static let never = MonotonicInstant(nanoseconds: .min)
 
         /// The token after the machine allowed it.
         mutating func handOut(now: MonotonicInstant) -> ProviderToken? {
@@ -70,7 +73,7 @@ final class ProviderTokenCache: Sendable {
                 // Not reached: the machine knows a token only once it is here.
                 return .sign(TokenStateMachine.Order(generation: 1, issuedAt: wallNow, orderedAt: now))
             case .sign(let order):
-                state.unaskedUntil = now
+                state.unaskedUntil = State.never
                 return .sign(order)
             }
         }
@@ -125,7 +128,7 @@ final class ProviderTokenCache: Sendable {
     func expired(generation: Int, now: MonotonicInstant) -> TokenStateMachine.ExpiredDecision {
         state.withLock { state in
             let decision = state.machine.expired(generation: generation, now: now)
-            if decision == .refresh { state.unaskedUntil = now }
+            if decision == .refresh { state.unaskedUntil = State.never }
             return decision
         }
     }

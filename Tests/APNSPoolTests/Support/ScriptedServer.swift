@@ -185,15 +185,16 @@ final class ScriptedServer: Sendable {
     func script(_ push: ServerPush) -> [ServerStep] { self.state.withLock { $0.script }(push) }
 
     func opened(_ session: ScriptedSession) -> Int {
+        // The number in the same step: sessions open on several loops at once.
+        var number = 0
         self.note {
             $0.connections += 1
             $0.openConnections += 1
+            number = $0.connections
         }
-        return self.state.withLock { state in
-            let number = state.record.connections
-            state.sessions[number] = NIOLoopBound(session, eventLoop: session.connection.loop)
-            return number
-        }
+        let bound = NIOLoopBound(session, eventLoop: session.connection.loop)
+        self.state.withLock { $0.sessions[number] = bound }
+        return number
     }
 
     func received(_ connection: Int, _ ordinal: Int, _ request: ServerRequest) -> ServerPush {

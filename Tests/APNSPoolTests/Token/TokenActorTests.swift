@@ -333,3 +333,26 @@ struct TokenActorTests {
         try await life
     }
 }
+
+@Suite struct ProviderTokenCacheTests {
+    /// Two pushes learn at once that the token has expired; the one that looked at the clock first asks last.
+    @Test func aRefusedTokenIsNotHandedOutToOneWhoseClockIsBehind() throws {
+        let cache = ProviderTokenCache()
+        let start = MonotonicInstant(nanoseconds: 0)
+        guard case .sign(let order) = cache.next(now: start, wallNow: 1_000) else {
+            Issue.record("a token from nowhere")
+            return
+        }
+        _ = cache.install("a.b.c", for: order, now: start, isUsed: true)
+        let early = start.advanced(by: .seconds(600))
+        let late = early.advanced(by: .milliseconds(1))
+        #expect(cache.expired(generation: 1, now: early) == .refresh)
+        #expect(cache.expired(generation: 1, now: late) == .refresh)
+        #expect(cache.current(now: early) == nil)
+        guard case .sign = cache.next(now: late, wallNow: 1_600) else {
+            Issue.record("the refused token is used")
+            return
+        }
+        #expect(cache.current(now: early) == nil)
+    }
+}
