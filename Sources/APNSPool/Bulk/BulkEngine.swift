@@ -258,7 +258,8 @@ final class BulkEngine {
                     request: request,
                     deadline: self.core.loopDeadline(flight.history.deadline, now: now, loopNow: loopNow),
                     ticket: 0,
-                    receiver: .bulk(self.collector, index: index, grant)
+                    receiver: .bulk(self.collector, index: index, grant),
+                    isBulk: self.options.lane == .bulk
                 )
             )
         }

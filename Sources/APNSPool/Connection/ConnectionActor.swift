@@ -89,7 +89,7 @@ actor ConnectionActor: PoolWorker {
     // MARK: Mailbox
 
     /// Sends one push and waits for what became of it. Cancelling the task resets the stream.
-    nonisolated func send(_ request: HTTP2Request, deadline: LoopDeadline) async -> StreamResult {
+    nonisolated func send(_ request: HTTP2Request, deadline: LoopDeadline, isBulk: Bool = false) async -> StreamResult {
         let ticket = self.shared.nextTicket()
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -97,7 +97,8 @@ actor ConnectionActor: PoolWorker {
                     request: request,
                     deadline: deadline,
                     ticket: ticket,
-                    receiver: .single(continuation)
+                    receiver: .single(continuation),
+                    isBulk: isBulk
                 )
                 self.post(.submit(submission))
                 // A task that was cancelled before the push was in the mailbox has had its handler run in vain.
@@ -173,7 +174,12 @@ actor ConnectionActor: PoolWorker {
 
     private func accept(_ submission: PushSubmission) -> StreamSubmission {
         let index = self.pending.insert(submission.receiver, ticket: submission.ticket)
-        return StreamSubmission(request: submission.request, tag: UInt64(index), deadline: submission.deadline)
+        return StreamSubmission(
+            request: submission.request,
+            tag: UInt64(index),
+            deadline: submission.deadline,
+            isBulk: submission.isBulk
+        )
     }
 
     /// One write for all that came in this tick.

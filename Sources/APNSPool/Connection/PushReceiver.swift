@@ -18,6 +18,8 @@ struct PushSubmission: Sendable {
     /// What the caller calls the push when it cancels it; 0: nobody will.
     var ticket: UInt64
     var receiver: PushReceiver
+    /// Whether it leaves the last of the connection's send window to others.
+    var isBulk = false
 }
 
 /// The mailbox between tasks and one connection's loop: many writers, one reader, one wake-up for all that was put in

@@ -99,7 +99,11 @@ extension ClientCore {
                 id: history.id,
                 credential: credential?.authorization
             )
-            result = await lease.worker.send(request, deadline: self.loopDeadline(history.deadline))
+            result = await lease.worker.send(
+                request,
+                deadline: self.loopDeadline(history.deadline),
+                isBulk: lane == .bulk
+            )
         } catch {
             return AttemptEnd(error)
         }

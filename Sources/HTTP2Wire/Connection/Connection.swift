@@ -8,11 +8,14 @@ package struct StreamSubmission: Sendable {
     package var tag: UInt64
     /// When the stream is reset if no answer has come.
     package var deadline: NIODeadline
+    /// Whether its body leaves the last of the send window to others.
+    package var isBulk: Bool
 
-    package init(request: HTTP2Request, tag: UInt64, deadline: NIODeadline) {
+    package init(request: HTTP2Request, tag: UInt64, deadline: NIODeadline, isBulk: Bool = false) {
         self.request = request
         self.tag = tag
         self.deadline = deadline
+        self.isBulk = isBulk
     }
 }
 
@@ -231,7 +234,8 @@ package final class Connection {
                 let answer = try session.submit(
                     submission.request,
                     tag: submission.tag,
-                    deadline: submission.deadline
+                    deadline: submission.deadline,
+                    isBulk: submission.isBulk
                 )
                 if answer == .noSlot {
                     session.results.append(Self.refused(submission, .noSlot))

@@ -51,7 +51,7 @@ extension HTTP2Session {
     }
 
     /// nghttp2 pulls the body of stream `source` (an index plus one).
-    static let readBody: capns_data_read_callback = { _, streamID, buffer, length, flags, source, context in
+    static let readBody: capns_data_read_callback = { nghttp2, streamID, buffer, length, flags, source, context in
         guard let context, let buffer, let flags, let source else {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
@@ -60,6 +60,10 @@ extension HTTP2Session {
             guard session.streams.contains(index, streamID: streamID) else {
                 // The stream is gone; an empty end is all there is to say.
                 return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+            }
+            if session.streams[index].isBulk, session.mustWaitForWindow(index, nghttp2) {
+                session.waitingBodies.append(index)
+                return Int(NGHTTP2_ERR_DEFERRED.rawValue)
             }
             let (copied, isComplete) = session.copyBody(index, into: buffer, capacity: length)
             if isComplete { flags.pointee |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue) }
@@ -158,6 +162,8 @@ extension HTTP2Session {
             } else {
                 self.isLimitAcknowledged = true
             }
+        case NGHTTP2_WINDOW_UPDATE:
+            if capns_frame_stream_id(frame) == 0, !self.waitingBodies.isEmpty { self.resumeBodies(session) }
         case NGHTTP2_PING:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { self.events.append(.pingAcknowledged) }
         case NGHTTP2_GOAWAY:

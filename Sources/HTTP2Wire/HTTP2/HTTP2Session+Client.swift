@@ -16,10 +16,13 @@ extension HTTP2Session {
     /// Opens a stream. nghttp2 never queues here: without a free slot nothing is submitted.
     ///
     /// Throws `invariantBroken` when nghttp2 finds the request itself wrong.
+    ///
+    /// - Parameter isBulk: its body leaves ``bulkWindowReserve`` of the connection's send window to other streams.
     package func submit(
         _ request: HTTP2Request,
         tag: UInt64,
-        deadline: NIODeadline
+        deadline: NIODeadline,
+        isBulk: Bool = false
     ) throws(WireError) -> Submission {
         guard self.hasSlot else { return .noSlot }
         let index = self.streams.allocate()
@@ -45,10 +48,47 @@ extension HTTP2Session {
         self.streams[index].shared = request.shared
         self.streams[index].credential = request.credential
         self.streams[index].deadline = deadline
+        self.streams[index].isBulk = isBulk
         self.streams.remember(index, tag: tag)
         self.openCount += 1
         self.unwrittenCount += 1
         return .accepted
+    }
+
+    // MARK: The send window
+
+    /// What bodies of bulk streams leave of the connection's send window (RFC 9113, section 5.2), in bytes: a few other
+    /// bodies. A quarter of a window that is smaller than four times this.
+    package static let bulkWindowReserve = 16 * 1024
+
+    /// Whether the body of a bulk stream would take the last of the send window. One that has begun goes on, and so does
+    /// one that would never fit.
+    func mustWaitForWindow(_ index: Int, _ nghttp2: OpaquePointer?) -> Bool {
+        guard let nghttp2, self.streams[index].outgoingOffset == 0 else { return false }
+        let left = Int(nghttp2_session_get_remote_window_size(nghttp2))
+        self.largestWindow = max(self.largestWindow, left)
+        let reserve = min(Self.bulkWindowReserve, self.largestWindow / 4)
+        let wanted = self.streams[index].outgoingBody.count
+        return left - wanted < reserve && wanted <= self.largestWindow - reserve
+    }
+
+    /// The send window has grown: the bodies that waited for it go on, as far as it reaches.
+    func resumeBodies(_ nghttp2: OpaquePointer?) {
+        guard let nghttp2 else { return }
+        let left = Int(nghttp2_session_get_remote_window_size(nghttp2))
+        self.largestWindow = max(self.largestWindow, left)
+        var room = left - min(Self.bulkWindowReserve, self.largestWindow / 4)
+        var resumed = 0
+        for index in self.waitingBodies {
+            guard room > 0 else { break }
+            resumed += 1
+            // A stream that has been reset meanwhile has no body to send, and its place may be another's, which does
+            // not wait: nghttp2 refuses to resume that.
+            let streamID = self.streams[index].streamID
+            guard streamID > 0, nghttp2_session_resume_data(nghttp2, streamID) == 0 else { continue }
+            room -= self.streams[index].outgoingBody.count
+        }
+        self.waitingBodies.removeFirst(resumed)
     }
 
     /// Whether so many stream ids are used that the connection should be replaced.

@@ -80,6 +80,10 @@ package final class HTTP2Session {
     var responseFrames: UInt64 = 0
     /// Streams whose HEADERS nghttp2 has not given out yet.
     var unwrittenCount = 0
+    /// Streams whose bodies wait for a larger send window, in order.
+    var waitingBodies: [Int] = []
+    /// The largest send window of the connection that was seen.
+    var largestWindow = 0
 
     private var session: OpaquePointer?
     private var variableNames: HeaderBlock

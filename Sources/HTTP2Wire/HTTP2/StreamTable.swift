@@ -19,6 +19,8 @@ final class StreamTable {
         var credential: HeaderBlock?
         var outgoingBody: [UInt8] = []
         var outgoingOffset = 0
+        /// Leaves the last of the connection's send window to others.
+        var isBulk = false
         var isWritten = false
         /// The result was given; only nghttp2 still knows the stream.
         var isConcluded = false

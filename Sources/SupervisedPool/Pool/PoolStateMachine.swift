@@ -281,7 +281,8 @@ struct PoolStateMachine {
         while let id = queue.firstExpired(now), let waiter = queue.remove(id) {
             let code: PoolError.Code =
                 waiter.deadline > now
-                ? .waitedTooLong : phase == .notStarted ? .notRunning : waiter.lane == .observers ? .notReady : .timedOut
+                ? .waitedTooLong
+                : phase == .notStarted ? .notRunning : waiter.lane == .observers ? .notReady : .timedOut
             actions.append(.fail(id, error(code, now, since: waiter.since)))
         }
     }

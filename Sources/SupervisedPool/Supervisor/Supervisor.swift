@@ -4,8 +4,8 @@
 /// A supervisor runs once. One that is a child itself is made anew by its child specification at each start.
 public actor Supervisor {
     private enum Item: Sendable {
-        case started(ChildSpec.ID, generation: Int)
-        case exited(ChildSpec.ID, generation: Int, ChildExit)
+        case started(ChildSpec.ID, life: Int)
+        case exited(ChildSpec.ID, life: Int, ChildExit)
         case command(SupervisorStateMachine.Command, number: Int)
         case abandoned(Int)
         case shutdown
@@ -13,6 +13,8 @@ public actor Supervisor {
     }
 
     private struct Running {
+        /// Unlike a generation it never repeats, not even for a child that was deleted and added again.
+        let life: Int
         let context: ChildContext
         let task: Task<Void, any Error>
     }
@@ -25,6 +27,7 @@ public actor Supervisor {
     private var running: [ChildSpec.ID: Running] = [:]
     private var replies: [Int: CheckedContinuation<Result<Void, SupervisorError>, Never>] = [:]
     private var lastCommand = 0
+    private var lastLife = 0
     private var hasRun = false
     private var wasCancelled = false
     private var outcome: Result<Void, SupervisorError>?
@@ -178,11 +181,14 @@ public actor Supervisor {
         for item in batch {
             let now = clock.now
             switch item {
-            case .started(let id, let generation):
-                perform(machine.started(id, generation: generation, now: now), context, &group)
-            case .exited(let id, let generation, let exit):
-                if running[id]?.context.generation == generation { running[id] = nil }
-                perform(machine.exited(id, generation: generation, exit, now: now), context, &group)
+            case .started(let id, let life):
+                // A context outlives its child: somebody may call it late.
+                guard let child = running[id], child.life == life else { continue }
+                perform(machine.started(id, generation: child.context.generation, now: now), context, &group)
+            case .exited(let id, let life, let exit):
+                guard let child = running[id], child.life == life else { continue }
+                running[id] = nil
+                perform(machine.exited(id, generation: child.context.generation, exit, now: now), context, &group)
             case .command(let command, let number):
                 perform(machine.command(command, number: number, now: now), context, &group)
             case .abandoned(let number):
@@ -227,11 +233,13 @@ public actor Supervisor {
     /// The child's task is not the group's, because cancelling a group reaches all its tasks in the same instant and a
     /// tree must stop in reverse order. The group's task waits for it, so that nothing outlives `run`.
     private func start(_ spec: ChildSpec, _ generation: Int, _ group: inout DiscardingTaskGroup) {
+        lastLife += 1
+        let life = lastLife
         let context = ChildContext(id: spec.id, generation: generation) { [mailbox] in
-            mailbox.post(.started(spec.id, generation: generation))
+            mailbox.post(.started(spec.id, life: life))
         }
         let task = Task { @concurrent in try await spec.run(context) }
-        running[spec.id] = Running(context: context, task: task)
+        running[spec.id] = Running(life: life, context: context, task: task)
         group.addTask { [mailbox] in
             let exit: ChildExit
             do {
@@ -242,7 +250,7 @@ public actor Supervisor {
             } catch {
                 exit = .failed(error)
             }
-            mailbox.post(.exited(spec.id, generation: generation, exit))
+            mailbox.post(.exited(spec.id, life: life, exit))
         }
     }
 

@@ -61,10 +61,11 @@ final class FrameScript {
         path: String = "/3/device/00",
         id: String = "",
         body: String = "{}",
-        deadline: NIODeadline = .distantFuture
+        deadline: NIODeadline = .distantFuture,
+        isBulk: Bool = false
     ) throws -> HTTP2Session.Submission {
         let request = HTTP2Request.test(path: path, id: id, body: body)
-        return try self.client.submit(request, tag: tag, deadline: deadline)
+        return try self.client.submit(request, tag: tag, deadline: deadline, isBulk: isBulk)
     }
 
     func cancel(_ tag: UInt64) {
