@@ -153,6 +153,48 @@ struct BulkTests {
         }
     }
 
+    @Test func aSinglePushIsSentWhileABulkCallWaitsForStreams() async throws {
+        // Bulk pushes are never answered while the test looks; a one-time code must not wait for them.
+        let script: ScriptedServer.Script = { $0.deviceToken == deviceToken ? [.answer(200)] : [.hold] }
+        try await withServer(limit: 10, script: script) { client, server in
+            let run = Task { await client.sendAll(samplePush(), to: (1...100).map { .sample($0) }) }
+            await server.wait { $0.held == 8 }
+            await until { await client.status.pool.bulkQueueDepth == 1 }
+            for _ in 0..<20 {
+                #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            }
+            #expect(server.record.held == 8)
+            await until {
+                server.release()
+                return server.record.accepted.count == 120
+            }
+            #expect(await run.value.accepted == 100)
+        }
+    }
+
+    @Test func twoBulkCallsShareTheStreams() async throws {
+        try await withServer(limit: 50, script: { _ in [.hold] }) { client, server in
+            let first = Task { await client.sendAll(samplePush(), to: (0..<400).map { .sample($0) }) }
+            await server.wait { $0.held == 40 }
+            let second = Task { await client.sendAll(samplePush(), to: (0..<400).map { .sample(1000 + $0) }) }
+            await until { await client.status.pool.bulkQueueDepth == 2 }
+            // As streams come free the second call gets its part of them.
+            await until {
+                server.release()
+                return server.record.pushes.count >= 240
+            }
+            let tokens = server.record.pushes.suffix(200).compactMap(\.deviceToken)
+            let ofTheSecond = tokens.count { token in (0..<400).contains { token == .sample(1000 + $0) } }
+            #expect((60...140).contains(ofTheSecond), "\(ofTheSecond) of 200")
+            await until {
+                server.release()
+                return server.record.accepted.count == 800
+            }
+            let accepted = await first.value.accepted + second.value.accepted
+            #expect(accepted == 800)
+        }
+    }
+
     @Test func aCancelledConsumerGetsWhatIsInFlightAndTheEnd() async throws {
         try await withServer(limit: 50, script: { _ in [.hold] }) { client, server in
             let run = Task {
