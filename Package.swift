@@ -109,7 +109,12 @@ let package = Package(
         ),
         .target(
             name: "TestSupport",
-            dependencies: ["SupervisedPool"],
+            dependencies: [
+                "HTTP2Wire",
+                "SupervisedPool",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
             path: "Tests/TestSupport",
             swiftSettings: settings
         ),

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import HTTP2Wire
@@ -167,5 +168,13 @@ struct ForeignServerTests {
             #expect(results.map(\.ending) == [.unknown])
             _ = await probe.closed()
         }
+    }
+}
+
+extension ConnectionProbe {
+    init(foreign server: ForeignServer, host: String = "localhost") {
+        var tls = TLSConfiguration()
+        tls.caPEM = server.caPEM
+        self.init(host: host, port: server.port, tls: tls)
     }
 }

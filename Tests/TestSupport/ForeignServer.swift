@@ -1,12 +1,11 @@
 import Foundation
+import HTTP2Wire
 import NIOCore
 import NIOPosix
 
-@testable import HTTP2Wire
-
 /// A server of somebody else's in a process of its own, with files in a directory of its own.
-final class ForeignServer: Sendable {
-    static func isInstalled(_ tool: String) -> Bool { self.path(of: tool) != nil }
+package final class ForeignServer: Sendable {
+    package static func isInstalled(_ tool: String) -> Bool { self.path(of: tool) != nil }
 
     static func path(of tool: String) -> String? {
         let places = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
@@ -14,22 +13,22 @@ final class ForeignServer: Sendable {
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    let port: Int
-    let caPEM: String
-    let directory: String
+    package let port: Int
+    package let caPEM: String
+    package let directory: String
     private let processID: Int32
 
     /// - Parameters:
     ///   - files: what lies in its directory besides `cert.pem`, `key.pem` and `ca.pem`.
     ///   - arguments: made from the port and the directory.
-    static func start(
+    package static func start(
         _ tool: String,
         files: [String: @Sendable (Int) -> String] = [:],
         arguments: (_ port: Int, _ directory: String) -> [String]
     ) async throws -> ForeignServer {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: ["localhost", "127.0.0.1"])
-        let directory = NSTemporaryDirectory() + "http2wire-" + UUID().uuidString
+        let directory = NSTemporaryDirectory() + "foreign-server-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         // Another process may take the port between its choice and its use.
         for attempt in 1...3 {
@@ -70,7 +69,7 @@ final class ForeignServer: Sendable {
         self.processID = processID
     }
 
-    func stop() {
+    package func stop() {
         self.end()
         try? FileManager.default.removeItem(atPath: self.directory)
     }
@@ -98,13 +97,5 @@ final class ForeignServer: Sendable {
             _ = try? await loop.scheduleTask(in: .milliseconds(25)) {}.futureResult.get()
         }
         return false
-    }
-}
-
-extension ConnectionProbe {
-    init(foreign server: ForeignServer, host: String = "localhost") {
-        var tls = TLSConfiguration()
-        tls.caPEM = server.caPEM
-        self.init(host: host, port: server.port, tls: tls)
     }
 }
