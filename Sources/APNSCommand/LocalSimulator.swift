@@ -19,6 +19,8 @@ struct LocalSimulator: Sendable {
         var goAways = 0
         var drops = 0
         var processedTwice = 0
+        /// By kind, as scripts call them.
+        var faults: [String: Int] = [:]
     }
 
     private let key: SimulatedKey
@@ -37,12 +39,22 @@ struct LocalSimulator: Sendable {
     ///   - port: 0 takes any free one.
     ///   - wantsToken: requests need a provider token signed by `key`.
     ///   - recordsPushes: keeps each push, to count those that were processed twice.
-    static func start(port: Int = 0, wantsToken: Bool = true, recordsPushes: Bool) async throws -> LocalSimulator {
+    ///   - faults: those it starts with.
+    ///   - seed: what they are drawn from.
+    static func start(
+        port: Int = 0,
+        wantsToken: Bool = true,
+        recordsPushes: Bool,
+        faults: FaultScript = FaultScript(),
+        seed: UInt64 = 1
+    ) async throws -> LocalSimulator {
         var configuration = Simulator.Configuration()
         configuration.port = port
         let key = SimulatedKey()
         configuration.credential = wantsToken ? .keys([Simulator.Key(key)]) : .none
         configuration.recordsPushes = recordsPushes
+        configuration.faults = faults
+        configuration.seed = seed
         return LocalSimulator(key: key, simulator: try await Simulator.start(configuration))
     }
 
@@ -62,7 +74,8 @@ struct LocalSimulator: Sendable {
             answered503: ledger.answers[503] ?? 0,
             goAways: ledger.goAwaysSent,
             drops: ledger.connectionsDropped,
-            processedTwice: ledger.duplicates.count
+            processedTwice: ledger.duplicates.count,
+            faults: ledger.faults
         )
     }
 
@@ -81,17 +94,6 @@ struct LocalSimulator: Sendable {
     /// its connection.
     func injectGoAway(token: String) {
         self.simulator.inject(Fault(.goAway(.beforeThisRequest), when: FaultTrigger(deviceTokens: [token])))
-    }
-
-    /// Faults as somebody wrote them: `{"faults":[…]}`, or the array alone.
-    func inject(json bytes: [UInt8]) throws {
-        let decoder = JSONDecoder()
-        let data = Data(bytes)
-        let isArray = bytes.first { $0 > 0x20 } == UInt8(ascii: "[")
-        self.simulator.inject(
-            try isArray
-                ? FaultScript(decoder.decode([Fault].self, from: data)) : decoder.decode(FaultScript.self, from: data)
-        )
     }
 
     /// Ends the connection that was opened last, without a word. False if none is open.

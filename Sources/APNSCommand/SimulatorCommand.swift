@@ -1,3 +1,4 @@
+import APNSSimulator
 import ArgumentParser
 
 #if canImport(FoundationEssentials)
@@ -42,6 +43,14 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "What the faults are drawn from; the same number repeats them. Default: a new one, which is printed.",
+            valueName: "n"
+        )
+    )
+    var seed: String?
+
+    @Option(
+        help: ArgumentHelp(
             "Where ca.pem, AuthKey_….p8 and apns.env are written; without it, to a folder that is removed at the end.",
             valueName: "folder"
         )
@@ -53,14 +62,23 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     func validate() throws {
         _ = try self.portNumber()
+        _ = try self.seedNumber()
     }
 
     private func portNumber() throws -> Int {
         try Setting(name: "--port", text: self.port, isFromCommandLine: true).integer(0...65535)
     }
 
+    private func seedNumber() throws -> UInt64? {
+        guard let seed else { return nil }
+        return UInt64(try Setting(name: "--seed", text: seed, isFromCommandLine: true).integer(0...Int.max))
+    }
+
     func run() async throws {
-        let simulator = try await self.start()
+        let script = try self.script()
+        // Short enough to be typed again.
+        let seed = try self.seedNumber() ?? script.seed ?? UInt64.random(in: 1...999_999_999)
+        let simulator = try await self.start(script, seed: seed)
         Interrupts.handle()
         let folder: URL
         if let path = self.writeCredentials {
@@ -71,6 +89,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         let credentials = Credentials(simulator, folder: folder, needsToken: !self.withoutToken)
         try credentials.write()
         Standard.output.print(credentials.explanation)
+        if !script.faults.isEmpty { Standard.output.print("\nThe faults are drawn from --seed \(seed).") }
         await Interrupts.wait()
         await simulator.stop()
         if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) }
@@ -79,31 +98,39 @@ struct SimulatorCommand: AsyncParsableCommand {
             "\(counts.received) pushes received, \(counts.accepted) of them accepted, "
                 + "\(counts.connectionsOpened) connections"
         )
+        if !counts.faults.isEmpty {
+            let faults = counts.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+            Standard.output.print("faults: \(faults.joined(separator: ", "))")
+        }
     }
 
-    private func start() async throws -> LocalSimulator {
-        let port = try self.portNumber()
-        let script = try self.faults.map { try Files.contents(of: $0, option: "--faults", limit: 16 * 1024 * 1024) }
-        let simulator: LocalSimulator
+    /// The script, without a seed of its own if the command line has one.
+    private func script() throws -> FaultScript {
+        guard let path = self.faults else { return FaultScript() }
+        let json = try Files.contents(of: path, option: "--faults", limit: 16 * 1024 * 1024)
         do {
-            simulator = try await LocalSimulator.start(
+            var script = try FaultScript(json: json)
+            if self.seed != nil { script.seed = nil }
+            return script
+        } catch {
+            throw UsageError("--faults: '\(path)': \(error)")
+        }
+    }
+
+    private func start(_ script: FaultScript, seed: UInt64) async throws -> LocalSimulator {
+        let port = try self.portNumber()
+        do {
+            return try await LocalSimulator.start(
                 port: port,
                 wantsToken: !self.withoutToken,
-                recordsPushes: false
+                recordsPushes: false,
+                faults: script,
+                seed: seed
             )
         } catch {
             Standard.error.print("apns: --port \(port): \(error)")
             throw ExitStatus.configuration
         }
-        if let script {
-            do {
-                try simulator.inject(json: script)
-            } catch {
-                await simulator.stop()
-                throw UsageError("--faults: '\(self.faults ?? "")' is not a list of faults: \(error)")
-            }
-        }
-        return simulator
     }
 }
 

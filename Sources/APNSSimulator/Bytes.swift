@@ -29,6 +29,11 @@ enum Bytes {
         }
     }
 
+    static func hexadecimal(_ bytes: [UInt8]) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
     /// A number of decimal digits alone, at most 18 of them; nil for anything else.
     static func decimal(_ bytes: Buffer) -> Int64? {
         guard !bytes.isEmpty, bytes.count <= 18 else { return nil }

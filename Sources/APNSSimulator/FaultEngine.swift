@@ -1,29 +1,84 @@
-/// Decides which faults a request meets. Pure: the same requests in the same order with the same seed meet the same
+/// Decides which faults an event meets. Pure: the same events in the same order with the same seed meet the same
 /// faults.
 struct FaultEngine: Sendable {
-    /// What a request meets.
+    /// What an event meets.
     struct Draw: Sendable {
         var delay = Duration.zero
-        /// SETTINGS_MAX_CONCURRENT_STREAMS to be sent.
-        var settings: UInt32?
-        /// What decides the request's fate; nil: APNs' rules do.
+        /// What is done beside the answer, in the script's order.
+        var beside: [FaultEffect.Kind] = []
+        /// What decides the request's or the connection's fate; nil: APNs' rules do.
         var decisive: FaultEffect.Kind?
-        var count = 0
+        /// The names of all that applied.
+        var names: [String] = []
+    }
+
+    /// What a fault may ask of an event.
+    struct Situation: Sendable {
+        var event: FaultTrigger.Event
+        /// The connection's number.
+        var connection: Int
+        /// How long the simulator has run.
+        var uptime: Duration
+    }
+
+    /// A fault that comes by time: when it is due.
+    struct Appointment: Sendable, Hashable {
+        let id: Int
+        var after: Duration
+    }
+
+    /// What becomes of an appointment.
+    struct Kept: Sendable, Hashable {
+        /// Nil: it does not apply this time.
+        var fault: Fault?
+        /// When it comes again, from now.
+        var next: Appointment?
     }
 
     private struct Armed: Sendable {
-        var fault: Fault
+        let id: Int
+        let fault: Fault
+        let event: FaultTrigger.Event
+        let injectedAt: Duration
+        var random: SeededRandom
         var seen = 0
         var applied = 0
-        var random: SeededRandom
-        var isEarly: Bool
+        /// The second since the injection in which it applied last, and how often it did in it.
+        var second: Int64 = -1
+        var inSecond = 0
 
         var isSpent: Bool { self.fault.when.times.map { self.applied >= $0 } ?? false }
+
+        /// Whether it applies to an event that all conditions but the counting ones hold for.
+        mutating func counts(at uptime: Duration) -> Bool {
+            let when = self.fault.when
+            let age = uptime - self.injectedAt
+            if self.event != .time, age < when.from { return false }
+            if let until = when.until, age >= until { return false }
+            self.seen += 1
+            let position = self.seen - max(when.skip, 0)
+            guard position > 0, position.isMultiple(of: max(when.every, 1)) else { return false }
+            guard when.probability >= 1 || self.random.unit() < when.probability else { return false }
+            if let limit = when.perSecond {
+                let second = age.components.seconds
+                if second != self.second {
+                    self.second = second
+                    self.inSecond = 0
+                }
+                guard self.inSecond < limit else { return false }
+                self.inSecond += 1
+            }
+            self.applied += 1
+            return true
+        }
     }
 
     private var armed: [Armed] = []
-    private(set) var hasEarlyFaults = false
     private var random: SeededRandom
+    private var nextID = 0
+    private(set) var hasEarlyFaults = false
+    private(set) var hasRequestFaults = false
+    private(set) var hasConnectionFaults = false
 
     init(seed: UInt64) {
         self.random = SeededRandom(seed: seed)
@@ -31,31 +86,48 @@ struct FaultEngine: Sendable {
 
     var isEmpty: Bool { self.armed.isEmpty }
 
-    mutating func inject(_ fault: Fault) {
-        var isEarly = false
-        if case .earlyAnswer = fault.effect.kind { isEarly = true }
-        self.armed.append(
-            Armed(fault: fault, random: SeededRandom(seed: self.random.next()), isEarly: isEarly)
-        )
+    @discardableResult
+    mutating func inject(_ fault: Fault, at uptime: Duration = .zero) -> Appointment? {
+        self.inject(fault, SeededRandom(seed: self.random.next()), at: uptime)
+    }
+
+    /// - Returns: when the faults that come by time are due.
+    @discardableResult
+    mutating func inject(_ script: FaultScript, at uptime: Duration = .zero) -> [Appointment] {
+        var random = script.seed.map { SeededRandom(seed: $0) } ?? self.random
+        var appointments: [Appointment] = []
+        for fault in script.faults {
+            let own = SeededRandom(seed: random.next())
+            if let appointment = self.inject(fault, own, at: uptime) { appointments.append(appointment) }
+        }
+        if script.seed == nil { self.random = random }
+        return appointments
+    }
+
+    private mutating func inject(_ fault: Fault, _ random: SeededRandom, at uptime: Duration) -> Appointment? {
+        self.nextID += 1
+        let armed = Armed(id: self.nextID, fault: fault, event: fault.event, injectedAt: uptime, random: random)
+        self.armed.append(armed)
         self.clean()
+        guard armed.event == .time, !armed.isSpent else { return nil }
+        return Appointment(id: armed.id, after: max(fault.when.from, .zero))
     }
 
     mutating func removeAll() {
         self.armed = []
-        self.hasEarlyFaults = false
+        self.clean()
     }
 
-    /// - Parameters:
-    ///   - isEarly: the request's headers are complete, its body may not be. Faults that answer early are asked
-    ///     then, all others when the request is complete.
-    ///   - deviceToken: in lower case.
-    mutating func draw(isEarly: Bool, connection: Int, deviceToken: () -> String) -> Draw {
+    /// The faults that an event meets.
+    ///
+    /// - Parameter deviceToken: in lower case.
+    mutating func draw(_ situation: Situation, deviceToken: () -> String) -> Draw {
         var draw = Draw()
         var someSpent = false
         var token: String?
-        for index in self.armed.indices where self.armed[index].isEarly == isEarly {
+        for index in self.armed.indices where self.armed[index].event == situation.event {
             let when = self.armed[index].fault.when
-            if let only = when.connection, only != connection { continue }
+            if let only = when.connection, only != situation.connection { continue }
             if let tokens = when.deviceTokens {
                 let text = token ?? deviceToken()
                 token = text
@@ -63,42 +135,44 @@ struct FaultEngine: Sendable {
             }
             // What another fault has decided is not counted by this one.
             guard draw.decisive == nil, !self.armed[index].isSpent else { continue }
-            self.armed[index].seen += 1
-            guard self.armed[index].seen > when.skip else { continue }
-            guard when.probability >= 1 || self.armed[index].random.unit() < when.probability else { continue }
-            self.armed[index].applied += 1
+            guard self.armed[index].counts(at: situation.uptime) else { continue }
             if self.armed[index].isSpent { someSpent = true }
-            draw.count += 1
-            switch self.armed[index].fault.effect.kind {
-            case .delay(let distribution):
-                draw.delay += max(.zero, distribution.draw(using: &self.armed[index].random))
-            case .settings(let limit): draw.settings = limit
-            case let kind: draw.decisive = kind
+            let effect = self.armed[index].fault.effect
+            draw.names.append(effect.name)
+            if case .delay(let distribution) = effect.kind {
+                draw.delay += distribution.draw(using: &self.armed[index].random)
+            } else if effect.isBeside {
+                draw.beside.append(effect.kind)
+            } else {
+                draw.decisive = effect.kind
             }
         }
         if someSpent { self.clean() }
         return draw
     }
 
+    /// The time of an appointment has come.
+    ///
+    /// - Returns: the fault, and after how long it comes again; nil if it was removed or does not apply.
+    mutating func keep(
+        _ appointment: Appointment,
+        uptime: Duration
+    ) -> Kept? {
+        guard let index = self.armed.firstIndex(where: { $0.id == appointment.id }) else { return nil }
+        let fault = self.armed[index].fault
+        let applies = self.armed[index].counts(at: uptime)
+        let isOver = fault.when.until.map { uptime - self.armed[index].injectedAt >= $0 } ?? false
+        let isLast = fault.when.period == nil || isOver || self.armed[index].isSpent
+        if isLast { self.armed.remove(at: index) }
+        self.clean()
+        let next = isLast ? nil : fault.when.period.map { Appointment(id: appointment.id, after: $0) }
+        return Kept(fault: applies ? fault : nil, next: next)
+    }
+
     private mutating func clean() {
         self.armed.removeAll { $0.isSpent }
-        self.hasEarlyFaults = self.armed.contains { $0.isEarly }
-    }
-}
-
-/// The natural logarithm, so that no C library has to be imported for it.
-enum Logarithm {
-    /// - Parameter x: above 0.
-    static func natural(_ x: Double) -> Double {
-        guard x > 0, x.isFinite else { return -.infinity }
-        // x = significand · 2^exponent, and ln(significand) = 2 · artanh((s − 1) / (s + 1)) for 1 ≤ s < 2.
-        let fraction = (x.significand - 1) / (x.significand + 1)
-        var term = fraction
-        var sum = 0.0
-        for odd in stride(from: 1, through: 41, by: 2) {
-            sum += term / Double(odd)
-            term *= fraction * fraction
-        }
-        return 2 * sum + Double(x.exponent) * 0.693_147_180_559_945_3
+        self.hasEarlyFaults = self.armed.contains { $0.event == .headers }
+        self.hasRequestFaults = self.armed.contains { $0.event == .request }
+        self.hasConnectionFaults = self.armed.contains { $0.event == .connect || $0.event == .open }
     }
 }

@@ -20,7 +20,7 @@ public struct PushRecord: Sendable, Hashable {
         public static let reset = Fate(rawValue: "reset")
         /// It came above the last stream id of a GOAWAY and was not looked at.
         public static let aboveGoAway = Fate(rawValue: "above-goaway")
-        /// Its connection was dropped or fell silent in front of it.
+        /// Its connection was dropped or had fallen silent: nothing was said about it.
         public static let lost = Fate(rawValue: "lost")
     }
 
@@ -42,26 +42,31 @@ public struct PushRecord: Sendable, Hashable {
     /// The number in `apns-expiration`: seconds since 1970; nil if the header is missing.
     public var expiration: Int64?
     public var collapseID: String?
-    /// At most 64 KiB of it.
+    /// At most 64 KiB of it; empty unless the configuration records payloads.
     public var payload: [UInt8]
+    /// How many bytes of it came, up to 64 KiB.
+    public var payloadBytes: Int
     /// What was answered, or would have been; nil if the push was not looked at.
     public var status: Int?
     public var reason: RejectionReason?
     public var fate: Fate
     /// An answer of 200 was decided on: a device would have been notified, whether or not the answer arrived.
     public var isProcessed: Bool
+    /// The kinds of the faults that applied to it, as scripts call them.
+    public var faults: [String]
 }
 
 /// What a simulator has seen and done so far, to hold a client's results against.
 public struct Ledger: Sendable {
-    /// Every push in the order in which the simulator decided on them; empty if the configuration records none.
+    /// Every push in the order in which the simulator decided on them; empty if the configuration records none
+    /// (`Simulator.Configuration.Recording`).
     public internal(set) var pushes: [PushRecord] = []
     /// Connections that were accepted, with those whose TLS handshake failed.
     public internal(set) var connectionsOpened = 0
     public internal(set) var connectionsClosed = 0
     /// All requests that came, whatever became of them.
     public internal(set) var requestsReceived = 0
-    /// Requests whose answer is 200.
+    /// Requests that were accepted, whether or not an answer was sent.
     public internal(set) var requestsProcessed = 0
     /// Requests that were answered with another status.
     public internal(set) var requestsRejected = 0
@@ -78,37 +83,47 @@ public struct Ledger: Sendable {
     public internal(set) var connectionsDropped = 0
     /// Faults that took effect, one for each request or connection they changed.
     public internal(set) var faultsApplied = 0
+    /// The same by kind, as scripts call them: `answer`, `goaway`, ….
+    public internal(set) var faults: [String: Int] = [:]
+    /// How often each id was processed; ids that never were are missing. Empty if the configuration counts only.
+    public internal(set) var processedCounts: [APNSID: Int] = [:]
+    /// The ids that were processed more than once: duplicates on a device.
+    public internal(set) var duplicates: Set<APNSID> = []
 
     public init() {}
 
-    /// How often the push with this id was processed. More than once is a duplicate on a device.
-    public func processedCount(of id: APNSID) -> Int {
-        self.pushes.reduce(0) { $0 + ($1.isProcessed && $1.apnsID == id ? 1 : 0) }
-    }
+    /// How often the push with this id was processed. More than once is a duplicate on a device. Always 0 if the
+    /// configuration counts only.
+    public func processedCount(of id: APNSID) -> Int { self.processedCounts[id] ?? 0 }
 
-    /// How often each id was processed; ids that never were are missing.
-    public var processedCounts: [APNSID: Int] {
-        var counts: [APNSID: Int] = [:]
-        for push in self.pushes where push.isProcessed {
-            if let id = push.apnsID { counts[id, default: 0] += 1 }
-        }
-        return counts
-    }
+    /// Whether the push with this id was processed, whether or not its answer arrived.
+    public func processed(apnsID id: APNSID) -> Bool { self.processedCount(of: id) > 0 }
 
-    /// The ids that were processed more than once.
-    public var duplicates: Set<APNSID> {
-        Set(self.processedCounts.lazy.filter { $0.value > 1 }.map(\.key))
-    }
+    /// What became of each request with this id, in order. Goes through all pushes.
+    public func pushes(apnsID id: APNSID) -> [PushRecord] { self.pushes.filter { $0.apnsID == id } }
 
-    mutating func count(_ fate: PushRecord.Fate, status: Int?, isRefusal: Bool) {
+    mutating func count(_ fate: PushRecord.Fate, status: Int?, isProcessed: Bool, isRefusal: Bool) {
         self.requestsReceived += 1
-        if status == 200 { self.requestsProcessed += 1 }
+        if isProcessed { self.requestsProcessed += 1 }
         switch fate {
         case .answered:
-            if let status { self.answers[status, default: 0] += 1 }
-            if status != 200 { self.requestsRejected += 1 }
+            if let status {
+                self.answers[status, default: 0] += 1
+                if status != 200 { self.requestsRejected += 1 }
+            }
         case .reset where isRefusal: self.streamsRefused += 1
         default: self.requestsUnanswered += 1
         }
+    }
+
+    mutating func count(processed id: APNSID) {
+        let count = self.processedCounts[id, default: 0] + 1
+        self.processedCounts[id] = count
+        if count == 2 { self.duplicates.insert(id) }
+    }
+
+    mutating func count(faults names: [String]) {
+        self.faultsApplied += names.count
+        for name in names { self.faults[name, default: 0] += 1 }
     }
 }

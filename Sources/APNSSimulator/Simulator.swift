@@ -1,3 +1,4 @@
+public import APNSModel
 public import Crypto
 internal import HTTP2Wire
 internal import NIOCore
@@ -22,12 +23,16 @@ public final class Simulator: Sendable {
     /// The root certificate (PEM) that a client has to trust.
     public let certificateAuthorityPEM: String
 
-    private let core: SimulatorCore
-    private let listener: Listener
+    /// What its faults are drawn from, unless a script has a seed of its own: see `Configuration.seed`.
+    public let seed: UInt64
 
-    private init(core: SimulatorCore, listener: Listener, certificateAuthorityPEM: String) {
+    private let core: SimulatorCore
+    private let listener: ListenerKeeper
+
+    private init(core: SimulatorCore, listener: ListenerKeeper, certificateAuthorityPEM: String) {
         self.host = core.configuration.host
         self.port = listener.port
+        self.seed = core.configuration.seed
         self.certificateAuthorityPEM = certificateAuthorityPEM
         self.core = core
         self.listener = listener
@@ -43,33 +48,38 @@ public final class Simulator: Sendable {
     ) async throws(SimulatorError) -> Simulator {
         let core = SimulatorCore(configuration)
         do {
-            let authority = try CertificateAuthority()
-            let identity = try authority.issue(names: configuration.certificateNames)
-            var tls = TLSConfiguration()
-            tls.certificateChainPEM = identity.certificateChainPEM
-            tls.privateKeyPEM = identity.privateKeyPEM
-            let listener = try await Listener.bind(
-                host: configuration.host,
-                port: configuration.port,
-                tls: try TLSContext(.server, configuration: tls),
-                group: configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton,
-                configuration: { Self.sessionConfiguration(core) },
-                accept: { Self.accept($0, core) }
+            let identities = try ServerIdentities(names: configuration.certificateNames)
+            // Made now, so that the first connection does not wait for it.
+            _ = try identities.context(TLSFault())
+            let listener = try await ListenerKeeper(port: configuration.port) { port throws(WireError) in
+                try await Listener.bind(
+                    host: configuration.host,
+                    port: port,
+                    group: configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton,
+                    entrance: { try Self.entrance(core, identities) }
+                )
+            }
+            core.listener.withLock { $0 = listener }
+            core.inject(configuration.faults)
+            return Simulator(
+                core: core,
+                listener: listener,
+                certificateAuthorityPEM: identities.certificateAuthorityPEM
             )
-            return Simulator(core: core, listener: listener, certificateAuthorityPEM: authority.certificatePEM)
         } catch {
-            throw SimulatorError(code: .startFailed, message: "the simulator cannot start: \(error.message)")
+            let message = (error as? WireError)?.message ?? "\(error)"
+            throw SimulatorError(code: .startFailed, message: "the simulator cannot start: \(message)")
         }
     }
 
     /// Takes no further connections and closes those that are open, without GOAWAY. Waiters end with `cancelled`.
     public func stop() async {
-        await self.listener.close()
+        await self.listener.stop()
         let sessions = self.core.state.withLock { state in
             state.isStopped = true
             return Array(state.sessions.values)
         }
-        await Self.run(on: sessions) { $0.drop(closeNotify: true) }
+        await Self.run(on: sessions) { $0.drop(.closeNotify) }
         await withCheckedContinuation { continuation in
             let isEmpty = self.core.state.withLock { state in
                 if !state.sessions.isEmpty { state.stopping.append(continuation) }
@@ -127,6 +137,19 @@ public final class Simulator: Sendable {
     /// What it has seen and done so far: a copy, taken now.
     public var record: Ledger {
         self.core.state.withLock { $0.ledger }
+    }
+
+    /// How often the push with this id was processed, without a copy of the ledger.
+    public func processedCount(of id: APNSID) -> Int {
+        self.core.state.withLock { $0.ledger.processedCount(of: id) }
+    }
+
+    /// Whether the push with this id was processed, whether or not its answer arrived.
+    public func processed(apnsID id: APNSID) -> Bool { self.processedCount(of: id) > 0 }
+
+    /// How often each kind of fault applied, as scripts call them.
+    public var faultCounts: [String: Int] {
+        self.core.state.withLock { $0.ledger.faults }
     }
 
     public var openConnections: Int {
@@ -192,11 +215,32 @@ public final class Simulator: Sendable {
 
     /// Arms all faults of a script, in its order.
     public func inject(_ script: FaultScript) {
-        self.core.update { state in
-            for fault in script.faults { state.engine.inject(fault) }
-            if state.engine.hasEarlyFaults { self.core.headerReporting.isOn = true }
-        }
+        self.core.inject(script)
     }
+
+    /// Applies an effect to connections that are open, now. Effects that go with a single request do nothing.
+    ///
+    /// - Returns: how many it were.
+    @discardableResult
+    public func apply(_ effect: FaultEffect, to selection: ConnectionSelection = .all) async -> Int {
+        if case .listenerDown(let duration) = effect.kind { self.core.closeListener(for: duration) }
+        let now = self.core.now
+        if self.core.update({ $0.applyToAll(effect.kind, now: now) }) { return 0 }
+        guard effect.events.contains(.time) else { return 0 }
+        return await self.run(on: selection) { $0.apply(effect) }
+    }
+
+    /// By how many seconds the simulator's clock is off from now on: `date` and the age of provider tokens.
+    public func setClockOffset(seconds: Int64) {
+        let limit = Self.clockOffsetLimit
+        self.core.update { $0.clockOffset = min(max(seconds, -limit), limit) }
+    }
+
+    /// Closes the port: new connections are refused, those that are open stay.
+    public func stopListening() async { await self.listener.close() }
+
+    /// Opens the port again. When it is back, clients can connect.
+    public func startListening() async { await self.listener.open() }
 
     /// Disarms all faults. Answers that are being delayed still go out.
     public func removeFaults() {
@@ -209,7 +253,7 @@ public final class Simulator: Sendable {
     /// - Returns: how many it were.
     @discardableResult
     public func dropConnections(_ selection: ConnectionSelection = .all, closeNotify: Bool = false) async -> Int {
-        await self.run(on: selection) { $0.drop(closeNotify: closeNotify) }
+        await self.run(on: selection) { $0.drop(closeNotify ? .closeNotify : .fin) }
     }
 
     /// Lets connections fall silent: they take bytes and answer nothing any more, not even a PING.
@@ -232,14 +276,17 @@ public final class Simulator: Sendable {
         reason: String? = nil,
         code: UInt32 = 0
     ) async -> Int {
-        await self.run(on: selection) { $0.goAway(lastStreamID: lastStreamID, reason: reason, code: code) }
+        let debugData = FaultEffect.GoAway(reason: reason).debugData
+        return await self.run(on: selection) { session in
+            session.goAway(lastStreamID: lastStreamID, debugData: debugData, code: code)
+        }
     }
 
     /// Sends SETTINGS_MAX_CONCURRENT_STREAMS on connections that are open now. They keep it: their first good provider
     /// token raises nothing any more.
     @discardableResult
     public func setMaxConcurrentStreams(_ limit: UInt32, _ selection: ConnectionSelection = .all) async -> Int {
-        await self.run(on: selection) { $0.set(maxConcurrentStreams: limit) }
+        await self.run(on: selection) { $0.set([.maxConcurrentStreams(limit)]) }
     }
 
     // MARK: Inside
@@ -263,11 +310,49 @@ public final class Simulator: Sendable {
     }
 
     /// Called on the connection's loop.
-    private static func accept(_ connection: ServerConnection, _ core: SimulatorCore) -> SimulatorSession {
-        let number = core.state.withLock { state in
+    private static func entrance(_ core: SimulatorCore, _ identities: ServerIdentities) throws -> ServerEntrance {
+        let now = core.now
+        let (number, faults) = core.state.withLock { state in
             state.ledger.connectionsOpened += 1
-            return state.ledger.connectionsOpened
+            let number = state.ledger.connectionsOpened
+            return (number, state.connectFaults(connection: number, now: now))
         }
+        var session = Self.sessionConfiguration(core)
+        var tls = TLSFault()
+        var behaviour = ServerEntrance.Behaviour.serve
+        var lasting: TimeAmount?
+        for fault in faults {
+            switch fault {
+            case .closeOnAccept(let ending): behaviour = .close(withReset: ending == .rst)
+            case .neverSpeak(let duration):
+                behaviour = .keepSilent
+                lasting = duration.map { TimeAmount($0) }
+            case .handshakeStall(let bytes, let duration):
+                behaviour = .stallHandshake(afterBytes: bytes)
+                lasting = duration.map { TimeAmount($0) }
+            case .tls(let fault): tls = fault
+            case .rapidResetLimit(let burst, let rate):
+                session.resetBurst = UInt64(max(burst, 0))
+                session.resetRate = UInt64(max(rate, 0))
+            case .listenerDown(let duration): core.closeListener(for: duration)
+            default: core.update { _ = $0.applyToAll(fault, now: now) }
+            }
+        }
+        return ServerEntrance(
+            tls: try identities.context(tls),
+            configuration: session,
+            behaviour: behaviour,
+            lasting: lasting,
+            accept: { Self.accept($0, number: number, core) }
+        )
+    }
+
+    /// Called on the connection's loop.
+    private static func accept(
+        _ connection: ServerConnection,
+        number: Int,
+        _ core: SimulatorCore
+    ) -> SimulatorSession {
         let session = SimulatorSession(connection, number: number, core: core)
         let bound = NIOLoopBound(session, eventLoop: connection.loop)
         let isStopped = core.update { state in

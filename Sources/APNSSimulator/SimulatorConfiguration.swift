@@ -40,17 +40,42 @@ extension Simulator {
         public var environment = Environment.development
         /// How long every answer is kept back, as a stand-in for the network's round trip. Default zero.
         public var responseDelay = Duration.zero
-        /// Whether the ledger keeps every push, or counts only. Default true.
-        public var recordsPushes = true
+        /// What the ledger keeps. Default `pushes`.
+        public var recording = Recording.pushes
+        /// Whether the ledger keeps every push. Set to false it counts only.
+        public var recordsPushes: Bool {
+            get { self.recording == .pushes || self.recording == .pushesWithoutPayload }
+            set { self.recording = newValue ? .pushes : .counts }
+        }
+        /// Whether answers carry a `date` (RFC 9110, section 6.6.1). Default true.
+        public var sendsDate = true
+        /// By how many seconds the simulator's clock is off, in `date` and in the age of provider tokens. Default 0.
+        public var clockOffset: Int64 = 0
         /// Where connections live. Default nil: SwiftNIO's singleton group. The simulator shuts no group down.
         public var eventLoopGroup: (any EventLoopGroup)?
-        /// What the faults' probabilities and the ids it makes up are drawn from. Default 1.
+        /// What the faults' probabilities and the ids it makes up are drawn from: the same seed, script and order of
+        /// requests give the same faults. A script's own seed comes first for its faults. Default 1.
         public var seed: UInt64 = 1
         /// The faults it starts with. Default none.
         public var faults = FaultScript()
 
         public init() {}
     }
+
+    /// What the ledger keeps of pushes.
+    public enum Recording: Sendable, Hashable {
+        /// Everything: a million pushes of 200 bytes need about 800 MB.
+        case pushes
+        /// Everything but the payloads.
+        case pushesWithoutPayload
+        /// How often each `apns-id` was processed: a million need about 100 MB.
+        case ids
+        /// Counts only.
+        case counts
+    }
+
+    /// The clock's offset is between minus and plus so many seconds, about 30 years.
+    static let clockOffsetLimit: Int64 = 1_000_000_000
 
     /// What counts as a good provider token.
     public enum Credential: Sendable {

@@ -2,35 +2,13 @@ internal import HTTP2Wire
 internal import NIOCore
 internal import Synchronization
 
-/// What a simulator's connections share, and the lock around it.
-final class SimulatorCore: Sendable {
-    let configuration: Simulator.Configuration
-    let headerReporting = HeaderReporting()
-    let state: Mutex<SimulatorState>
-
-    init(_ configuration: Simulator.Configuration) {
-        self.configuration = configuration
-        let state = SimulatorState(configuration)
-        self.headerReporting.isOn = state.engine.hasEarlyFaults
-        self.state = Mutex(state)
-    }
-
-    /// Changes the state and resumes whom the change has made happy, when the lock is gone.
-    func update<Value>(_ body: (inout SimulatorState) -> sending Value) -> sending Value {
-        let (value, met) = self.state.withLock { state in
-            let value = body(&state)
-            return (value, state.satisfiedWaiters())
-        }
-        for waiter in met { waiter.end(.success(())) }
-        return value
-    }
-}
-
 /// One connection to the simulator. Confined to the connection's loop.
 final class SimulatorSession: ServerConnectionDelegate {
     private let core: SimulatorCore
     private let connection: ServerConnection
     private var state: ConnectionState
+    /// Answers that are still to come are not sent any more.
+    private var isSilent = false
 
     init(_ connection: ServerConnection, number: Int, core: SimulatorCore) {
         self.core = core
@@ -46,8 +24,14 @@ final class SimulatorSession: ServerConnectionDelegate {
 
     // MARK: The connection's delegate
 
+    func opened() {
+        let now = self.core.now
+        let actions = self.core.update { $0.openFaults(&self.state, now: now) }
+        if !actions.isEmpty { self.perform(actions) }
+    }
+
     func received(_ requests: [ServerRequest]) {
-        let now = SimulatorState.Now(instant: .now, seconds: self.core.configuration.clock())
+        let now = self.core.now
         var actions: [SessionAction] = []
         self.core.state.withLock { actions = $0.decide(requests, &self.state, now: now) }
         self.perform(actions)
@@ -73,23 +57,28 @@ final class SimulatorSession: ServerConnectionDelegate {
 
     // MARK: On demand
 
-    func drop(closeNotify: Bool = false) {
+    func apply(_ effect: FaultEffect) {
+        let now = self.core.now
+        self.perform(self.core.update { $0.apply(effect, to: &self.state, now: now) })
+    }
+
+    func drop(_ ending: ConnectionEnding = .fin) {
         self.state.isLost = true
-        self.perform([.drop(closeNotify: closeNotify)])
+        self.perform([.drop(ending)])
     }
 
     func mute() {
         self.state.isLost = true
-        self.perform([.mute])
+        self.perform([.silence(answersPings: false, reads: true)])
     }
 
-    func goAway(lastStreamID: Int32?, reason: String?, code: UInt32) {
-        self.perform([self.state.goAway(lastStreamID, reason: reason, code: code)])
+    func goAway(lastStreamID: Int32?, debugData: [UInt8], code: UInt32) {
+        self.perform([self.state.goAway(lastStreamID, debugData: debugData, code: code)])
     }
 
-    func set(maxConcurrentStreams: UInt32) {
-        self.state.hasRaisedLimit = true
-        self.perform([.settings(maxConcurrentStreams: maxConcurrentStreams)])
+    func set(_ settings: [HTTP2Setting]) {
+        if settings.contains(where: { $0.identifier == 3 }) { self.state.hasRaisedLimit = true }
+        self.perform([.settings(settings)])
     }
 
     // MARK: Inside
@@ -99,7 +88,7 @@ final class SimulatorSession: ServerConnectionDelegate {
         var delay = Duration.zero
         for action in actions {
             switch action {
-            case .answer(let answer, let after) where after == .zero:
+            case .answer(let answer, let after) where after <= .zero:
                 self.respond(answer)
             case .answer(let answer, let after):
                 // Answers that wait equally long share a timer.
@@ -111,22 +100,60 @@ final class SimulatorSession: ServerConnectionDelegate {
                 delayed.append(answer)
             case .reset(let streamID, let code):
                 self.connection.reset(streamID: streamID, code: code)
-            case .settings(let limit):
-                self.connection.set(maxConcurrentStreams: limit)
+            case .settings(let settings):
+                self.send(settings)
             case .goAway(let lastStreamID, let code, let debugData):
                 self.connection.goAway(lastStreamID: lastStreamID, code: code, debugData: debugData)
                 self.core.update { $0.ledger.goAwaysSent += 1 }
-            case .drop(let closeNotify):
-                self.connection.flush()
-                self.core.update { $0.ledger.connectionsDropped += 1 }
-                if closeNotify { self.connection.close() } else { self.connection.drop() }
-            case .mute:
-                self.connection.flush()
-                self.connection.mute()
+            case .gracefulGoAway(let goAway, let notice):
+                self.goAwayGracefully(goAway, notice)
+            case .write(let bytes): self.connection.write(bytes)
+            case .settingsFlood(let count):
+                for _ in 0..<count { self.connection.set([]) }
+            case .slowReader(let bytes, let interval):
+                self.connection.readSlowly(bytes: bytes, every: TimeAmount(interval))
+            case .listenerDown(let duration): self.core.closeListener(for: duration)
+            case .drop, .silence, .alert: self.end(action)
             }
         }
         self.schedule(delayed, after: delay)
         self.connection.flush()
+    }
+
+    private func end(_ action: SessionAction) {
+        self.connection.flush()
+        self.isSilent = true
+        switch action {
+        case .silence(let answersPings, let reads):
+            if !answersPings { self.connection.silence(reads: reads) }
+            return
+        case .drop(.fin): self.connection.drop()
+        case .drop(.rst): self.connection.reset()
+        case .drop(.closeNotify): self.connection.close()
+        case .alert(let number): self.connection.alert(number)
+        default: return
+        }
+        self.core.update { $0.ledger.connectionsDropped += 1 }
+    }
+
+    private func send(_ settings: [HTTP2Setting]) {
+        if settings.count == 1, settings[0].identifier == 3 {
+            self.connection.set(maxConcurrentStreams: settings[0].value)
+        } else {
+            self.connection.set(settings.map { ($0.identifier, $0.value) })
+        }
+    }
+
+    private func goAwayGracefully(_ goAway: FaultEffect.GoAway, _ notice: Duration) {
+        // Not through nghttp2, which would end the session with the last stream that is open now.
+        self.connection.write(
+            RawFrame(type: 7, payload: [0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0]).bytes(requestStreamID: 0)
+        )
+        self.core.update { $0.ledger.goAwaysSent += 1 }
+        self.connection.loop.assumeIsolated().scheduleTask(in: TimeAmount(notice)) {
+            guard !self.isSilent else { return }
+            self.goAway(lastStreamID: nil, debugData: goAway.debugData, code: goAway.code)
+        }
     }
 
     private func schedule(_ answers: [SessionAction.Answer], after delay: Duration) {
@@ -138,11 +165,45 @@ final class SimulatorSession: ServerConnectionDelegate {
     }
 
     private func respond(_ answer: SessionAction.Answer) {
+        guard !self.isSilent else { return }
+        if answer.isPlain {
+            self.connection.respond(
+                streamID: answer.streamID,
+                status: answer.status,
+                fields: answer.fields,
+                body: answer.body
+            )
+            return
+        }
+        for status in answer.informational {
+            self.connection.inform(streamID: answer.streamID, status: status)
+            // nghttp2 wants one on its way before it takes the next.
+            self.connection.flush()
+        }
         self.connection.respond(
             streamID: answer.streamID,
             status: answer.status,
             fields: answer.fields,
-            body: answer.body
+            body: answer.body,
+            ending: answer.ending
         )
+        if answer.cutCode != nil || answer.resetCode != nil { self.connection.flush() }
+        if let code = answer.cutCode {
+            self.connection.reset(streamID: answer.streamID, code: HTTP2ErrorCode(rawValue: code))
+        } else if let code = answer.resetCode {
+            self.reset(answer.streamID, behindTheAnswer: code)
+        }
+    }
+
+    /// nghttp2 sends no RST_STREAM for a stream that it has closed, as the whole answer to a whole request does.
+    private func reset(_ streamID: Int32, behindTheAnswer code: UInt32) {
+        if self.connection.hasStream(streamID) {
+            self.connection.reset(streamID: streamID, code: HTTP2ErrorCode(rawValue: code))
+        } else {
+            let payload = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: code >> $0) }
+            self.connection.write(
+                RawFrame(type: 3, stream: .request, payload: payload).bytes(requestStreamID: streamID)
+            )
+        }
     }
 }

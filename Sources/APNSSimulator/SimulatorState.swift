@@ -2,54 +2,6 @@ internal import APNSModel
 internal import HTTP2Wire
 internal import NIOCore
 
-/// What a session is to do, in this order.
-enum SessionAction {
-    struct Answer {
-        var streamID: Int32
-        var status: Int
-        var fields: FieldList
-        var body: [UInt8]
-    }
-
-    case answer(Answer, after: Duration)
-    case reset(Int32, HTTP2ErrorCode)
-    case settings(maxConcurrentStreams: UInt32)
-    case goAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8])
-    case drop(closeNotify: Bool)
-    case mute
-}
-
-/// What the decisions on one connection depend on beside the simulator's own state.
-struct ConnectionState {
-    let number: Int
-    /// The last `authorization` and what was found in it.
-    var authorization: [UInt8] = []
-    var token = InspectedToken.malformed
-    /// The keys' generation that `token` was found with.
-    var generation = -1
-    var isUpdatedTooOften = false
-    /// The team of the first push that was accepted: other teams are refused from then on.
-    var teamID: String?
-    var hasRaisedLimit = false
-    var highestStreamID: Int32 = 0
-    /// The lowest last stream id of our GOAWAYs.
-    var goAwayStreamID = Int32.max
-    var isLost = false
-    var earlyAnswered: Set<Int32> = []
-
-    init(number: Int) { self.number = number }
-
-    /// - Parameter streamID: nil: the highest one that was decided on.
-    mutating func goAway(_ streamID: Int32?, reason: String?, code: UInt32) -> SessionAction {
-        var last = max(streamID ?? self.highestStreamID, 0)
-        // Streams that clients open have odd numbers.
-        if last.isMultiple(of: 2), last > 0 { last -= 1 }
-        self.goAwayStreamID = min(self.goAwayStreamID, last)
-        let body = reason.map { Verdict(status: 0, reason: RejectionReason(rawValue: $0)).body } ?? []
-        return .goAway(lastStreamID: last, code: HTTP2ErrorCode(rawValue: code), debugData: body)
-    }
-}
-
 /// All that a simulator's connections share. Lives behind a lock that is taken once for each batch of requests.
 struct SimulatorState {
     struct Waiter {
@@ -66,6 +18,8 @@ struct SimulatorState {
     /// The time of a batch.
     struct Now {
         var instant: ContinuousClock.Instant
+        /// How long the simulator has run.
+        var uptime: Duration
         /// Seconds since 1970.
         var seconds: Int64
     }
@@ -78,8 +32,16 @@ struct SimulatorState {
     var keyGeneration = 0
     var engine: FaultEngine
     var ledger = Ledger()
+    /// By how many seconds its clock is off.
+    var clockOffset: Int64
+    /// Until when answers are kept back on all connections.
+    var pausedUntil: ContinuousClock.Instant?
+    /// For ids that it makes up.
     private var random: SeededRandom
+    /// For bytes that faults make up.
+    var faultRandom: SeededRandom
     private var order = 0
+    private var date: (seconds: Int64, text: [UInt8])?
 
     var sessions: [Int: NIOLoopBound<SimulatorSession>] = [:]
     var isStopped = false
@@ -105,7 +67,9 @@ struct SimulatorState {
         self.verifier = ProviderTokenVerifier(acceptsUnknownKeys: acceptsUnknownKeys, keys: keys)
         self.engine = FaultEngine(seed: configuration.seed)
         self.random = SeededRandom(seed: configuration.seed &+ 0x5EED)
-        for fault in configuration.faults.faults { self.engine.inject(fault) }
+        self.faultRandom = SeededRandom(seed: configuration.seed &+ 0xFA17)
+        let limit = Simulator.clockOffsetLimit
+        self.clockOffset = min(max(configuration.clockOffset, -limit), limit)
     }
 
     /// The waiters whose condition the ledger meets now, to be resumed when the lock is gone.
@@ -125,6 +89,8 @@ struct SimulatorState {
     ) -> [SessionAction] {
         var actions: [SessionAction] = []
         actions.reserveCapacity(requests.count + 1)
+        var now = now
+        now.seconds = Self.sum(now.seconds, self.clockOffset)
         for request in requests {
             RequestView.with(request.fields) { view in
                 if request.isComplete {
@@ -137,6 +103,11 @@ struct SimulatorState {
         return actions
     }
 
+    private static func sum(_ seconds: Int64, _ offset: Int64) -> Int64 {
+        let (sum, overflows) = seconds.addingReportingOverflow(offset)
+        return overflows ? seconds : sum
+    }
+
     private mutating func decideEarly(
         _ request: ServerRequest,
         _ view: RequestView,
@@ -147,14 +118,24 @@ struct SimulatorState {
         guard self.engine.hasEarlyFaults, !connection.isLost, request.streamID <= connection.goAwayStreamID else {
             return
         }
-        let draw = self.engine.draw(isEarly: true, connection: connection.number) { view.deviceTokenText }
-        guard case .earlyAnswer(let verdict) = draw.decisive else { return }
-        self.ledger.faultsApplied += draw.count
+        let draw = self.engine.draw(self.situation(.headers, connection, now)) { view.deviceTokenText }
+        guard case .earlyAnswer(let scripted) = draw.decisive else { return }
+        self.ledger.count(faults: draw.names)
         connection.highestStreamID = max(connection.highestStreamID, request.streamID)
         connection.earlyAnswered.insert(request.streamID)
         let id = self.answerID(view)
-        self.record(request, view, id, connection, now, verdict: verdict, fate: .answered)
-        actions.append(.answer(self.answer(request.streamID, verdict, id), after: .zero))
+        let note = Note(verdict: scripted.verdict, isProcessed: scripted.isProcessed, faults: draw.names)
+        self.record(request, view, id, connection, now, note)
+        let answer = self.answer(request.streamID, scripted.verdict, id, now, scripted)
+        actions.append(.answer(answer, after: self.wait(.zero, connection, now)))
+    }
+
+    func situation(
+        _ event: FaultTrigger.Event,
+        _ connection: ConnectionState,
+        _ now: Now
+    ) -> FaultEngine.Situation {
+        FaultEngine.Situation(event: event, connection: connection.number, uptime: now.uptime)
     }
 
     private mutating func decide(
@@ -166,86 +147,70 @@ struct SimulatorState {
     ) {
         let streamID = request.streamID
         if !connection.earlyAnswered.isEmpty, connection.earlyAnswered.remove(streamID) != nil { return }
-        if connection.isLost || streamID > connection.goAwayStreamID {
-            let fate = connection.isLost ? PushRecord.Fate.lost : .aboveGoAway
-            self.record(request, view, nil, connection, now, verdict: nil, fate: fate)
+        if streamID > connection.goAwayStreamID {
+            self.record(request, view, nil, connection, now, Note(fate: .aboveGoAway))
             return
         }
         let fault = self.credentialFault(view.authorization, &connection, now)
+        if connection.isLost {
+            var note = Note(fate: .lost)
+            if connection.processesWhenLost {
+                note.verdict = self.rules.verdict(on: view, bodyCount: request.body.count, credentialFault: fault)
+            }
+            self.record(request, view, nil, connection, now, note)
+            return
+        }
         if fault == nil, !connection.hasRaisedLimit {
             connection.hasRaisedLimit = true
-            actions.append(.settings(maxConcurrentStreams: self.configuration.maxConcurrentStreams))
+            actions.append(.settings([.maxConcurrentStreams(self.configuration.maxConcurrentStreams)]))
         }
         var draw = FaultEngine.Draw()
-        if !self.engine.isEmpty {
-            draw = self.engine.draw(isEarly: false, connection: connection.number) { view.deviceTokenText }
-            self.ledger.faultsApplied += draw.count
-            if let limit = draw.settings {
-                connection.hasRaisedLimit = true
-                actions.append(.settings(maxConcurrentStreams: limit))
-            }
+        if self.engine.hasRequestFaults {
+            draw = self.engine.draw(self.situation(.request, connection, now)) { view.deviceTokenText }
+            self.ledger.count(faults: draw.names)
+            for kind in draw.beside { self.apply(kind, streamID, &connection, now, into: &actions) }
         }
-        let decisive = draw.decisive
-        if case .goAway(let point, let reason, let code) = decisive {
-            let last: Int32? =
-                switch point {
-                case .afterThisRequest: max(connection.highestStreamID, streamID)
-                case .beforeThisRequest: nil
-                case .streamID(let id): id
-                }
-            actions.append(connection.goAway(last, reason: reason, code: code))
+        if case .goAway(let goAway) = draw.decisive {
+            self.goAway(goAway, streamID, &connection, into: &actions)
             if streamID > connection.goAwayStreamID {
-                self.record(request, view, nil, connection, now, verdict: nil, fate: .aboveGoAway)
+                self.record(request, view, nil, connection, now, Note(fate: .aboveGoAway, faults: draw.names))
                 return
             }
         }
         connection.highestStreamID = max(connection.highestStreamID, streamID)
-        var verdict = self.rules.verdict(on: view, bodyCount: request.body.count, credentialFault: fault)
+        let verdict = self.rules.verdict(on: view, bodyCount: request.body.count, credentialFault: fault)
         let id = self.answerID(view)
-        var fate = PushRecord.Fate.answered
-        var isSeen = true
-        var isRefusal = false
-        var body: [UInt8]?
-        switch decisive {
-        case nil, .goAway, .delay, .settings, .earlyAnswer: break
-        case .answer(let scripted): verdict = scripted
-        case .answerBody(let status, let bytes):
-            verdict = Verdict(status: status)
-            body = bytes
-        case .stall(let isProcessed):
-            fate = .stalled
-            isSeen = isProcessed
+        var note = Note(verdict: verdict, faults: draw.names)
+        var scripted: ScriptedAnswer?
+        switch draw.decisive {
+        case .answer(let answer):
+            scripted = answer
+            note.verdict = answer.verdict
+            note.isProcessed = answer.isProcessed
+        case .stall(let isProcessed): note.lose(.stalled, isProcessed)
         case .reset(let code, let isProcessed):
-            fate = .reset
-            isSeen = isProcessed
-            isRefusal = code == HTTP2ErrorCode.refusedStream.rawValue
+            note.lose(.reset, isProcessed)
+            note.isRefusal = code == HTTP2ErrorCode.refusedStream.rawValue
             actions.append(.reset(streamID, HTTP2ErrorCode(rawValue: code)))
-        case .drop(let isProcessed, let closeNotify):
-            fate = .lost
-            isSeen = isProcessed
-            connection.isLost = true
-            actions.append(.drop(closeNotify: closeNotify))
-        case .silence:
-            fate = .lost
-            isSeen = false
-            connection.isLost = true
-            actions.append(.mute)
+        case .drop(let isProcessed, _), .silence(let isProcessed, _, _), .alert(_, let isProcessed):
+            note.lose(.lost, isProcessed)
+            if let kind = draw.decisive { self.end(kind, &connection, into: &actions) }
+        default: break
         }
-        self.record(
-            request,
-            view,
-            id,
-            connection,
-            now,
-            verdict: isSeen ? verdict : nil,
-            fate: fate,
-            isRefusal: isRefusal
-        )
-        if isSeen, verdict.status == 200, connection.teamID == nil { connection.teamID = connection.token.teamID }
-        guard fate == .answered else { return }
-        var answer = self.answer(streamID, verdict, id)
-        if let body { answer.body = body }
-        actions.append(.answer(answer, after: draw.delay + self.configuration.responseDelay))
+        self.record(request, view, id, connection, now, note)
+        if note.verdict?.status == 200, connection.teamID == nil { connection.teamID = connection.token.teamID }
+        guard note.fate == .answered, let verdict = note.verdict else { return }
+        let answer = self.answer(streamID, verdict, id, now, scripted)
+        let delay = draw.delay + self.configuration.responseDelay
+        actions.append(.answer(answer, after: self.wait(delay, connection, now)))
+    }
+
+    /// How long an answer is kept back.
+    private func wait(_ delay: Duration, _ connection: ConnectionState, _ now: Now) -> Duration {
+        var delay = delay
+        if let until = connection.pausedUntil { delay = max(delay, now.instant.duration(to: until)) }
+        if let until = self.pausedUntil { delay = max(delay, now.instant.duration(to: until)) }
+        return delay
     }
 
     private mutating func credentialFault(
@@ -292,14 +257,39 @@ struct SimulatorState {
         return Bytes.uuid(self.random.next(), self.random.next(), upperCase: true)
     }
 
-    private mutating func answer(_ streamID: Int32, _ verdict: Verdict, _ id: [UInt8]) -> SessionAction.Answer {
+    private mutating func answer(
+        _ streamID: Int32,
+        _ verdict: Verdict,
+        _ id: [UInt8],
+        _ now: Now,
+        _ scripted: ScriptedAnswer?
+    ) -> SessionAction.Answer {
         var fields = FieldList()
-        Self.append("apns-id", id, to: &fields)
+        switch scripted?.id ?? .asUsual {
+        case .asUsual: Self.append("apns-id", id, to: &fields)
+        case .missing: break
+        case .text(let text): Self.append("apns-id", Array(text.utf8), to: &fields)
+        }
+        if self.configuration.sendsDate { Self.append("date", self.dateText(now.seconds), to: &fields) }
         if verdict.status == 200, self.configuration.environment == .development {
             let uniqueID = Bytes.uuid(self.random.next(), self.random.next(), upperCase: false)
             Self.append("apns-unique-id", uniqueID, to: &fields)
         }
-        return SessionAction.Answer(streamID: streamID, status: verdict.status, fields: fields, body: verdict.body)
+        let answer = SessionAction.Answer(
+            streamID: streamID,
+            status: verdict.status,
+            fields: fields,
+            body: scripted?.body ?? verdict.body
+        )
+        return scripted.map { $0.shape(answer) } ?? answer
+    }
+
+    /// Made once a second.
+    private mutating func dateText(_ seconds: Int64) -> [UInt8] {
+        if let date, date.seconds == seconds { return date.text }
+        let text = Array(HTTPDate.text(seconds).utf8)
+        self.date = (seconds, text)
+        return text
     }
 
     private static func append(_ name: StaticString, _ value: [UInt8], to fields: inout FieldList) {
@@ -309,23 +299,45 @@ struct SimulatorState {
 
     // MARK: Recording
 
-    /// - Parameters:
-    ///   - id: nil if nobody looked at the request.
-    ///   - verdict: nil if nobody looked at the request.
+    /// What is to be kept in mind of a decision.
+    private struct Note {
+        /// Nil if nobody looked at the request.
+        var verdict: Verdict?
+        var fate = PushRecord.Fate.answered
+        /// Nil: if the verdict is 200.
+        var isProcessed: Bool?
+        var isRefusal = false
+        var faults: [String] = []
+
+        /// It will not be answered.
+        mutating func lose(_ fate: PushRecord.Fate, _ isProcessed: Bool) {
+            self.fate = fate
+            if !isProcessed { self.verdict = nil }
+        }
+    }
+
+    /// - Parameter id: nil if nobody looked at the request.
     private mutating func record(
         _ request: ServerRequest,
         _ view: RequestView,
         _ id: [UInt8]?,
         _ connection: ConnectionState,
         _ now: Now,
-        verdict: Verdict?,
-        fate: PushRecord.Fate,
-        isRefusal: Bool = false
+        _ note: Note
     ) {
-        self.ledger.count(fate, status: verdict?.status, isRefusal: isRefusal)
-        guard self.configuration.recordsPushes else { return }
+        let isProcessed = note.isProcessed ?? (note.verdict?.status == 200)
+        self.ledger.count(
+            note.fate,
+            status: note.verdict?.status,
+            isProcessed: isProcessed,
+            isRefusal: note.isRefusal
+        )
+        let recording = self.configuration.recording
+        guard recording != .counts else { return }
+        let apnsID = view.id.map { APNSID(utf8: $0) } ?? id?.withUnsafeBufferPointer { APNSID(utf8: $0) }
+        if isProcessed, let apnsID { self.ledger.count(processed: apnsID) }
+        guard recording != .ids else { return }
         self.order += 1
-        let sentID = view.id.map(Bytes.text) ?? id.map { String(decoding: $0, as: UTF8.self) }
         self.ledger.pushes.append(
             PushRecord(
                 order: self.order,
@@ -333,17 +345,19 @@ struct SimulatorState {
                 streamID: request.streamID,
                 time: now.instant,
                 deviceToken: view.deviceToken == nil ? view.path.map(Bytes.text) ?? "" : view.deviceTokenText,
-                apnsID: sentID.flatMap { APNSID($0) },
+                apnsID: apnsID,
                 topic: view.topic.map(Bytes.text),
                 pushType: view.pushType.map { PushType(rawValue: Bytes.text($0)) },
                 priority: view.priority.flatMap(Bytes.decimal).map { Priority(rawValue: Int($0)) },
                 expiration: view.expiration.flatMap(Bytes.decimal),
                 collapseID: view.collapseID.map(Bytes.text),
-                payload: request.body,
-                status: verdict?.status,
-                reason: verdict?.reason,
-                fate: fate,
-                isProcessed: verdict?.status == 200
+                payload: recording == .pushes ? request.body : [],
+                payloadBytes: request.body.count,
+                status: note.verdict?.status,
+                reason: note.verdict?.reason,
+                fate: note.fate,
+                isProcessed: isProcessed,
+                faults: note.faults
             )
         )
     }

@@ -1,6 +1,42 @@
 package import NIOCore
 import NIOPosix
 
+/// How a server meets a new connection.
+package struct ServerEntrance: Sendable {
+    package enum Behaviour: Sendable, Hashable {
+        /// As it should.
+        case serve
+        /// The connection is closed as soon as it is there.
+        case close(withReset: Bool)
+        /// What comes is not looked at, and nothing is said.
+        case keepSilent
+        /// So many bytes of our TLS are sent, and no more.
+        case stallHandshake(afterBytes: Int)
+    }
+
+    package var tls: TLSContext
+    package var configuration: HTTP2Session.Configuration
+    package var behaviour: Behaviour
+    /// How long the behaviour lasts; then all goes on as if nothing had been. Nil: for ever.
+    package var lasting: TimeAmount?
+    /// Called on the connection's loop. The delegate that it returns lives as long as the connection.
+    package var accept: @Sendable (ServerConnection) -> any ServerConnectionDelegate
+
+    package init(
+        tls: TLSContext,
+        configuration: HTTP2Session.Configuration,
+        behaviour: Behaviour = .serve,
+        lasting: TimeAmount? = nil,
+        accept: @escaping @Sendable (ServerConnection) -> any ServerConnectionDelegate
+    ) {
+        self.tls = tls
+        self.configuration = configuration
+        self.behaviour = behaviour
+        self.lasting = lasting
+        self.accept = accept
+    }
+}
+
 /// The accept side: a TLS + HTTP/2 server on one address.
 package struct Listener: Sendable {
     private let channel: any Channel
@@ -20,16 +56,32 @@ package struct Listener: Sendable {
         configuration: @escaping @Sendable () -> HTTP2Session.Configuration,
         accept: @escaping @Sendable (ServerConnection) -> any ServerConnectionDelegate
     ) async throws(WireError) -> Listener {
+        try await self.bind(host: host, port: port, group: group) {
+            ServerEntrance(tls: tls, configuration: configuration(), accept: accept)
+        }
+    }
+
+    /// - Parameters:
+    ///   - port: 0: any free one.
+    ///   - entrance: called on the loop of each new connection, in the order in which they are accepted.
+    package static func bind(
+        host: String,
+        port: Int,
+        group: any EventLoopGroup,
+        entrance: @escaping @Sendable () throws -> ServerEntrance
+    ) async throws(WireError) -> Listener {
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    let entrance = try entrance()
                     let connection = ServerConnection(loop: channel.eventLoop)
-                    let handler = try connection.makeHandler(tls: tls, configuration: configuration())
-                    connection.retain(accept(connection))
-                    try channel.pipeline.syncOperations.addHandler(handler)
+                    let handlers = try connection.makeHandlers(entrance)
+                    connection.retain(entrance.accept(connection))
+                    try channel.pipeline.syncOperations.addHandler(handlers.gate)
+                    try channel.pipeline.syncOperations.addHandler(handlers.wire)
                 }
             }
         do {

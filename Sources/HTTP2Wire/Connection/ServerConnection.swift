@@ -2,9 +2,15 @@ package import NIOCore
 
 /// What a server's connection tells the one who answers. All calls come on the connection's event loop.
 package protocol ServerConnectionDelegate: AnyObject {
+    /// TLS is up; not a byte of HTTP/2 has been said yet.
+    func opened()
     func received(_ requests: [ServerRequest])
     func streamClosed(_ streamID: Int32, code: HTTP2ErrorCode)
     func closed(_ error: WireError)
+}
+
+extension ServerConnectionDelegate {
+    package func opened() {}
 }
 
 /// One accepted TLS + HTTP/2 connection. Confined to its loop.
@@ -13,6 +19,8 @@ package final class ServerConnection {
     package weak var delegate: (any ServerConnectionDelegate)?
     private var handler: WireHandler?
     private var session: HTTP2Session?
+    private var tls: TLSSession?
+    private var gate: ServerGate?
     /// Keeps the delegate alive as long as the channel lives.
     private var retainedDelegate: (any ServerConnectionDelegate)?
 
@@ -20,15 +28,14 @@ package final class ServerConnection {
         self.loop = loop
     }
 
-    func makeHandler(tls: TLSContext, configuration: HTTP2Session.Configuration) throws(WireError) -> WireHandler {
-        let handler = WireHandler(
-            tls: try TLSSession(context: tls, peerName: ""),
-            role: .server,
-            configuration: configuration,
-            owner: self
-        )
+    func makeHandlers(_ entrance: ServerEntrance) throws(WireError) -> (gate: ServerGate, wire: WireHandler) {
+        let tls = try TLSSession(context: entrance.tls, peerName: "")
+        let handler = WireHandler(tls: tls, role: .server, configuration: entrance.configuration, owner: self)
+        let gate = ServerGate(entrance: entrance)
+        self.tls = tls
         self.handler = handler
-        return handler
+        self.gate = gate
+        return (gate, handler)
     }
 
     func retain(_ delegate: any ServerConnectionDelegate) {
@@ -41,6 +48,9 @@ package final class ServerConnection {
 
     /// Streams that the client opened and that are not closed yet.
     package var openStreamCount: Int { self.session?.streams.count ?? 0 }
+
+    /// Whether a stream that the client opened is not closed yet.
+    package func hasStream(_ streamID: Int32) -> Bool { self.session?.streams.index(of: streamID) != nil }
 
     /// Answers a request. Sent at the end of the tick, or by `flush()`.
     package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8]) {
@@ -64,6 +74,70 @@ package final class ServerConnection {
         self.perform { session throws(WireError) in
             try session.submitSettings(maxConcurrentStreams: maxConcurrentStreams)
         }
+    }
+
+    /// SETTINGS with these identifiers and values (RFC 9113, section 6.5).
+    package func set(_ settings: [(identifier: UInt16, value: UInt32)]) {
+        self.perform { session throws(WireError) in try session.submitSettings(settings) }
+    }
+
+    // MARK: Misbehaving
+
+    /// Answers a request with another end than END_STREAM.
+    package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8], ending: AnswerEnding) {
+        self.perform { session throws(WireError) in
+            try session.respond(streamID: streamID, status: status, fields: fields, body: body, ending: ending)
+        }
+    }
+
+    /// A status from 100 to 199 before the answer.
+    package func inform(streamID: Int32, status: Int) {
+        self.perform { session throws(WireError) in try session.inform(streamID: streamID, status: status) }
+    }
+
+    /// Sends bytes as they are, behind all frames that were submitted before. nghttp2 does not know of them.
+    package func write(_ bytes: [UInt8]) {
+        guard self.session != nil else { return }
+        self.handler?.flush()
+        // The flush may have found the end of the connection.
+        guard self.session != nil, let tls else { return }
+        if let error = bytes.withUnsafeBytes({ tls.write($0) }) {
+            self.handler?.fail(error)
+        } else {
+            self.handler?.flush()
+        }
+    }
+
+    /// Sends a fatal TLS alert (RFC 8446, section 6.2) and closes the connection when the client has, at the latest after
+    /// two seconds. In TLS 1.2 and before the end of the handshake there is no way to send one; then it only closes.
+    package func alert(_ description: UInt8) {
+        guard let tls, tls.appendAlert(description) else {
+            self.drop()
+            return
+        }
+        var bytes = ByteBuffer()
+        tls.takeOutput(into: &bytes)
+        self.gate?.sayLast(bytes, patience: .seconds(2))
+    }
+
+    /// Closes by a TCP reset.
+    package func reset() {
+        self.gate?.resetOnClose()
+        self.drop()
+    }
+
+    /// From now on nothing leaves the server, which itself goes on: a half-open connection. Ends with `drop()`,
+    /// `reset()` or the client's end.
+    ///
+    /// - Parameter reads: what the client sends is taken and looked at; otherwise it stays in the sockets' buffers.
+    package func silence(reads: Bool) {
+        self.gate?.loseOutput()
+        if !reads { self.gate?.stopReading() }
+    }
+
+    /// Takes at most so many bytes from the socket in each interval.
+    package func readSlowly(bytes: Int, every interval: TimeAmount) {
+        self.gate?.readSlowly(bytes: bytes, every: interval)
     }
 
     package func flush() {
@@ -99,6 +173,7 @@ package final class ServerConnection {
 extension ServerConnection: WireOwner {
     func wireIsOpen(_ session: HTTP2Session) {
         self.session = session
+        self.delegate?.opened()
     }
 
     func wireDidRead(_ session: HTTP2Session) {
@@ -120,6 +195,8 @@ extension ServerConnection: WireOwner {
         let delegate = self.retainedDelegate
         self.session = nil
         self.handler = nil
+        self.tls = nil
+        self.gate = nil
         self.retainedDelegate = nil
         delegate?.closed(error)
     }

@@ -58,6 +58,7 @@ extension HTTP2Session {
     }
 
     func streamClosed(_ index: Int, _ code: HTTP2ErrorCode) {
+        if !self.scriptedBodies.isEmpty { self.scriptedBodies[self.streams[index].streamID] = nil }
         self.closedStreams.append((self.streams[index].streamID, code))
     }
 
@@ -94,7 +95,7 @@ extension HTTP2Session {
     }
 
     /// Lays the fields of a response out for nghttp2, which copies them.
-    private func withResponseFields<Result>(
+    func withResponseFields<Result>(
         status: Int,
         fields: FieldList,
         _ body: (UnsafePointer<nghttp2_nv>, Int) -> Result
@@ -105,25 +106,35 @@ extension HTTP2Session {
         digits.2 += UInt8(truncatingIfNeeded: status % 10)
         let statusName: StaticString = ":status"
         return withUnsafeBytes(of: &digits) { digits in
-            var count = 0
-            let add = { (name: FieldList.Bytes, value: FieldList.Bytes) in
-                guard count < self.scratch.count else { return }
-                self.scratch[count] = nghttp2_nv(
-                    name: UnsafeMutablePointer(mutating: name.baseAddress),
-                    value: UnsafeMutablePointer(mutating: value.baseAddress),
-                    namelen: name.count,
-                    valuelen: value.count,
-                    flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)
-                )
-                count += 1
-            }
-            add(
+            let first = (
                 FieldList.Bytes(start: statusName.utf8Start, count: statusName.utf8CodeUnitCount),
                 digits.bindMemory(to: UInt8.self)
             )
-            return fields.withFields(each: add) {
-                self.scratch.baseAddress.map { body(UnsafePointer($0), count) }
-            }
+            return self.withFields(fields, after: first, body)
+        }
+    }
+
+    /// Lays fields out for nghttp2, which copies them.
+    func withFields<Result>(
+        _ fields: FieldList,
+        after first: (FieldList.Bytes, FieldList.Bytes)? = nil,
+        _ body: (UnsafePointer<nghttp2_nv>, Int) -> Result
+    ) -> Result? {
+        var count = 0
+        let add = { (name: FieldList.Bytes, value: FieldList.Bytes) in
+            guard count < self.scratch.count else { return }
+            self.scratch[count] = nghttp2_nv(
+                name: UnsafeMutablePointer(mutating: name.baseAddress),
+                value: UnsafeMutablePointer(mutating: value.baseAddress),
+                namelen: name.count,
+                valuelen: value.count,
+                flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)
+            )
+            count += 1
+        }
+        if let first { add(first.0, first.1) }
+        return fields.withFields(each: add) {
+            self.scratch.baseAddress.map { body(UnsafePointer($0), count) }
         }
     }
 }

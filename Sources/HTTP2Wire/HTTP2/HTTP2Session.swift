@@ -56,6 +56,8 @@ package final class HTTP2Session {
     /// Server only: streams that were closed since the owner last took them.
     var closedStreams: [(streamID: Int32, code: HTTP2ErrorCode)] = []
     var lastRespondedIndex = 0
+    /// Server only: answers with another end than END_STREAM.
+    var scriptedBodies: [Int32: ScriptedBody] = [:]
     /// Streams whose answer was complete before our request was: reset them when nghttp2 is back.
     var earlyAnswers: [Int32] = []
     /// The peer's limit as it now stands; 0 before its first SETTINGS.

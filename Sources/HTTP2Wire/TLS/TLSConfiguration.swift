@@ -18,6 +18,10 @@ package struct TLSConfiguration: Sendable, Hashable {
     package var privateKeyPEM: String?
     /// For tests of clients: the server takes HTTP/1.1 instead of `h2`.
     package var offersHTTP11Only = false
+    /// For tests of clients: the server chooses no application protocol at all.
+    package var ignoresALPN = false
+    /// For tests of clients: the server answers every ClientHello with this fatal alert (RFC 8446, section 6.2).
+    package var handshakeAlert: UInt8?
 
     package init() {}
 }

@@ -48,9 +48,11 @@ package final class TLSContext: @unchecked Sendable {
             SSL_CTX_set_num_tickets(pointer, 0)
             if configuration.offersHTTP11Only {
                 capns_ctx_select_alpn_http11(pointer)
-            } else {
+            } else if !configuration.ignoresALPN {
                 capns_ctx_select_alpn_h2(pointer)
             }
+            if let alert = configuration.handshakeAlert { Self.refuse(pointer, with: alert) }
+            TLSSession.reportSecrets(of: pointer)
         }
         switch (configuration.certificateChainPEM, configuration.privateKeyPEM) {
         case (let chain?, let key?): try self.useCertificate(chainPEM: chain, keyPEM: key)
@@ -62,6 +64,18 @@ package final class TLSContext: @unchecked Sendable {
 
     deinit {
         SSL_CTX_free(self.pointer)
+    }
+
+    private static func refuse(_ pointer: OpaquePointer, with alert: UInt8) {
+        // The alert travels as the callback's argument; +1, since a null pointer says nothing.
+        SSL_CTX_set_client_hello_cb(
+            pointer,
+            { _, alert, argument in
+                alert?.pointee = Int32(clamping: Int(bitPattern: argument) - 1)
+                return SSL_CLIENT_HELLO_ERROR
+            },
+            UnsafeMutableRawPointer(bitPattern: Int(alert) + 1)
+        )
     }
 
     private func addTrustRoots(_ configuration: TLSConfiguration) throws(WireError) {

@@ -19,9 +19,11 @@ final class TLSSession {
         case failed(WireError)
     }
 
-    private let ssl: OpaquePointer
+    let ssl: OpaquePointer
     private let incoming: OpaquePointer
-    private let outgoing: OpaquePointer
+    let outgoing: OpaquePointer
+    /// Server only.
+    var trafficSecret = ServerTrafficSecret()
     private let context: TLSContext
     private let peerName: String
 
@@ -68,6 +70,7 @@ final class TLSSession {
             }
         case .server:
             SSL_set_accept_state(ssl)
+            SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
         }
     }
 
@@ -121,7 +124,10 @@ final class TLSSession {
         if bytes.isEmpty { return nil }
         ERR_clear_error()
         let result = SSL_write(self.ssl, bytes.baseAddress, Int32(clamping: bytes.count))
-        if result == Int32(clamping: bytes.count) { return nil }
+        if result == Int32(clamping: bytes.count) {
+            self.trafficSecret.recordCount &+= UInt64((bytes.count + 16383) / 16384)
+            return nil
+        }
         return Self.recordError(OpenSSLErrors.drain())
     }
 

@@ -1,0 +1,176 @@
+/// JSON as it stands, so that a script's mistakes can be shown where they are.
+indirect enum JSONValue: Sendable, Hashable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    case number(Double)
+    case string(String)
+    case array([JSONValue])
+    case object([String: JSONValue])
+
+    var text: String {
+        switch self {
+        case .null: "null"
+        case .bool(let value): "\(value)"
+        case .integer(let value): "\(value)"
+        case .number(let value): "\(value)"
+        case .string(let value): "\"\(value)\""
+        case .array(let values): "[" + values.map(\.text).joined(separator: ",") + "]"
+        case .object(let values):
+            "{" + values.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value.text)" }.joined(separator: ",")
+                + "}"
+        }
+    }
+}
+
+extension JSONValue: Codable {
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self = .integer(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .string(value)
+        } else if let value = try? container.decode([JSONValue].self) {
+            self = .array(value)
+        } else {
+            self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .number(let value): try container.encode(value)
+        case .string(let value): try container.encode(value)
+        case .array(let value): try container.encode(value)
+        case .object(let value): try container.encode(value)
+        }
+    }
+}
+
+/// An object of a script and where it stands in it. Every key that is read is known; others are mistakes.
+struct JSONReader {
+    let path: String
+    let object: [String: JSONValue]
+
+    init(_ value: JSONValue, path: String) throws(FaultScriptError) {
+        guard case .object(let object) = value else {
+            throw FaultScriptError(keyPath: path, value: value, problem: "an object is wanted here")
+        }
+        self.path = path
+        self.object = object
+    }
+
+    func keyPath(_ key: String) -> String { self.path.isEmpty ? key : "\(self.path).\(key)" }
+
+    func error(_ key: String, _ problem: String) -> FaultScriptError {
+        FaultScriptError(keyPath: self.keyPath(key), value: self.object[key], problem: problem)
+    }
+
+    /// Throws if there is a key that is not one of these.
+    func allow(_ keys: [String]) throws(FaultScriptError) {
+        for key in self.object.keys.sorted() where !keys.contains(key) {
+            throw self.error(key, "there is no such key here; there are \(keys.joined(separator: ", "))")
+        }
+    }
+
+    func integer(_ key: String, in range: ClosedRange<Int64>) throws(FaultScriptError) -> Int64? {
+        guard let value = self.object[key], value != .null else { return nil }
+        guard case .integer(let number) = value, range.contains(number) else {
+            throw self.error(key, "a whole number from \(range.lowerBound) to \(range.upperBound) is wanted")
+        }
+        return number
+    }
+
+    func int(_ key: String, in range: ClosedRange<Int>) throws(FaultScriptError) -> Int? {
+        try self.integer(key, in: Int64(range.lowerBound)...Int64(range.upperBound)).map { Int($0) }
+    }
+
+    func unsigned(_ key: String) throws(FaultScriptError) -> UInt32? {
+        try self.integer(key, in: 0...Int64(UInt32.max)).map { UInt32($0) }
+    }
+
+    func number(_ key: String, in range: ClosedRange<Double>) throws(FaultScriptError) -> Double? {
+        guard let value = self.object[key], value != .null else { return nil }
+        let number: Double? =
+            switch value {
+            case .integer(let number): Double(number)
+            case .number(let number): number
+            default: nil
+            }
+        guard let number, range.contains(number) else {
+            throw self.error(key, "a number from \(range.lowerBound) to \(range.upperBound) is wanted")
+        }
+        return number
+    }
+
+    /// Milliseconds, at most 30 days of them.
+    func duration(_ key: String) throws(FaultScriptError) -> Duration? {
+        try self.number(key, in: 0...2_592_000_000).map { .milliseconds(1) * $0 }
+    }
+
+    func bool(_ key: String) throws(FaultScriptError) -> Bool? {
+        guard let value = self.object[key], value != .null else { return nil }
+        guard case .bool(let flag) = value else { throw self.error(key, "true or false is wanted") }
+        return flag
+    }
+
+    func string(_ key: String) throws(FaultScriptError) -> String? {
+        guard let value = self.object[key], value != .null else { return nil }
+        guard case .string(let text) = value else { throw self.error(key, "a text is wanted") }
+        return text
+    }
+
+    /// A text that is one of an enumeration's.
+    func choice<Choice: RawRepresentable<String> & CaseIterable>(
+        _ key: String,
+        of type: Choice.Type
+    ) throws(FaultScriptError) -> Choice? {
+        guard let text = try self.string(key) else { return nil }
+        guard let choice = Choice(rawValue: text) else {
+            let choices = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+            throw self.error(key, "there is no such value; there are \(choices)")
+        }
+        return choice
+    }
+
+    func array(_ key: String) throws(FaultScriptError) -> [JSONValue]? {
+        guard let value = self.object[key], value != .null else { return nil }
+        guard case .array(let values) = value else { throw self.error(key, "a list is wanted") }
+        return values
+    }
+
+    func strings(_ key: String) throws(FaultScriptError) -> [String]? {
+        guard let values = try self.array(key) else { return nil }
+        var texts: [String] = []
+        for value in values {
+            guard case .string(let text) = value else { throw self.error(key, "a list of texts is wanted") }
+            texts.append(text)
+        }
+        return texts
+    }
+
+    /// An object of texts.
+    func fields(_ key: String) throws(FaultScriptError) -> [String: String] {
+        guard let value = self.object[key], value != .null else { return [:] }
+        let reader = try JSONReader(value, path: self.keyPath(key))
+        var fields: [String: String] = [:]
+        for name in reader.object.keys {
+            guard let text = try reader.string(name) else { throw reader.error(name, "a text is wanted") }
+            guard !name.isEmpty, name.utf8.count + text.utf8.count <= 16_384 else {
+                throw reader.error(name, "a field has a name, and at most 16384 bytes")
+            }
+            fields[name] = text
+        }
+        return fields
+    }
+}

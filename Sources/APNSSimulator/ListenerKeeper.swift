@@ -1,0 +1,81 @@
+internal import HTTP2Wire
+internal import Synchronization
+
+/// Keeps the simulator's port open, closes it for a time, and opens it again.
+final class ListenerKeeper: Sendable {
+    private struct State {
+        var listener: Listener?
+        /// Rises with each change: a later one makes earlier plans void.
+        var generation = 0
+        var isStopped = false
+    }
+
+    let port: Int
+    private let bind: @Sendable (_ port: Int) async throws(WireError) -> Listener
+    private let state: Mutex<State>
+
+    /// - Parameter port: 0: any free one, which is kept from then on.
+    init(
+        port: Int,
+        bind: @escaping @Sendable (_ port: Int) async throws(WireError) -> Listener
+    ) async throws(WireError) {
+        let listener = try await bind(port)
+        self.port = listener.port
+        self.bind = bind
+        self.state = Mutex(State(listener: listener))
+    }
+
+    /// Closes the port. When it is back, connections are refused.
+    ///
+    /// - Returns: what `open(_:)` takes.
+    @discardableResult
+    func close() async -> Int {
+        let (listener, generation) = self.state.withLock { state in
+            state.generation += 1
+            let listener = state.listener
+            state.listener = nil
+            return (listener, state.generation)
+        }
+        await listener?.close()
+        return generation
+    }
+
+    /// Opens the port again. Waits for it when another program has taken it.
+    ///
+    /// - Parameter generation: nothing is done if the port was opened or closed since `close()` gave this; nil: it is
+    ///   opened in any case.
+    func open(_ generation: Int? = nil) async {
+        let wanted = self.state.withLock { state -> Int? in
+            guard !state.isStopped, state.listener == nil else { return nil }
+            if let generation, generation != state.generation { return nil }
+            state.generation += 1
+            return state.generation
+        }
+        guard let wanted else { return }
+        while self.state.withLock({ $0.generation == wanted && !$0.isStopped }) {
+            if let listener = try? await self.bind(self.port) {
+                let isKept = self.state.withLock { state in
+                    guard state.generation == wanted, !state.isStopped else { return false }
+                    state.listener = listener
+                    return true
+                }
+                if !isKept { await listener.close() }
+                return
+            }
+            try? await Task.sleep(for: .milliseconds(20))
+            if Task.isCancelled { return }
+        }
+    }
+
+    /// Closes the port for a time, and comes back when it is open again.
+    func close(for duration: Duration) async {
+        let generation = await self.close()
+        try? await Task.sleep(for: duration)
+        await self.open(generation)
+    }
+
+    func stop() async {
+        self.state.withLock { $0.isStopped = true }
+        await self.close()
+    }
+}

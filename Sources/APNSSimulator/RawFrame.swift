@@ -1,0 +1,116 @@
+/// An HTTP/2 frame as bytes (RFC 9113, section 4.1). The simulator's own session does not know of it.
+public struct RawFrame: Sendable, Hashable {
+    /// The stream that a frame goes on.
+    public enum Stream: Sendable, Hashable {
+        /// The request's that triggered it; 0 if none did.
+        case request
+        case number(UInt32)
+    }
+
+    public var type: UInt8
+    public var flags: UInt8
+    public var stream: Stream
+    public var payload: [UInt8]
+    /// What the frame's length says; nil: the truth.
+    public var claimedLength: UInt32?
+
+    public init(
+        type: UInt8,
+        flags: UInt8 = 0,
+        stream: Stream = .number(0),
+        payload: [UInt8] = [],
+        claimedLength: UInt32? = nil
+    ) {
+        self.type = type
+        self.flags = flags
+        self.stream = stream
+        self.payload = payload
+        self.claimedLength = claimedLength
+    }
+
+    func bytes(requestStreamID: Int32) -> [UInt8] {
+        let number: UInt32 =
+            switch self.stream {
+            case .request: UInt32(max(requestStreamID, 0))
+            case .number(let number): number
+            }
+        let length = self.claimedLength ?? UInt32(clamping: self.payload.count)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(9 + self.payload.count)
+        for shift in [16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: length >> shift)) }
+        bytes.append(self.type)
+        bytes.append(self.flags)
+        for shift in [24, 16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }
+        return bytes + self.payload
+    }
+}
+
+/// Frames that a server must not send, and some that a client must be able to ignore.
+public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
+    /// A type that nobody knows: to be ignored (RFC 9113, section 5.5).
+    case unknownType = "unknown-type"
+    /// Longer than SETTINGS_MAX_FRAME_SIZE: FRAME_SIZE_ERROR.
+    case tooLong = "too-long"
+    /// A header block on the request's stream that HPACK cannot read: COMPRESSION_ERROR.
+    case badHeaderBlock = "bad-header-block"
+    /// Headers on the request's stream without `:status`: an error of the stream.
+    case noStatus = "no-status"
+    /// DATA on the request's stream in front of its headers.
+    case dataBeforeHeaders = "data-before-headers"
+    /// DATA on a stream that was never opened: PROTOCOL_ERROR.
+    case dataOnIdleStream = "data-on-idle-stream"
+    /// SETTINGS whose length is no multiple of 6: FRAME_SIZE_ERROR.
+    case badSettingsLength = "bad-settings-length"
+    /// SETTINGS_INITIAL_WINDOW_SIZE above 2^31-1: FLOW_CONTROL_ERROR.
+    case badSettingsValue = "bad-settings-value"
+    /// SETTINGS on a stream: PROTOCOL_ERROR.
+    case settingsOnStream = "settings-on-stream"
+    /// An acknowledgement of SETTINGS that were not sent.
+    case unexpectedSettingsAcknowledgement = "unexpected-settings-ack"
+    /// A send window above 2^31-1: FLOW_CONTROL_ERROR.
+    case windowOverflow = "window-overflow"
+    /// A WINDOW_UPDATE by nothing: PROTOCOL_ERROR.
+    case zeroWindowUpdate = "zero-window-update"
+    /// A promise to a client that wants none: PROTOCOL_ERROR.
+    case pushPromise = "push-promise"
+    /// CONTINUATION without headers before it: PROTOCOL_ERROR.
+    case continuationAlone = "continuation-alone"
+    /// PING of another length than 8: FRAME_SIZE_ERROR.
+    case badPingLength = "bad-ping-length"
+    /// 64 random bytes.
+    case garbage
+    /// An answer in HTTP/1.1.
+    case http11 = "http/1.1"
+
+    /// - Parameter streamID: the request's; 0 if there is none.
+    func bytes(requestStreamID streamID: Int32, using random: inout SeededRandom) -> [UInt8] {
+        let onRequest = RawFrame.Stream.request
+        let frame: RawFrame
+        switch self {
+        case .unknownType: frame = RawFrame(type: 0xFA, flags: 0xFF, payload: [1, 2, 3, 4, 5, 6, 7])
+        case .tooLong:
+            let size = 1 << 20
+            frame = RawFrame(type: 0, stream: onRequest, payload: Array(repeating: 0, count: size))
+        // Index 127 is in no table (RFC 7541, section 2.3.3).
+        case .badHeaderBlock: frame = RawFrame(type: 1, flags: 5, stream: onRequest, payload: [0xFF, 0x00])
+        // A literal field `a: b` that is not indexed.
+        case .noStatus: frame = RawFrame(type: 1, flags: 5, stream: onRequest, payload: [0, 1, 0x61, 1, 0x62])
+        case .dataBeforeHeaders: frame = RawFrame(type: 0, stream: onRequest, payload: [0x78])
+        case .dataOnIdleStream: frame = RawFrame(type: 0, stream: .number(0x7FFF_FFFD), payload: [0x78])
+        case .badSettingsLength: frame = RawFrame(type: 4, payload: [0, 3, 0, 0, 1])
+        case .badSettingsValue: frame = RawFrame(type: 4, payload: [0, 4, 0xFF, 0xFF, 0xFF, 0xFF])
+        case .settingsOnStream: frame = RawFrame(type: 4, stream: .number(1), payload: [0, 3, 0, 0, 0, 1])
+        case .unexpectedSettingsAcknowledgement: frame = RawFrame(type: 4, flags: 1)
+        case .windowOverflow: frame = RawFrame(type: 8, payload: [0x7F, 0xFF, 0xFF, 0xFF])
+        case .zeroWindowUpdate: frame = RawFrame(type: 8, payload: [0, 0, 0, 0])
+        case .pushPromise:
+            // Stream 2 is promised: GET https /.
+            frame = RawFrame(type: 5, flags: 4, stream: onRequest, payload: [0, 0, 0, 2, 0x82, 0x87, 0x84])
+        case .continuationAlone: frame = RawFrame(type: 9, flags: 4, stream: .number(1), payload: [0x88])
+        case .badPingLength: frame = RawFrame(type: 6, payload: [1, 2, 3])
+        case .garbage: return (0..<64).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        case .http11: return Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)
+        }
+        return frame.bytes(requestStreamID: streamID)
+    }
+}

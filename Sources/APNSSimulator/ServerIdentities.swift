@@ -1,0 +1,67 @@
+internal import HTTP2Wire
+internal import Synchronization
+
+/// The simulator's TLS, right and wrong. Each kind is made when it is first wanted.
+final class ServerIdentities: Sendable {
+    private struct State {
+        var authority: CertificateAuthority
+        var contexts: [TLSFault: TLSContext] = [:]
+        var identities: [TLSFault.Certificate: CertificateAuthority.Identity] = [:]
+    }
+
+    let certificateAuthorityPEM: String
+    private let names: [String]
+    private let state: Mutex<State>
+    private static let day = 86_400
+
+    init(names: [String]) throws(WireError) {
+        let authority = try CertificateAuthority()
+        self.certificateAuthorityPEM = authority.certificatePEM
+        self.names = names
+        self.state = Mutex(State(authority: authority))
+    }
+
+    func context(_ fault: TLSFault) throws -> TLSContext {
+        try self.state.withLock { state in
+            if let context = state.contexts[fault] { return context }
+            let context = try self.makeContext(fault, &state)
+            state.contexts[fault] = context
+            return context
+        }
+    }
+
+    private func makeContext(_ fault: TLSFault, _ state: inout State) throws(WireError) -> TLSContext {
+        let identity = try self.identity(fault.certificate, &state)
+        var tls = TLSConfiguration()
+        tls.certificateChainPEM = identity.certificateChainPEM
+        tls.privateKeyPEM = identity.privateKeyPEM
+        tls.offersHTTP11Only = fault.alpn == .http11
+        tls.ignoresALPN = fault.alpn == .none
+        if fault.versions == .tls12 { tls.maximumVersion = .tls12 }
+        if fault.versions == .tls13 { tls.minimumVersion = .tls13 }
+        tls.handshakeAlert = fault.handshakeAlert
+        return try TLSContext(.server, configuration: tls)
+    }
+
+    private func identity(
+        _ kind: TLSFault.Certificate,
+        _ state: inout State
+    ) throws(WireError) -> CertificateAuthority.Identity {
+        if let identity = state.identities[kind] { return identity }
+        let identity: CertificateAuthority.Identity
+        switch kind {
+        case .valid: identity = try state.authority.issue(names: self.names)
+        case .otherHost: identity = try state.authority.issue(names: ["other-host.invalid"])
+        case .expired:
+            let yesterday = -Self.day
+            identity = try state.authority.issue(names: self.names, validFrom: yesterday * 30, validTo: yesterday)
+        case .notYetValid:
+            identity = try state.authority.issue(names: self.names, validFrom: Self.day, validTo: Self.day * 30)
+        case .untrusted:
+            // Nobody else has a certificate of it: it is not kept.
+            identity = try CertificateAuthority(commonName: "Simulated Stranger").issue(names: self.names)
+        }
+        state.identities[kind] = identity
+        return identity
+    }
+}

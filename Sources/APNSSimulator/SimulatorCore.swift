@@ -1,0 +1,82 @@
+internal import HTTP2Wire
+internal import NIOCore
+internal import NIOPosix
+internal import Synchronization
+
+/// What a simulator's connections share, and the lock around it.
+final class SimulatorCore: Sendable {
+    let configuration: Simulator.Configuration
+    let headerReporting = HeaderReporting()
+    let state: Mutex<SimulatorState>
+    /// Set once, before the first connection can come.
+    let listener = Mutex<ListenerKeeper?>(nil)
+    private let start = ContinuousClock.now
+
+    init(_ configuration: Simulator.Configuration) {
+        self.configuration = configuration
+        self.state = Mutex(SimulatorState(configuration))
+    }
+
+    var now: SimulatorState.Now {
+        let instant = ContinuousClock.now
+        return SimulatorState.Now(
+            instant: instant,
+            uptime: self.start.duration(to: instant),
+            seconds: self.configuration.clock()
+        )
+    }
+
+    // MARK: Faults
+
+    /// Arms faults, and makes a note of those that come by time.
+    func inject(_ script: FaultScript) {
+        let uptime = self.now.uptime
+        let appointments = self.update { state in
+            let appointments = state.engine.inject(script, at: uptime)
+            if state.engine.hasEarlyFaults { self.headerReporting.isOn = true }
+            return appointments
+        }
+        for appointment in appointments { self.schedule(appointment) }
+    }
+
+    private func schedule(_ appointment: FaultEngine.Appointment) {
+        let group = self.configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
+        group.next().scheduleTask(in: TimeAmount(appointment.after)) { [weak self] in self?.keep(appointment) }
+    }
+
+    private func keep(_ appointment: FaultEngine.Appointment) {
+        let now = self.now
+        let (kept, sessions) = self.state.withLock { state in
+            (state.isStopped ? nil : state.engine.keep(appointment, uptime: now.uptime), state.sessions)
+        }
+        guard let kept else { return }
+        if let next = kept.next { self.schedule(next) }
+        guard let fault = kept.fault else { return }
+        let isForAll = self.update { state in
+            let isForAll = state.applyToAll(fault.effect.kind, now: now)
+            if isForAll { state.ledger.count(faults: [fault.effect.name]) }
+            return isForAll
+        }
+        if case .listenerDown(let duration) = fault.effect.kind { self.closeListener(for: duration) }
+        guard !isForAll else { return }
+        for (number, session) in sessions.sorted(by: { $0.key < $1.key })
+        where fault.when.connection == nil || fault.when.connection == number {
+            session.eventLoop.execute { session.value.apply(fault.effect) }
+        }
+    }
+
+    func closeListener(for duration: Duration) {
+        guard let listener = self.listener.withLock({ $0 }) else { return }
+        Task { await listener.close(for: duration) }
+    }
+
+    /// Changes the state and resumes whom the change has made happy, when the lock is gone.
+    func update<Value>(_ body: (inout SimulatorState) -> sending Value) -> sending Value {
+        let (value, met) = self.state.withLock { state in
+            let value = body(&state)
+            return (value, state.satisfiedWaiters())
+        }
+        for waiter in met { waiter.end(.success(())) }
+        return value
+    }
+}

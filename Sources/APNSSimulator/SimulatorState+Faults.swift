@@ -1,0 +1,127 @@
+internal import APNSModel
+internal import HTTP2Wire
+
+// What faults do to connections and to the simulator.
+extension SimulatorState {
+    /// The faults that a new connection meets before its TLS.
+    mutating func connectFaults(connection number: Int, now: Now) -> [FaultEffect.Kind] {
+        guard self.engine.hasConnectionFaults else { return [] }
+        let situation = FaultEngine.Situation(event: .connect, connection: number, uptime: now.uptime)
+        let draw = self.engine.draw(situation) { "" }
+        self.ledger.count(faults: draw.names)
+        return draw.beside
+    }
+
+    /// The faults that a connection meets when its TLS is up.
+    mutating func openFaults(_ connection: inout ConnectionState, now: Now) -> [SessionAction] {
+        guard self.engine.hasConnectionFaults else { return [] }
+        let draw = self.engine.draw(self.situation(.open, connection, now)) { "" }
+        self.ledger.count(faults: draw.names)
+        var actions: [SessionAction] = []
+        for kind in draw.beside { self.apply(kind, 0, &connection, now, into: &actions) }
+        if let kind = draw.decisive { self.end(kind, &connection, into: &actions) }
+        return actions
+    }
+
+    /// A fault that comes by time or on demand, on one of the open connections.
+    mutating func apply(
+        _ effect: FaultEffect,
+        to connection: inout ConnectionState,
+        now: Now
+    ) -> [SessionAction] {
+        var actions: [SessionAction] = []
+        self.ledger.count(faults: [effect.name])
+        if effect.isBeside {
+            self.apply(effect.kind, 0, &connection, now, into: &actions)
+        } else {
+            self.end(effect.kind, &connection, into: &actions)
+        }
+        return actions
+    }
+
+    /// What concerns the whole simulator.
+    ///
+    /// - Returns: false for what concerns single connections.
+    mutating func applyToAll(_ kind: FaultEffect.Kind, now: Now) -> Bool {
+        switch kind {
+        case .clock(let offset): self.clockOffset = offset
+        case .pause(let duration, everywhere: true): self.pausedUntil = now.instant + duration
+        case .listenerDown: break
+        default: return false
+        }
+        return true
+    }
+
+    /// - Parameter streamID: the request's that triggered it; 0 if none did.
+    mutating func apply(
+        _ kind: FaultEffect.Kind,
+        _ streamID: Int32,
+        _ connection: inout ConnectionState,
+        _ now: Now,
+        into actions: inout [SessionAction]
+    ) {
+        switch kind {
+        case .settings(let settings):
+            if settings.contains(where: { $0.identifier == 3 }) { connection.hasRaisedLimit = true }
+            actions.append(.settings(settings))
+        case .pause(let duration, everywhere: false): connection.pausedUntil = now.instant + duration
+        case .pause, .clock: _ = self.applyToAll(kind, now: now)
+        case .listenerDown(let duration): actions.append(.listenerDown(duration))
+        case .frame(let frame): actions.append(.write(frame.bytes(requestStreamID: streamID)))
+        case .malformed(let frame):
+            actions.append(.write(frame.bytes(requestStreamID: streamID, using: &self.faultRandom)))
+        case .pingFlood(let count):
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(count * 17)
+            for _ in 0..<count {
+                bytes += RawFrame(type: 6, payload: [1, 2, 3, 4, 5, 6, 7, 8]).bytes(requestStreamID: 0)
+            }
+            actions.append(.write(bytes))
+        case .settingsFlood(let count): actions.append(.settingsFlood(count))
+        case .slowReader(let bytes, let interval): actions.append(.slowReader(bytes: bytes, every: interval))
+        default: break
+        }
+    }
+
+    /// What ends a connection, or begins to.
+    mutating func end(
+        _ kind: FaultEffect.Kind,
+        _ connection: inout ConnectionState,
+        into actions: inout [SessionAction]
+    ) {
+        switch kind {
+        case .goAway(let goAway): self.goAway(goAway, nil, &connection, into: &actions)
+        case .drop(_, let ending):
+            connection.isLost = true
+            actions.append(.drop(ending))
+        case .silence(let isProcessed, let answersPings, let reads):
+            connection.isLost = true
+            connection.processesWhenLost = isProcessed
+            actions.append(.silence(answersPings: answersPings, reads: reads))
+        case .alert(let number, _):
+            connection.isLost = true
+            actions.append(.alert(number))
+        default: break
+        }
+    }
+
+    /// - Parameter streamID: the request's that triggered it; nil if none did.
+    func goAway(
+        _ goAway: FaultEffect.GoAway,
+        _ streamID: Int32?,
+        _ connection: inout ConnectionState,
+        into actions: inout [SessionAction]
+    ) {
+        if let notice = goAway.notice {
+            actions.append(.gracefulGoAway(goAway, notice: notice))
+            return
+        }
+        let last: Int32? =
+            switch goAway.point {
+            case .afterThisRequest: streamID.map { max(connection.highestStreamID, $0) }
+            case .beforeThisRequest: nil
+            case .streamID(let id): id
+            }
+        actions.append(connection.goAway(last, debugData: goAway.debugData, code: goAway.code))
+    }
+}

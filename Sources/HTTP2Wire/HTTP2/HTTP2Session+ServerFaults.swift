@@ -1,0 +1,106 @@
+import CAPNSNghttp2
+
+/// How a server's answer ends.
+package enum AnswerEnding: Sendable, Hashable {
+    /// With END_STREAM, as it should.
+    case endStream
+    /// Not at all: END_STREAM never comes. Whoever wants an end resets the stream.
+    case open
+    /// With a second block of fields (RFC 9113, section 8.1).
+    case trailers(FieldList)
+    /// The body is repeated, as fast as the client's windows allow, until it has this many bytes.
+    case repeated(upTo: Int)
+}
+
+/// The rest of an answer that nghttp2 pulls piece by piece.
+struct ScriptedBody {
+    var bytes: [UInt8]
+    /// How many bytes nghttp2 has taken.
+    var offset = 0
+    /// How many it may take.
+    var total: Int
+    var ending: AnswerEnding
+}
+
+/// What only a server that misbehaves on purpose has to send. Server only.
+extension HTTP2Session {
+    /// Answers a request as `respond(streamID:status:fields:body:)`, with another end. Nothing happens when its stream
+    /// is closed already.
+    package func respond(
+        streamID: Int32,
+        status: Int,
+        fields: FieldList,
+        body: [UInt8],
+        ending: AnswerEnding
+    ) throws(WireError) {
+        if ending == .endStream {
+            try self.respond(streamID: streamID, status: status, fields: fields, body: body)
+            return
+        }
+        guard self.streams.index(of: streamID) != nil else { return }
+        var total = body.count
+        if case .repeated(let count) = ending { total = body.isEmpty ? 0 : max(count, 0) }
+        self.scriptedBodies[streamID] = ScriptedBody(bytes: body, total: total, ending: ending)
+        let code = self.withResponseFields(status: status, fields: fields) { nva, count in
+            self.withSession { capns_submit_response($0, streamID, nva, count, Self.readScriptedBody, 0) }
+        }
+        if let code = code ?? nil, code != 0 { throw Self.error(code) }
+    }
+
+    /// An answer before the answer: a status from 100 to 199 (RFC 9113, section 8.1).
+    package func inform(streamID: Int32, status: Int) throws(WireError) {
+        guard self.streams.index(of: streamID) != nil else { return }
+        let code = self.withResponseFields(status: status, fields: FieldList()) { nva, count in
+            self.withSession { nghttp2_submit_headers($0, 0, streamID, nil, nva, count, nil) }
+        }
+        if let code = code ?? nil, code != 0 { throw Self.error(code) }
+    }
+
+    /// SETTINGS with these identifiers and values, in this order (RFC 9113, section 6.5.1). Values that the protocol
+    /// forbids are not sent by nghttp2: `protocolViolation`.
+    package func submitSettings(_ settings: [(identifier: UInt16, value: UInt32)]) throws(WireError) {
+        if settings.contains(where: { $0.identifier == 3 }) { self.announcedLimit = nil }
+        let entries = settings.map { nghttp2_settings_entry(settings_id: Int32($0.identifier), value: $0.value) }
+        try self.check { nghttp2_submit_settings($0, 0, entries, entries.count) }
+    }
+
+    private static let readScriptedBody: capns_data_read_callback = { _, streamID, buffer, length, flags, _, context in
+        guard let context, let buffer, let flags else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
+        return Unmanaged<HTTP2Session>.fromOpaque(context)._withUnsafeGuaranteedRef { session in
+            session.readScriptedBody(streamID, into: UnsafeMutableBufferPointer(start: buffer, count: length), flags)
+        }
+    }
+
+    private func readScriptedBody(
+        _ streamID: Int32,
+        into buffer: UnsafeMutableBufferPointer<UInt8>,
+        _ flags: UnsafeMutablePointer<UInt32>
+    ) -> Int {
+        guard var body = self.scriptedBodies[streamID] else {
+            return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+        }
+        var count = 0
+        while count < buffer.count, body.offset < body.total, !body.bytes.isEmpty {
+            let start = body.offset % body.bytes.count
+            let piece = min(buffer.count - count, body.total - body.offset, body.bytes.count - start)
+            for position in 0..<piece { buffer[count + position] = body.bytes[start + position] }
+            count += piece
+            body.offset += piece
+        }
+        self.scriptedBodies[streamID] = body
+        if body.offset < body.total { return count }
+        switch body.ending {
+        case .endStream, .repeated:
+            flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        case .open:
+            if count == 0 { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
+        case .trailers(let fields):
+            flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue | NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
+            // nghttp2 asks for trailers to be submitted here, and copies them.
+            _ = self.withFields(fields) { nva, count in
+                self.withSession { nghttp2_submit_trailer($0, streamID, nva, count) }
+            }
+        }
+        return count
+    }
+}
