@@ -104,6 +104,8 @@ struct NodePushServer: Sendable {
         // Node reads no further when the last stream is over, and then does not see that the client closes: it has to
         // close by itself, once the GOAWAY has left.
         const goAway = (session) => {
+          // A stream may come to its end after its session was destroyed.
+          if (session.destroyed) return;
           session.limit = session.top;
           session.goaway(0, session.top);
           setTimeout(() => session.close(), 10);
