@@ -59,7 +59,7 @@ public struct PushRecord: Sendable, Hashable {
 /// What a simulator has seen and done so far, to hold a client's results against.
 public struct Ledger: Sendable {
     /// Every push in the order in which the simulator decided on them; empty if the configuration records none
-    /// (`Simulator.Configuration.Recording`).
+    /// (`Simulator.Recording`).
     public internal(set) var pushes: [PushRecord] = []
     /// Connections that were accepted, with those whose TLS handshake failed.
     public internal(set) var connectionsOpened = 0

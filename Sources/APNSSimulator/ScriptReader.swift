@@ -2,6 +2,13 @@ internal import APNSModel
 
 /// Makes faults of JSON.
 struct ScriptReader {
+    /// The kinds of effects.
+    static let kinds = """
+        answer, early-answer, delay, pause, stall, refuse, reset, goaway, drop, silence, alert, settings, frame, \
+        malformed, ping-flood, settings-flood, slow-reader, clock, listener-down, close-on-accept, never-speak, \
+        handshake-stall, tls, rapid-reset-limit
+        """
+
     private let json: JSONReader
 
     init(_ value: JSONValue, path: String) throws(FaultScriptError) {
@@ -83,7 +90,7 @@ private struct EffectReader {
 
     func effect() throws(FaultScriptError) -> FaultEffect {
         guard let kind = try self.json.string("kind") else {
-            throw self.json.error("kind", "an effect has a kind; there are \(Self.kinds)")
+            throw self.json.error("kind", "an effect has a kind; there are \(ScriptReader.kinds)")
         }
         switch kind {
         case "answer": return .answer(try self.answer())
@@ -188,15 +195,9 @@ private struct EffectReader {
                 rate: try self.json.int("perSecond", in: 0...1_000_000) ?? 33
             )
         default:
-            throw self.json.error("kind", "there is no such effect; there are \(Self.kinds)")
+            throw self.json.error("kind", "there is no such effect; there are \(ScriptReader.kinds)")
         }
     }
-
-    static let kinds = """
-        answer, early-answer, delay, pause, stall, refuse, reset, goaway, drop, silence, alert, settings, frame, \
-        malformed, ping-flood, settings-flood, slow-reader, clock, listener-down, close-on-accept, never-speak, \
-        handshake-stall, tls, rapid-reset-limit
-        """
 
     private func required(_ key: String) throws(FaultScriptError) -> Duration {
         guard let duration = try self.json.duration(key) else {

@@ -309,7 +309,7 @@ public final class Simulator: Sendable {
         return session
     }
 
-    /// Called on the connection's loop.
+    /// Called in the order in which connections are accepted.
     private static func entrance(_ core: SimulatorCore, _ identities: ServerIdentities) throws -> ServerEntrance {
         let now = core.now
         let (number, faults) = core.state.withLock { state in

@@ -9,6 +9,8 @@ final class SimulatorSession: ServerConnectionDelegate {
     private var state: ConnectionState
     /// Answers that are still to come are not sent any more.
     private var isSilent = false
+    /// TLS has just come up.
+    private var isOpening = false
 
     init(_ connection: ServerConnection, number: Int, core: SimulatorCore) {
         self.core = core
@@ -27,7 +29,10 @@ final class SimulatorSession: ServerConnectionDelegate {
     func opened() {
         let now = self.core.now
         let actions = self.core.update { $0.openFaults(&self.state, now: now) }
-        if !actions.isEmpty { self.perform(actions) }
+        guard !actions.isEmpty else { return }
+        self.isOpening = true
+        self.perform(actions)
+        self.isOpening = false
     }
 
     func received(_ requests: [ServerRequest]) {
@@ -121,19 +126,19 @@ final class SimulatorSession: ServerConnectionDelegate {
     }
 
     private func end(_ action: SessionAction) {
-        self.connection.flush()
+        // What ends a connection right behind its handshake comes instead of the first SETTINGS.
+        if !self.isOpening { self.connection.flush() }
         self.isSilent = true
+        if case .silence = action {} else { self.core.update { $0.ledger.connectionsDropped += 1 } }
         switch action {
         case .silence(let answersPings, let reads):
             if !answersPings { self.connection.silence(reads: reads) }
-            return
         case .drop(.fin): self.connection.drop()
         case .drop(.rst): self.connection.reset()
         case .drop(.closeNotify): self.connection.close()
         case .alert(let number): self.connection.alert(number)
-        default: return
+        default: break
         }
-        self.core.update { $0.ledger.connectionsDropped += 1 }
     }
 
     private func send(_ settings: [HTTP2Setting]) {

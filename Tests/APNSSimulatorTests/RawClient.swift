@@ -46,31 +46,48 @@ final class RawClient: Sendable {
         var end: End?
     }
 
-    let state = Mutex(State())
+    /// What came, for the channel's handler to write and for tests to read.
+    final class Sink: Sendable {
+        private let state = Mutex(State())
+
+        func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+            self.state.withLock { state in body(&state) }
+        }
+    }
+
+    let state: Sink
     private let channel: any Channel
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
-    private init(channel: any Channel) { self.channel = channel }
+    private init(channel: any Channel, state: Sink) {
+        self.channel = channel
+        self.state = state
+    }
 
     /// Connects; the handshake goes on by itself. Throws if the port is closed.
+    ///
+    /// - Parameter isMute: not even a handshake is begun.
     static func connect(
         _ simulator: Simulator,
-        maximumVersion: TLSConfiguration.Version = .tls13
+        maximumVersion: TLSConfiguration.Version = .tls13,
+        isMute: Bool = false
     ) async throws -> RawClient {
         var tls = TLSConfiguration()
         tls.caPEM = simulator.certificateAuthorityPEM
         tls.trustsSystemRoots = false
         tls.maximumVersion = maximumVersion
         let context = try TLSContext(.client, configuration: tls)
+        let sink = Sink()
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(ChannelOptions.allowRemoteHalfClosure, value: true)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let session = try TLSSession(context: context, peerName: "localhost")
+                    try channel.pipeline.syncOperations.addHandler(RawHandler(session, sink, isMute: isMute))
+                }
+            }
             .connect(host: "127.0.0.1", port: simulator.port).get()
-        let client = RawClient(channel: channel)
-        try await channel.eventLoop.submit {
-            let session = try TLSSession(context: context, peerName: "localhost")
-            try channel.pipeline.syncOperations.addHandler(RawHandler(session, client))
-        }.get()
-        return client
+        return RawClient(channel: channel, state: sink)
     }
 
     /// Preface and SETTINGS.
@@ -149,9 +166,11 @@ final class RawClient: Sendable {
     func types(on streamID: Int32) -> [UInt8] {
         self.frames.filter { $0.streamID == streamID }.map(\.type)
     }
+}
 
+extension RawClient.Sink {
     fileprivate func received(_ bytes: ArraySlice<UInt8>) {
-        self.state.withLock { state in
+        self.withLock { state in
             state.plaintext += bytes
             state.received += bytes.count
             var position = 0
@@ -162,7 +181,7 @@ final class RawClient: Sendable {
                 let id = (head[5] & 0x7F) << 24 | head[6] << 16 | head[7] << 8 | head[8]
                 let payload = Array(state.plaintext[position + 9..<position + 9 + length])
                 state.frames.append(
-                    Frame(type: UInt8(head[3]), flags: UInt8(head[4]), streamID: Int32(id), payload: payload)
+                    RawClient.Frame(type: UInt8(head[3]), flags: UInt8(head[4]), streamID: Int32(id), payload: payload)
                 )
                 position += 9 + length
             }
@@ -170,8 +189,8 @@ final class RawClient: Sendable {
         }
     }
 
-    fileprivate func opened() { self.state.withLock { $0.isOpen = true } }
-    fileprivate func ended(_ end: End) { self.state.withLock { if $0.end == nil { $0.end = end } } }
+    fileprivate func opened() { self.withLock { $0.isOpen = true } }
+    fileprivate func ended(_ end: RawClient.End) { self.withLock { if $0.end == nil { $0.end = end } } }
 }
 
 private final class RawHandler: ChannelDuplexHandler {
@@ -180,16 +199,18 @@ private final class RawHandler: ChannelDuplexHandler {
     typealias OutboundOut = ByteBuffer
 
     private let tls: TLSSession
-    private let client: RawClient
+    private let client: RawClient.Sink
+    private let isMute: Bool
     private var isOpen = false
     private var waiting: [[UInt8]] = []
 
-    init(_ tls: TLSSession, _ client: RawClient) {
+    init(_ tls: TLSSession, _ client: RawClient.Sink, isMute: Bool) {
         self.tls = tls
         self.client = client
+        self.isMute = isMute
     }
 
-    func handlerAdded(context: ChannelHandlerContext) { self.step(context) }
+    func channelActive(context: ChannelHandlerContext) { self.step(context) }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         self.unwrapInboundIn(data).withUnsafeReadableBytes { self.tls.feed($0) }
@@ -216,6 +237,7 @@ private final class RawHandler: ChannelDuplexHandler {
     }
 
     private func step(_ context: ChannelHandlerContext) {
+        if self.isMute { return }
         if !self.isOpen {
             switch self.tls.handshake() {
             case .incomplete: break

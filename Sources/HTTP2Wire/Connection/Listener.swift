@@ -1,5 +1,6 @@
 package import NIOCore
 import NIOPosix
+import Synchronization
 
 /// How a server meets a new connection.
 package struct ServerEntrance: Sendable {
@@ -63,20 +64,26 @@ package struct Listener: Sendable {
 
     /// - Parameters:
     ///   - port: 0: any free one.
-    ///   - entrance: called on the loop of each new connection, in the order in which they are accepted.
+    ///   - entrance: called for each new connection in the order in which they are accepted, on the listener's loop.
     package static func bind(
         host: String,
         port: Int,
         group: any EventLoopGroup,
         entrance: @escaping @Sendable () throws -> ServerEntrance
     ) async throws(WireError) -> Listener {
+        let order = AcceptOrder()
         let bootstrap = ServerBootstrap(group: group)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptOrderHandler(order, entrance))
+                }
+            }
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    let entrance = try entrance()
+                    let entrance = try order.take(channel) ?? entrance()
                     let connection = ServerConnection(loop: channel.eventLoop)
                     let handlers = try connection.makeHandlers(entrance)
                     connection.retain(entrance.accept(connection))
@@ -94,5 +101,38 @@ package struct Listener: Sendable {
     /// Takes no further connections. Those that are there stay.
     package func close() async {
         try? await self.channel.close(mode: .all).get()
+    }
+}
+
+/// The entrances of connections that were accepted and are on their way to their own loops. Those run side by side, so
+/// that only the listener's knows the order.
+private final class AcceptOrder: Sendable {
+    private let entrances = Mutex<[ObjectIdentifier: Result<ServerEntrance, any Error>]>([:])
+
+    func put(_ entrance: Result<ServerEntrance, any Error>, for channel: any Channel) {
+        self.entrances.withLock { $0[ObjectIdentifier(channel)] = entrance }
+    }
+
+    func take(_ channel: any Channel) throws -> ServerEntrance? {
+        try self.entrances.withLock { $0.removeValue(forKey: ObjectIdentifier(channel)) }?.get()
+    }
+}
+
+private final class AcceptOrderHandler: ChannelInboundHandler {
+    typealias InboundIn = any Channel
+    typealias InboundOut = any Channel
+
+    private let order: AcceptOrder
+    private let entrance: @Sendable () throws -> ServerEntrance
+
+    init(_ order: AcceptOrder, _ entrance: @escaping @Sendable () throws -> ServerEntrance) {
+        self.order = order
+        self.entrance = entrance
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let entrance = self.entrance
+        self.order.put(Result { try entrance() }, for: self.unwrapInboundIn(data))
+        context.fireChannelRead(data)
     }
 }

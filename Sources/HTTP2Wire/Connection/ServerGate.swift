@@ -31,6 +31,8 @@ final class ServerGate: ChannelDuplexHandler {
     /// What came while nothing was let in; nil: everything is let in.
     private var keptInput: ByteBuffer?
     private var losesInput = false
+    /// How many bytes are let in in each interval; nil: all.
+    private var slowBytes: Int?
     private var context: ChannelHandlerContext?
     private let entrance: ServerEntrance
 
@@ -124,20 +126,30 @@ final class ServerGate: ChannelDuplexHandler {
         self.setAutoRead(false)
     }
 
-    /// Reads at most so many bytes in each interval.
+    /// Lets at most so many bytes in in each interval, and reads the socket again when all that it gave is in.
     func readSlowly(bytes: Int, every interval: TimeAmount) {
-        guard let context, let options = context.channel.syncOptions else { return }
-        let allocator = FixedSizeRecvByteBufferAllocator(capacity: max(bytes, 1))
-        try? options.setOption(ChannelOptions.recvAllocator, value: allocator)
-        try? options.setOption(ChannelOptions.maxMessagesPerRead, value: 1)
+        guard self.slowBytes == nil else {
+            self.slowBytes = max(bytes, 1)
+            return
+        }
+        self.slowBytes = max(bytes, 1)
+        if self.keptInput == nil { self.keptInput = ByteBuffer() }
         self.setAutoRead(false)
-        self.readNow(every: max(interval, .milliseconds(1)))
+        self.letIn(every: max(interval, .milliseconds(1)))
     }
 
-    private func readNow(every interval: TimeAmount) {
-        guard let context, context.channel.isActive else { return }
-        context.read()
-        context.eventLoop.assumeIsolated().scheduleTask(in: interval) { self.readNow(every: interval) }
+    private func letIn(every interval: TimeAmount) {
+        guard let context, context.channel.isActive, let bytes = self.slowBytes else { return }
+        if let count = self.keptInput?.readableBytes, count > 0 {
+            if let piece = self.keptInput?.readSlice(length: min(bytes, count)) {
+                context.fireChannelRead(self.wrapInboundOut(piece))
+                context.fireChannelReadComplete()
+            }
+            self.keptInput?.discardReadBytes()
+        } else {
+            context.read()
+        }
+        context.eventLoop.assumeIsolated().scheduleTask(in: interval) { self.letIn(every: interval) }
     }
 
     /// Closing will send a TCP reset instead of an end.

@@ -1,0 +1,292 @@
+import APNSModel
+import Synchronization
+import Testing
+
+@testable import APNSSimulator
+@testable import HTTP2Wire
+
+/// What goes wrong before the first byte of HTTP/2, and what ends a connection from below.
+@Suite(.timeLimit(.minutes(2)))
+struct ConnectFaultTests {
+    private let jwt: String
+
+    init() throws { self.jwt = try SimulatedKey().providerToken(issuedAt: Sample.now) }
+
+    private func start(_ faults: [Fault]) async throws -> Simulator {
+        var configuration = Simulator.Configuration()
+        configuration.initialMaxConcurrentStreams = 1000
+        configuration.faults = FaultScript(faults)
+        return try await Simulator.start(configuration)
+    }
+
+    /// How our own client's attempt ends.
+    private func attempt(_ simulator: Simulator) async throws -> WireError.Code? {
+        let client = try WireClient(simulator)
+        if await client.open() {
+            await client.close()
+            return nil
+        }
+        return await client.closed()?.code
+    }
+
+    @Test(arguments: [
+        (TLSFault.Certificate.otherHost, WireError.Code.certificateForOtherHost),
+        (.expired, .certificateExpired), (.notYetValid, .certificateNotYetValid),
+        (.untrusted, .certificateUntrusted),
+    ])
+    func certificatesOfAllKinds(certificate: TLSFault.Certificate, code: WireError.Code) async throws {
+        let simulator = try await self.start([Fault(.certificate(certificate), when: .connections(from: 2, times: 2))])
+        #expect(try await self.attempt(simulator) == nil)
+        #expect(try await self.attempt(simulator) == code)
+        #expect(try await self.attempt(simulator) == code)
+        #expect(try await self.attempt(simulator) == nil)
+        #expect(simulator.faultCounts == ["tls": 2])
+        await simulator.stop()
+    }
+
+    @Test(arguments: TLSFault.ALPN.allCases) func alpnOfAllKinds(alpn: TLSFault.ALPN) async throws {
+        let simulator = try await self.start([Fault(.alpn(alpn))])
+        #expect(try await self.attempt(simulator) == (alpn == .h2 ? nil : .noHTTP2))
+        await simulator.stop()
+    }
+
+    @Test func onlyTLS12() async throws {
+        var tls = TLSFault()
+        tls.versions = .tls12
+        let simulator = try await self.start([Fault(.tls(tls), when: .connections(times: nil))])
+        let old = try await RawClient.connect(simulator, maximumVersion: .tls12)
+        #expect(try await old.wait { $0.isOpen })
+        #expect(try await self.attempt(simulator) == nil)
+        await old.close()
+        await simulator.stop()
+    }
+
+    @Test func onlyTLS13() async throws {
+        var tls = TLSFault()
+        tls.versions = .tls13
+        let simulator = try await self.start([Fault(.tls(tls), when: .connections(times: nil))])
+        let old = try await RawClient.connect(simulator, maximumVersion: .tls12)
+        guard case .tls(let code, _) = try await old.waitForEnd() else {
+            Issue.record("TLS 1.2 was taken")
+            return
+        }
+        #expect(code == .handshakeFailed)
+        await simulator.stop()
+    }
+
+    @Test(arguments: [40, 42, 45, 48, 80] as [UInt8]) func handshakesAreRefused(alert: UInt8) async throws {
+        let simulator = try await self.start([Fault(.handshakeAlert(alert))])
+        let client = try await RawClient.connect(simulator)
+        guard case .tls(let code, let message) = try await client.waitForEnd() else {
+            Issue.record("no alert came")
+            return
+        }
+        let isCertificate = (42...48).contains(alert)
+        #expect(code == (isCertificate ? .clientCertificateRefused : .handshakeFailed), "\(message)")
+        #expect(client.state.withLock { !$0.isOpen })
+        await simulator.stop()
+    }
+
+    /// TLS 1.3: the client's handshake succeeds, the alert comes with its first read.
+    @Test(
+        arguments: [
+            (42, "bad certificate"), (44, "certificate revoked"), (45, "certificate expired"), (48, "unknown ca"),
+            (116, "certificate required"),
+        ] as [(UInt8, String)]
+    )
+    func certificatesAreRefusedTooLate(alert: UInt8, text: String) async throws {
+        let simulator = try await self.start([Fault(.alert(alert), when: FaultTrigger(event: .open))])
+        let client = try await RawClient.connect(simulator)
+        let end = try await client.waitForEnd()
+        guard case .tls(.clientCertificateRefused, let message) = end else {
+            Issue.record("\(String(describing: end))")
+            return
+        }
+        #expect(message.contains(text))
+        #expect(client.state.withLock { $0.isOpen && $0.received == 0 })
+        let own = try WireClient(simulator)
+        simulator.inject(Fault(.alert(alert), when: FaultTrigger(event: .open)))
+        #expect(await own.open() == false)
+        #expect(await own.closed()?.code == .clientCertificateRefused)
+        await simulator.stop()
+    }
+
+    @Test(arguments: [3, 20]) func alertsComeAfterAnyNumberOfRecords(number: Int) async throws {
+        let simulator = try await self.start([Fault(.alert(45, isProcessed: true), when: .nth(number))])
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        for _ in 1..<number { #expect(await client.send(1, jwt: self.jwt).map(\.status) == [200]) }
+        #expect(await client.send(1, jwt: self.jwt).map(\.ending) == [.unknown])
+        #expect(await client.closed()?.code == .clientCertificateRefused)
+        #expect(simulator.record.requestsProcessed == number && simulator.record.connectionsDropped == 1)
+        await simulator.stop()
+    }
+
+    @Test func inTLS12LateAlertsAreAnEnd() async throws {
+        var tls = TLSFault()
+        tls.versions = .tls12
+        let simulator = try await self.start([
+            Fault(.tls(tls), when: .connections()), Fault(.alert(42), when: FaultTrigger(event: .open)),
+        ])
+        let client = try await RawClient.connect(simulator)
+        #expect(try await client.waitForEnd() == .fin)
+        await simulator.stop()
+    }
+
+    @Test(arguments: [(ConnectionEnding.fin, RawClient.End.fin), (.rst, .rst)])
+    func connectionsAreClosedAtOnce(ending: ConnectionEnding, end: RawClient.End) async throws {
+        let simulator = try await self.start([Fault(.closeOnAccept(ending))])
+        // The reset may be there before `connect` is back.
+        if let client = try? await RawClient.connect(simulator, isMute: true) {
+            #expect(try await client.waitForEnd() == end)
+        }
+        try await simulator.waitUntil { $0.connectionsClosed == 1 }
+        #expect(try await self.attempt(simulator) == nil)
+        await simulator.stop()
+    }
+
+    @Test func silentServersSpeakLater() async throws {
+        let simulator = try await self.start([
+            Fault(.neverSpeak(for: .milliseconds(80))), Fault(.neverSpeak(), when: .connections(from: 2)),
+        ])
+        let clock = ContinuousClock()
+        let start = clock.now
+        let client = try await RawClient.connect(simulator)
+        #expect(try await client.wait { $0.isOpen })
+        #expect(start.duration(to: clock.now) >= .milliseconds(80))
+        let other = try await RawClient.connect(simulator)
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(other.state.withLock { !$0.isOpen && $0.end == nil })
+        await other.close()
+        await client.close()
+        await simulator.stop()
+    }
+
+    @Test func handshakesStallAndGoOn() async throws {
+        let simulator = try await self.start([
+            Fault(.handshakeStall(afterBytes: 60, for: .milliseconds(80))),
+            Fault(.handshakeStall(), when: .connections(from: 2)),
+        ])
+        let clock = ContinuousClock()
+        let start = clock.now
+        let client = try await RawClient.connect(simulator)
+        client.start()
+        client.push(1, jwt: self.jwt)
+        #expect(try await client.frame { $0.type == 1 } != nil)
+        #expect(start.duration(to: clock.now) >= .milliseconds(80))
+        let other = try await RawClient.connect(simulator)
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(other.state.withLock { !$0.isOpen && $0.end == nil })
+        await other.close()
+        await client.close()
+        await simulator.stop()
+    }
+
+    @Test func theListenerGoesAndComes() async throws {
+        let simulator = try await self.start([Fault(.listenerDown(.milliseconds(150)), when: .nth(2))])
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        #expect(await client.send(2, jwt: self.jwt).map(\.status) == [200, 200])
+        var codes: [WireError.Code?] = []
+        repeat {
+            codes.append(try await self.attempt(simulator))
+            try await Task.sleep(for: .milliseconds(1))
+        } while codes.last != .connectRefused && codes.count < 2000
+        #expect(codes.last == .connectRefused)
+        // The connection that was there stays.
+        #expect(await client.send(1, jwt: self.jwt).map(\.status) == [200])
+        var isBack = false
+        for _ in 0..<2000 where !isBack {
+            isBack = try await self.attempt(simulator) == nil
+            if !isBack { try await Task.sleep(for: .milliseconds(1)) }
+        }
+        #expect(isBack)
+        await simulator.stop()
+    }
+
+    @Test func theListenerObeys() async throws {
+        let simulator = try await self.start([])
+        await simulator.stopListening()
+        #expect(try await self.attempt(simulator) == .connectRefused)
+        await simulator.startListening()
+        #expect(try await self.attempt(simulator) == nil)
+        await simulator.stopListening()
+        await simulator.stop()
+        await simulator.startListening()
+        #expect(try await self.attempt(simulator) == .connectRefused)
+    }
+
+    @Test func faultsComeByTime() async throws {
+        let simulator = try await self.start([
+            Fault(.pingFlood(3), when: .at(.milliseconds(30), every: .milliseconds(20), times: 3)),
+            Fault(.goAway(reason: "Shutdown"), when: .at(.milliseconds(150))),
+        ])
+        let client = try await RawClient.connect(simulator)
+        client.start()
+        let goAway = try await client.frame { $0.type == 7 }
+        #expect(goAway != nil)
+        // An idle connection is not kept behind its GOAWAY.
+        #expect(try await client.waitForEnd() != nil)
+        let counts = simulator.faultCounts
+        #expect(counts["goaway"] == 1 && (1...3).contains(counts["ping-flood"] ?? 0))
+        #expect(client.frames.count { $0.type == 6 } == 3 * (counts["ping-flood"] ?? 0))
+        await simulator.stop()
+    }
+
+    @Test func effectsApplyOnDemand() async throws {
+        let simulator = try await self.start([])
+        let clients = [try await RawClient.connect(simulator), try await RawClient.connect(simulator)]
+        for client in clients {
+            client.start()
+            #expect(try await client.frame { $0.isSettings } != nil)
+        }
+        #expect(await simulator.apply(.pingFlood(2), to: .number(2)) == 1)
+        #expect(try await clients[1].wait { state in state.frames.count { $0.type == 6 } == 2 })
+        #expect(await simulator.apply(.dropConnection(.rst)) == 2)
+        #expect(try await clients[0].waitForEnd() == .rst)
+        #expect(clients[0].frames.allSatisfy { $0.type != 6 })
+        #expect(await simulator.apply(.refuse) == 0)
+        await simulator.stop()
+    }
+
+    @Test func clocksMayBeOff() async throws {
+        var configuration = Simulator.Configuration()
+        configuration.initialMaxConcurrentStreams = 1000
+        configuration.clock = { 784_111_777 }
+        configuration.credential = .none
+        configuration.clockOffset = 3600
+        configuration.faults = FaultScript([Fault(.clock(offsetSeconds: -37), when: .nth(2))])
+        let simulator = try await Simulator.start(configuration)
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        var dates: [String?] = []
+        for _ in 0..<3 { dates.append(await client.send(1, jwt: nil).first?.fields.first("date")) }
+        #expect(dates.first == "Sun, 06 Nov 1994 09:49:37 GMT")
+        #expect(dates.last == "Sun, 06 Nov 1994 08:49:00 GMT")
+        simulator.setClockOffset(seconds: 0)
+        #expect(await client.send(1, jwt: nil).first?.fields.first("date") == "Sun, 06 Nov 1994 08:49:37 GMT")
+        await simulator.stop()
+    }
+
+    @Test func aSkewedClockRefusesGoodTokens() async throws {
+        let simulator = try await self.start([])
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        simulator.setClockOffset(seconds: 7200)
+        let result = await client.send(1, jwt: self.jwt).first
+        #expect(result.map { String(decoding: $0.body, as: UTF8.self) } == #"{"reason":"ExpiredProviderToken"}"#)
+        simulator.setClockOffset(seconds: 0)
+        #expect(await client.send(1, jwt: self.jwt).first?.status == 200)
+        await simulator.stop()
+    }
+
+    @Test func datesMayBeLeftOut() async throws {
+        var configuration = Simulator.Configuration()
+        configuration.sendsDate = false
+        let simulator = try await Simulator.start(configuration)
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        #expect(await client.send(1, jwt: self.jwt).first.map { $0.fields.first("date") == nil } == true)
+        await simulator.stop()
+    }
+}

@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+@testable import APNSSimulator
+
+/// `Docs/Simulator.md` is true.
+@Suite struct DocumentationTests {
+    private static let page: String = {
+        let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "Docs/Simulator.md")
+        return (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+    }()
+
+    private static let examples = page.split(separator: "```json\n", omittingEmptySubsequences: false).dropFirst()
+        .compactMap { $0.components(separatedBy: "\n```").first }
+
+    @Test func thereAreExamples() {
+        #expect(Self.examples.count >= 20)
+    }
+
+    @Test(arguments: examples) func examplesAreRead(example: String) throws {
+        let script = try FaultScript(json: example.utf8)
+        #expect(!script.faults.isEmpty)
+        // And mean the same when they have been written.
+        let data = try JSONEncoder().encode(script)
+        #expect(try FaultScript(json: data) == script)
+    }
+
+    @Test func everyEffectHasAnExample() throws {
+        let scripts = try Self.examples.map { try FaultScript(json: $0.utf8) }
+        let shown = Set(scripts.flatMap { $0.faults.map(\.effect.name) })
+        let all = Set(ScriptReader.kinds.split(separator: ", ").map(String.init))
+        #expect(shown == all)
+    }
+
+    @Test func everyMalformedFrameAndEventIsNamed() {
+        for frame in MalformedFrame.allCases { #expect(Self.page.contains("`\(frame.rawValue)`")) }
+        for event in FaultTrigger.Event.allCases { #expect(Self.page.contains("`\(event.rawValue)`")) }
+    }
+}

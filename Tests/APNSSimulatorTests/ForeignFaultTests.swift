@@ -1,0 +1,173 @@
+import APNSModel
+import Foundation
+import Testing
+
+@testable import APNSSimulator
+
+private let hasCurl = Command.path(of: "curl") != nil
+private let hasNode = Command.path(of: "node") != nil
+private let hasH2load = Command.path(of: "h2load") != nil
+
+/// Faults as other people's clients see them.
+@Suite(.timeLimit(.minutes(2)))
+struct ForeignFaultTests {
+    private func start(_ faults: [Fault]) async throws -> Simulator {
+        var configuration = Simulator.Configuration()
+        configuration.credential = .none
+        configuration.faults = FaultScript(faults)
+        return try await Simulator.start(configuration)
+    }
+
+    /// `curl`'s exit status and what it printed.
+    private func curl(_ simulator: Simulator, _ arguments: String...) async throws -> CommandResult {
+        let folder = try TemporaryFolder()
+        return try await Command.run(
+            "curl",
+            [
+                "--silent", "--show-error", "--http2", "--max-time", "10", "--include",
+                "--cacert", try folder.write("ca.pem", simulator.certificateAuthorityPEM),
+                "--header", "apns-topic: \(Sample.topic)", "--header", "apns-push-type: alert",
+                "--data", Sample.payload,
+            ] + arguments + ["https://localhost:\(simulator.port)/3/device/\(Sample.deviceToken)"]
+        )
+    }
+
+    @Test(
+        .enabled(if: hasCurl, "curl is not installed"),
+        arguments: [
+            (Fault(.certificate(.expired)), 60, "expired"), (Fault(.certificate(.notYetValid)), 60, "not yet valid"),
+            (Fault(.certificate(.otherHost)), 60, "match"), (Fault(.certificate(.untrusted)), 60, "issuer"),
+            (Fault(.handshakeAlert(40)), 35, "handshake failure"), (Fault(.handshakeAlert(48)), 35, "unknown ca"),
+            (Fault(.alert(45), when: FaultTrigger(event: .open)), 56, "certificate expired"),
+            (Fault(.reset(code: 8)), 92, "CANCEL"), (Fault(.dropConnection(.rst)), 56, "reset"),
+            (Fault(.malformed(.badHeaderBlock)), nil, ""), (Fault(.neverSpeak()), 28, "timed out"),
+        ] as [(Fault, Int32?, String)]
+    )
+    func curlSaysWhatWentWrong(fault: Fault, status: Int32?, text: String) async throws {
+        let simulator = try await self.start([fault])
+        let result = try await self.curl(simulator, "--max-time", "3")
+        // Versions of curl name a broken frame differently.
+        #expect(status.map { result.status == $0 } ?? (result.status != 0), "\(result.output)")
+        #expect(text.isEmpty || result.output.contains(text), "\(result.output)")
+        // The next one finds all in order.
+        let next = try await self.curl(simulator)
+        #expect(next.status == 0 && next.output.hasPrefix("HTTP/2 200"), "\(next.output)")
+        await simulator.stop()
+    }
+
+    @Test(.enabled(if: hasCurl, "curl is not installed"))
+    func curlTakesWhatIsAllowed() async throws {
+        let answer = ScriptedAnswer(.badTopic).with {
+            $0.informational = [103]
+            $0.trailers = ["x-end": "here"]
+            $0.headers = ["retry-after": "7"]
+        }
+        let simulator = try await self.start([
+            Fault(.malformed(.unknownType)), Fault(.pingFlood(20)), Fault(.settings(.headerTableSize(0))),
+            Fault(.settings(HTTP2Setting(identifier: 0xFAFA, value: 1))), Fault(.answer(answer)),
+        ])
+        let result = try await self.curl(simulator)
+        #expect(result.status == 0, "\(result.output)")
+        #expect(result.output.hasPrefix("HTTP/2 103") && result.output.contains("HTTP/2 400"), "\(result.output)")
+        for text in ["retry-after: 7", "x-end: here", #"{"reason":"BadTopic"}"#] {
+            #expect(result.output.contains(text), "\(result.output)")
+        }
+        // `date` in the form of RFC 9110, this minute or the one before.
+        let line = try #require(result.output.split(whereSeparator: \.isNewline).first { $0.hasPrefix("date: ") })
+        let date = String(line.dropFirst(6))
+        #expect([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10].contains { HTTPDate.text(Sample.now - $0) == date }, "\(date)")
+        await simulator.stop()
+    }
+
+    private func node(_ simulator: Simulator, _ script: String) async throws -> CommandResult {
+        let folder = try TemporaryFolder()
+        let ca = try folder.write("ca.pem", simulator.certificateAuthorityPEM)
+        let program = """
+            const http2 = require('http2'), fs = require('fs');
+            const client = http2.connect('https://localhost:\(simulator.port)', {ca: fs.readFileSync('\(ca)')});
+            const log = (...words) => console.log(words.join(' '));
+            client.on('error', e => log('session-error', e.code));
+            client.on('goaway', (code, last, data) => log('goaway', code, last, data ? data.toString() : ''));
+            client.on('remoteSettings', s => log('settings', s.maxConcurrentStreams));
+            client.on('close', () => { log('closed'); process.exit(0); });
+            setTimeout(() => { log('timeout'); process.exit(0); }, 8000);
+            function push(name) {
+              const stream = client.request({':method': 'POST', ':path': '/3/device/\(Sample.deviceToken)',
+                'apns-topic': '\(Sample.topic)', 'apns-push-type': 'alert'});
+              let body = '';
+              stream.on('headers', h => log(name, 'info', h[':status']));
+              stream.on('response', h => log(name, 'status', h[':status']));
+              stream.on('trailers', h => log(name, 'trailers', h['x-end']));
+              stream.on('data', d => { body += d; });
+              stream.on('end', () => log(name, 'end', body));
+              stream.on('error', e => log(name, 'error', e.code));
+              stream.on('close', () => log(name, 'close', stream.rstCode));
+              stream.end('\(Sample.payload)');
+              return stream;
+            }
+            \(script)
+            """
+        return try await Command.run("node", [try folder.write("client.js", program)])
+    }
+
+    @Test(.enabled(if: hasNode, "node is not installed"))
+    func nodeSeesStreamsFail() async throws {
+        let answer = ScriptedAnswer(.badTopic)
+        let simulator = try await self.start([
+            Fault(.refuse), Fault(.cutBody(answer, after: 5, code: 8)),
+            Fault(.answer(answer.with { $0.informational = [103] })),
+            Fault(.answer(answer.with { $0.trailers = ["x-end": "here"] })),
+        ])
+        let script = """
+            let names = ['a', 'b', 'c', 'd'];
+            function next() {
+              const name = names.shift();
+              if (!name) { client.close(); return; }
+              push(name).on('close', () => setImmediate(next));
+            }
+            next();
+            """
+        let output = try await self.node(simulator, script).output
+        for line in [
+            "a close 7", "b status 400", "b close 8", "c info 103", "c end {\"reason\":\"BadTopic\"}",
+            "d trailers here",
+            "d close 0",
+        ] {
+            #expect(output.contains(line), "\(output)")
+        }
+        #expect(simulator.record.requestsProcessed == 0 && simulator.record.streamsRefused == 1)
+        await simulator.stop()
+    }
+
+    @Test(.enabled(if: hasNode, "node is not installed"))
+    func nodeSeesConnectionsEnd() async throws {
+        let simulator = try await self.start([
+            Fault(.settings(maxConcurrentStreams: 3)),
+            Fault(.goAway(.afterThisRequest, reason: "Shutdown"), when: .next),
+        ])
+        let output = try await self.node(simulator, "push('a');").output
+        #expect(output.contains("settings 3"), "\(output)")
+        #expect(output.contains(#"goaway 0 1 {"reason":"Shutdown"}"#), "\(output)")
+        #expect(output.contains("a status 200") && output.contains("closed"), "\(output)")
+        await simulator.stop()
+    }
+
+    @Test(.enabled(if: hasH2load, "h2load (package nghttp2-client) is not installed"))
+    func h2loadSeesAShareOf503() async throws {
+        let simulator = try await self.start([.share(0.1, of: .serviceUnavailable)])
+        let folder = try TemporaryFolder()
+        let result = try await Command.run(
+            "h2load",
+            [
+                "-n", "5000", "-c", "4", "-m", "50", "-d", try folder.write("payload", Sample.payload),
+                "-H", "apns-topic: \(Sample.topic)", "-H", "apns-push-type: alert",
+                "https://localhost:\(simulator.port)/3/device/\(Sample.deviceToken)",
+            ]
+        )
+        let ledger = simulator.record
+        #expect((400...600).contains(ledger.answers[503] ?? 0))
+        let line = "status codes: \(ledger.requestsProcessed) 2xx, 0 3xx, 0 4xx, \(ledger.answers[503] ?? 0) 5xx"
+        #expect(result.output.contains(line), "\(result.output)")
+        await simulator.stop()
+    }
+}
