@@ -75,6 +75,8 @@ public final class Simulator: Sendable {
     /// Takes no further connections and closes those that are open, without GOAWAY. Waiters end with `cancelled`.
     public func stop() async {
         await self.listener.stop()
+        // The listener holds the core, too.
+        self.core.listener.withLock { $0 = nil }
         let sessions = self.core.state.withLock { state in
             state.isStopped = true
             return Array(state.sessions.values)
