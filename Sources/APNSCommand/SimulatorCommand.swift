@@ -94,14 +94,14 @@ struct SimulatorCommand: AsyncParsableCommand {
         await simulator.stop()
         if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) }
         let counts = simulator.counts
-        Standard.output.print(
-            "\(counts.received) pushes received, \(counts.accepted) of them accepted, "
-                + "\(counts.connectionsOpened) connections"
-        )
         if !counts.faults.isEmpty {
             let faults = counts.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
             Standard.output.print("faults: \(faults.joined(separator: ", "))")
         }
+        Standard.output.print(
+            "\(counts.received) pushes received, \(counts.accepted) of them accepted, "
+                + "\(counts.connectionsOpened) connections"
+        )
     }
 
     /// The script, without a seed of its own if the command line has one.

@@ -282,9 +282,10 @@ public struct FaultEffect: Sendable, Hashable {
     /// So many PINGs at once, each of which the client has to acknowledge. At most 1,000,000.
     public static func pingFlood(_ count: Int) -> FaultEffect { FaultEffect(.pingFlood(min(max(count, 0), 1_000_000))) }
 
-    /// So many empty SETTINGS at once, each of which the client has to acknowledge. At most 100,000.
+    /// So many empty SETTINGS at once, each of which the client has to acknowledge. At most 10,000: nghttp2 walks
+    /// through all that are not acknowledged for each.
     public static func settingsFlood(_ count: Int) -> FaultEffect {
-        FaultEffect(.settingsFlood(min(max(count, 0), 100_000)))
+        FaultEffect(.settingsFlood(min(max(count, 0), 10_000)))
     }
 
     /// From now on at most so many bytes are read from the socket in each interval. The client's send window empties.
@@ -346,7 +347,8 @@ public struct FaultEffect: Sendable, Hashable {
     /// The events that it can apply to; the first one is the one it applies to when a trigger names none.
     public var events: [FaultTrigger.Event] {
         switch self.kind {
-        case .answer, .stall, .reset, .delay: [.request]
+        case .answer, .stall, .delay: [.request]
+        case .reset: [.request, .headers]
         case .earlyAnswer: [.headers]
         case .goAway, .drop, .silence, .alert, .settings, .frame, .malformed, .pingFlood, .settingsFlood, .slowReader:
             [.request, .open, .time]

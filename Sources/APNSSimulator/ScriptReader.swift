@@ -145,7 +145,7 @@ private struct EffectReader {
             return .pingFlood(try self.json.int("count", in: 1...1_000_000) ?? 1000)
         case "settings-flood":
             try self.allow("count")
-            return .settingsFlood(try self.json.int("count", in: 1...100_000) ?? 1000)
+            return .settingsFlood(try self.json.int("count", in: 1...10_000) ?? 1000)
         case "slow-reader":
             try self.allow("bytes", "everyMilliseconds")
             return .slowReader(

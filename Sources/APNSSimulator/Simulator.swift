@@ -26,7 +26,7 @@ public final class Simulator: Sendable {
     /// What its faults are drawn from, unless a script has a seed of its own: see `Configuration.seed`.
     public let seed: UInt64
 
-    private let core: SimulatorCore
+    let core: SimulatorCore
     private let listener: ListenerKeeper
 
     private init(core: SimulatorCore, listener: ListenerKeeper, certificateAuthorityPEM: String) {
@@ -75,6 +75,8 @@ public final class Simulator: Sendable {
     /// Takes no further connections and closes those that are open, without GOAWAY. Waiters end with `cancelled`.
     public func stop() async {
         await self.listener.stop()
+        // The listener holds the core, too.
+        self.core.listener.withLock { $0 = nil }
         let sessions = self.core.state.withLock { state in
             state.isStopped = true
             return Array(state.sessions.values)
@@ -180,7 +182,8 @@ public final class Simulator: Sendable {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 core.state.withLock { $0.waiters[id] = .init(condition: condition, continuation: continuation) }
-                let timer = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: TimeAmount(timeout)) {
+                let timer = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: TimeAmount(bounded: timeout))
+                {
                     Self.endWaiting(id, .timedOut, "the ledger did not meet the condition in \(timeout)", core)
                 }
                 // Asks the condition, now that the waiter can be found.
@@ -326,10 +329,10 @@ public final class Simulator: Sendable {
             case .closeOnAccept(let ending): behaviour = .close(withReset: ending == .rst)
             case .neverSpeak(let duration):
                 behaviour = .keepSilent
-                lasting = duration.map { TimeAmount($0) }
+                lasting = duration.map { TimeAmount(bounded: $0) }
             case .handshakeStall(let bytes, let duration):
                 behaviour = .stallHandshake(afterBytes: bytes)
-                lasting = duration.map { TimeAmount($0) }
+                lasting = duration.map { TimeAmount(bounded: $0) }
             case .tls(let fault): tls = fault
             case .rapidResetLimit(let burst, let rate):
                 session.resetBurst = UInt64(max(burst, 0))

@@ -64,11 +64,11 @@ extension Simulator {
 
     /// What the ledger keeps of pushes.
     public enum Recording: Sendable, Hashable {
-        /// Everything: a million pushes of 200 bytes need about 800 MB.
+        /// Everything. The memory grows with each push and its payload.
         case pushes
         /// Everything but the payloads.
         case pushesWithoutPayload
-        /// How often each `apns-id` was processed: a million need about 100 MB.
+        /// How often each `apns-id` was processed: a million need about 50 MiB.
         case ids
         /// Counts only.
         case counts

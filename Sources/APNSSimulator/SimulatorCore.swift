@@ -41,7 +41,7 @@ final class SimulatorCore: Sendable {
 
     private func schedule(_ appointment: FaultEngine.Appointment) {
         let group = self.configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
-        group.next().scheduleTask(in: TimeAmount(appointment.after)) { [weak self] in self?.keep(appointment) }
+        group.next().scheduleTask(in: TimeAmount(bounded: appointment.after)) { [weak self] in self?.keep(appointment) }
     }
 
     private func keep(_ appointment: FaultEngine.Appointment) {
@@ -78,5 +78,12 @@ final class SimulatorCore: Sendable {
         }
         for waiter in met { waiter.end(.success(())) }
         return value
+    }
+}
+
+extension TimeAmount {
+    /// At most 30 days: a loop's clock overflows somewhere.
+    init(bounded duration: Duration) {
+        self.init(min(max(duration, .zero), DelayDistribution.longest))
     }
 }

@@ -116,7 +116,7 @@ final class SimulatorSession: ServerConnectionDelegate {
             case .settingsFlood(let count):
                 for _ in 0..<count { self.connection.set([]) }
             case .slowReader(let bytes, let interval):
-                self.connection.readSlowly(bytes: bytes, every: TimeAmount(interval))
+                self.connection.readSlowly(bytes: bytes, every: TimeAmount(bounded: interval))
             case .listenerDown(let duration): self.core.closeListener(for: duration)
             case .drop, .silence, .alert: self.end(action)
             }
@@ -155,7 +155,7 @@ final class SimulatorSession: ServerConnectionDelegate {
             RawFrame(type: 7, payload: [0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0]).bytes(requestStreamID: 0)
         )
         self.core.update { $0.ledger.goAwaysSent += 1 }
-        self.connection.loop.assumeIsolated().scheduleTask(in: TimeAmount(notice)) {
+        self.connection.loop.assumeIsolated().scheduleTask(in: TimeAmount(bounded: notice)) {
             guard !self.isSilent else { return }
             self.goAway(lastStreamID: nil, debugData: goAway.debugData, code: goAway.code)
         }
@@ -163,7 +163,7 @@ final class SimulatorSession: ServerConnectionDelegate {
 
     private func schedule(_ answers: [SessionAction.Answer], after delay: Duration) {
         guard !answers.isEmpty else { return }
-        self.connection.loop.assumeIsolated().scheduleTask(in: TimeAmount(delay)) {
+        self.connection.loop.assumeIsolated().scheduleTask(in: TimeAmount(bounded: delay)) {
             for answer in answers { self.respond(answer) }
             self.connection.flush()
         }

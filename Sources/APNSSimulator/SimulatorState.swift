@@ -119,11 +119,18 @@ struct SimulatorState {
             return
         }
         let draw = self.engine.draw(self.situation(.headers, connection, now)) { view.deviceTokenText }
-        guard case .earlyAnswer(let scripted) = draw.decisive else { return }
+        guard let decisive = draw.decisive else { return }
         self.ledger.count(faults: draw.names)
         connection.highestStreamID = max(connection.highestStreamID, request.streamID)
         connection.earlyAnswered.insert(request.streamID)
         let id = self.answerID(view)
+        if case .reset(let code, let isProcessed) = decisive {
+            var note = Note(fate: .reset, isProcessed: isProcessed, faults: draw.names)
+            note.isRefusal = code == HTTP2ErrorCode.refusedStream.rawValue
+            self.record(request, view, id, connection, now, note)
+            actions.append(.reset(request.streamID, HTTP2ErrorCode(rawValue: code)))
+        }
+        guard case .earlyAnswer(let scripted) = decisive else { return }
         let note = Note(verdict: scripted.verdict, isProcessed: scripted.isProcessed, faults: draw.names)
         self.record(request, view, id, connection, now, note)
         let answer = self.answer(request.streamID, scripted.verdict, id, now, scripted)

@@ -169,6 +169,19 @@ struct SimulatorTests {
         #expect(ports.count == 8 && ports.allSatisfy { $0 > 0 })
     }
 
+    @Test func nothingStaysBehind() async throws {
+        weak var core: SimulatorCore?
+        do {
+            let (simulator, client) = try await self.pair()
+            core = simulator.core
+            #expect(core != nil)
+            await client.close()
+            await simulator.stop()
+        }
+        for _ in 0..<5000 where core != nil { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(core == nil)
+    }
+
     @Test func startSaysWhyItFailed() async throws {
         let first = try await Simulator.start()
         var configuration = Simulator.Configuration()

@@ -127,6 +127,30 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
+    @Test(arguments: [7, 8] as [UInt32]) func streamsAreResetBeforeTheirBody(code: UInt32) async throws {
+        let pair = try await self.pair([Fault(.reset(code: code), when: FaultTrigger(event: .headers))])
+        pair.client.push(1, jwt: self.jwt, body: nil)
+        #expect(try await pair.client.frame { $0.type == 3 }?.code == code)
+        pair.client.push(3, jwt: self.jwt)
+        #expect(try await pair.client.frame { $0.type == 1 && $0.streamID == 3 } != nil)
+        let ledger = pair.simulator.record
+        #expect(ledger.pushes.map(\.fate) == [.reset, .answered] && ledger.requestsProcessed == 1)
+        #expect(ledger.streamsRefused == (code == 7 ? 1 : 0))
+        await self.leave(pair)
+    }
+
+    @Test func hugeTimesDoNoHarm() async throws {
+        let forever = Duration.seconds(Int64.max)
+        let pair = try await self.pair([
+            Fault(.pause(forever)), Fault(.delay(.fixed(forever))), Fault(.gracefulGoAway(notice: forever)),
+            Fault(.pingFlood(1), when: .at(forever, every: forever)),
+            Fault(.slowReader(bytes: 1 << 20, every: forever), when: FaultTrigger(event: .time, from: .seconds(50))),
+        ])
+        pair.client.push(1, jwt: self.jwt)
+        #expect(try await pair.client.frame { $0.type == 7 } != nil)
+        await self.leave(pair)
+    }
+
     @Test func headersMayBeTooLarge() async throws {
         let pair = try await self.meet(.answer(ScriptedAnswer(status: 200).with { $0.headerBytes = 60_000 }))
         let ended = try await pair.client.wait { state in

@@ -154,12 +154,6 @@ package final class ServerConnection {
         self.handler?.drop(WireError(.closedLocally, "the server dropped the connection"))
     }
 
-    /// Reads on without looking and says nothing any more, not even to a PING: a half-open connection. Ends with
-    /// `drop()`, `close()` or the client's end.
-    package func mute() {
-        self.handler?.mute()
-    }
-
     private func perform(_ body: (HTTP2Session) throws(WireError) -> Void) {
         guard let session else { return }
         do {

@@ -1,0 +1,65 @@
+import APNSSimulator
+import Foundation
+import Testing
+
+/// `apns simulator --faults FILE --seed N`
+@Suite(.timeLimit(.minutes(2)))
+struct SimulatorFaultsTests {
+    private func run(_ arguments: String..., faults: String) async throws -> Tool.Result {
+        let folder = try Folder()
+        let file = try folder.write(faults, to: "faults.json")
+        let running = try Running(["simulator", "--port", "0", "--without-token", "--faults", file] + arguments)
+        #expect(try await eventually { running.output.contains("Ctrl-C ends it.") })
+        running.interrupt()
+        return await running.end()
+    }
+
+    @Test func theSeedIsPrintedWhenNoneIsGiven() async throws {
+        let faults = #"[{"when": {"always": true, "probability": 0.1}, "effect": {"kind": "refuse"}}]"#
+        let first = try await self.run(faults: faults)
+        let second = try await self.run(faults: faults)
+        let line = try #require(first.lines.first { $0.contains("--seed ") })
+        #expect(first.status == 0 && line.contains(/--seed [0-9]+\./))
+        #expect(second.lines.first { $0.contains("--seed ") } != line)
+    }
+
+    @Test func theCommandLinesSeedComesFirst() async throws {
+        let faults = #"{"seed": 5, "faults": [{"effect": {"kind": "refuse"}}]}"#
+        #expect(try await self.run(faults: faults).output.contains("--seed 5."))
+        #expect(try await self.run("--seed", "7", faults: faults).output.contains("--seed 7."))
+    }
+
+    @Test(arguments: [
+        (#"{"faults":[{},{"effect":{"kind":"answer","status":99}}]}"#, "faults[0].effect: a fault has an effect"),
+        (
+            #"[{"effect":{"kind":"answer","status":99}}]"#,
+            "[0].effect.status = 99: a whole number from 200 to 599 is wanted"
+        ), (#"[{"effect":{"kind":"explode"}}]"#, #"[0].effect.kind = "explode": there is no such effect"#),
+        ("[", "the script: this is not JSON"),
+    ])
+    func mistakesAreNamed(faults: String, message: String) async throws {
+        let folder = try Folder()
+        let file = try folder.write(faults, to: "faults.json")
+        let result = try await Tool.run(["simulator", "--port", "0", "--faults", file])
+        #expect(result.status == 64)
+        #expect(result.error.contains(message), "\(result.error)")
+        #expect(result.output.isEmpty)
+    }
+
+    @Test(arguments: ["-1", "x", "1.5"]) func seedsAreNumbers(seed: String) async throws {
+        let result = try await Tool.run(["simulator", "--port", "0", "--seed=\(seed)"])
+        #expect(result.status == 64 && result.error.contains("--seed"))
+    }
+
+    @Test func faultsAreCountedAtTheEnd() async throws {
+        let result = try await self.run(
+            faults: """
+                [{"when": {"on": "time", "always": true, "periodMilliseconds": 1},
+                  "effect": {"kind": "clock", "offsetSeconds": 5}}]
+                """
+        )
+        #expect(result.status == 0)
+        #expect(result.lines.suffix(2).first?.hasPrefix("faults: clock ") == true, "\(result.output)")
+        #expect(result.lines.last?.hasPrefix("0 pushes received, 0 of them accepted") == true)
+    }
+}
