@@ -59,7 +59,7 @@ struct OtherCommandsTests {
         #expect(result.status == 0)
         #expect(
             Array(result.lines.suffix(2)) == [
-                "2 pushes received, 1 of them accepted, 2 connections", "faults: answer 1",
+                "faults: answer 1", "2 pushes received, 1 of them accepted, 2 connections",
             ]
         )
     }

@@ -46,7 +46,6 @@ final class WireHandler: ChannelInboundHandler {
     private var state = State.handshaking
     private var context: ChannelHandlerContext?
     private var isFlushScheduled = false
-    private var isMuted = false
     /// Plaintext on its way in or out; never both at once.
     private let piece: UnsafeMutableRawBufferPointer
 
@@ -84,14 +83,14 @@ final class WireHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard self.state != .closed, !self.isMuted else { return }
+        guard self.state != .closed else { return }
         let buffer = self.unwrapInboundIn(data)
         buffer.withUnsafeReadableBytes { self.tls.feed($0) }
         self.digest()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        if let session, self.state == .open, !self.isMuted { self.owner?.wireDidRead(session) }
+        if let session, self.state == .open { self.owner?.wireDidRead(session) }
         self.flush()
     }
 
@@ -111,7 +110,7 @@ final class WireHandler: ChannelInboundHandler {
 
     /// Sends what the session has to say: one write for all that was submitted in this tick.
     func flush() {
-        guard let context, self.state != .closed, !self.isMuted else { return }
+        guard let context, self.state != .closed else { return }
         if self.state == .open {
             do {
                 try self.encrypt(context)
@@ -129,7 +128,7 @@ final class WireHandler: ChannelInboundHandler {
     /// Ends the connection: what is buffered goes out with a `close_notify`, then the channel is closed.
     func fail(_ error: WireError) {
         guard self.state != .closed else { return }
-        if let context, !self.isMuted {
+        if let context {
             if self.state == .open { try? self.encrypt(context) }
             self.tls.closeNotify()
             self.writeOutput(context)
@@ -138,11 +137,6 @@ final class WireHandler: ChannelInboundHandler {
         } else {
             self.drop(error)
         }
-    }
-
-    /// From now on what comes is dropped unread and nothing is sent.
-    func mute() {
-        self.isMuted = true
     }
 
     /// Ends the connection without a word: no GOAWAY, no `close_notify`.

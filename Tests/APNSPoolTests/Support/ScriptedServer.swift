@@ -141,7 +141,7 @@ final class ScriptedServer: Sendable {
         }
     }
     /// From now on no connection says anything, and all that comes is dropped.
-    func muteAll() { self.each { $0.connection.mute() } }
+    func muteAll() { self.each { $0.connection.silence(reads: true) } }
     /// GOAWAY after all that was received so far.
     func goAwayAll() { self.each { $0.goAway() } }
 
