@@ -9,48 +9,55 @@ import SupervisedPool
 /// Sending starts with the first `next()`. A run that is dropped pulls no more; what is in flight finishes. It knows
 /// elements by a number only: generic code costs a user, whose module cannot specialise it, more than the sending.
 final class BulkEngine {
-    /// What the input gave for the element that is to be called by this number, or why it is no push; nil at the end.
-    typealias Pull = (Int) -> Result<(PreparedPush, DeviceToken), PushError>?
+    /// What the input gives for the element that is to be called by this number; and how many elements there is room
+    /// for, this one included.
+    typealias Pull = (_ index: Int, _ room: Int) -> BulkPull
 
-    private struct Flight {
+    struct Flight {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
-        var credential: ProviderToken?
+        /// How many elements were pulled before it.
+        var sequence: UInt64
+        /// The provider token it was sent with: its place in `credentials`; -1: none.
+        var credential: Int32 = -1
         /// For a retry: not before this instant.
-        var notBefore: MonotonicInstant
+        var notBefore = MonotonicInstant(nanoseconds: 0)
     }
 
     /// Pushes handed to a connection at once.
-    private static let batchSize = 64
+    static let batchSize = BulkGroups.groupSize
     /// Pushes under way until a first one shows that environment and topic are right.
     private static let firstInFlight = 500
 
-    private let core: ClientCore
-    private let options: BulkOptions
-    private let collector = BulkCollector()
+    let core: ClientCore
+    let options: BulkOptions
+    let collector = BulkCollector()
     private let pull: Pull
+    /// Told that no further element will be asked for, but those that were pulled for us.
+    private let closeInput: () -> Void
     private let deadlineNanoseconds: Int64
     private var ids = IDSource.Generator()
 
-    private var flights: [Flight?] = []
-    /// Numbers that no element has; one is given back when the element's outcome is handed out.
-    private var freeFlights: [Int] = []
+    let flights = Slab<Flight>()
     /// Pulled, without a stream yet; the next batch.
-    private var waiting: [Int] = []
+    var waiting: [Int] = []
     /// To be sent again when their time has come.
     private var resends: [Int] = []
     private var inFlight = 0
+    /// Provider tokens that pushes were sent with; one more every 50 minutes.
+    private var credentials: [ProviderToken] = []
     /// The pool that has been asked for slots and has not answered: a call is one waiter at a time.
     private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket)?
     /// The earliest deadline of a resent push that waits while the pool is asked.
     private var resendExpiry = MonotonicInstant.distantFuture
     private var wakeUp = NIODeadline.uptimeNanoseconds(0)
+    private var isInputClosed = false
     private var isInputOver = false
     private var hasEntered = false
     private var isOver = false
 
-    private var ready: [(index: Int, outcome: PushOutcome)] = []
+    private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
     private var readyPosition = 0
     private var items: [BulkCollector.Item] = []
     private var block: (PreparedPush, HeaderBlock)?
@@ -61,10 +68,28 @@ final class BulkEngine {
     private var stopped: AttemptEnd?
     private var hasSaidWhy = false
 
-    init(core: ClientCore, options: BulkOptions, pull: @escaping Pull) {
+    private let control: BulkControl
+    private var ordersVersion = -1
+    private var orders: BulkControl.Orders
+    private var limiter: RateLimiter?
+    private var progress = BulkProgress()
+    private var prefix = CompletedPrefix()
+    /// The element whose outcome the consumer has, until it asks for the next.
+    private var handedOut: UInt64?
+
+    init(
+        core: ClientCore,
+        options: BulkOptions,
+        control: BulkControl,
+        pull: @escaping Pull,
+        closeInput: @escaping () -> Void
+    ) {
         self.core = core
         self.options = options
+        self.control = control
+        self.orders = control.orders
         self.pull = pull
+        self.closeInput = closeInput
         self.breaker = MassRejectionBreaker(limits: options.breaker ?? core.configuration.massRejection)
         self.limit = min(options.maxInFlight, Self.firstInFlight)
         self.deadlineNanoseconds = TimeAmount(options.deadline ?? core.configuration.timeouts.deadline).nanoseconds
@@ -72,20 +97,35 @@ final class BulkEngine {
 
     deinit {
         self.giveUpCheckout()
+        self.closeInput()
+        self.control.forget(ObjectIdentifier(self.collector))
+        self.tellProgress()
         guard self.hasEntered, !self.isOver else { return }
         // A drain waits for what is in flight.
         self.collector.abandon(expecting: self.inFlight) { [core] in core.lifecycle.leave(.bulk) }
     }
 
-    /// The next outcome, and the number of its element, which may be another's from the next call on.
+    // MARK: The consumer
+
+    /// An outcome that is there already, and the number of its element, which may be another's from the next call on.
+    func takeReady() -> (index: Int, outcome: PushOutcome)? {
+        if let done = self.handedOut {
+            self.handedOut = nil
+            self.prefix.complete(done)
+        }
+        guard self.readyPosition < self.ready.count else { return nil }
+        let delivery = self.ready[self.readyPosition]
+        self.readyPosition += 1
+        self.handedOut = delivery.sequence
+        self.flights.release(delivery.index)
+        self.progress.outcomes.count(delivery.outcome.certainty)
+        return (delivery.index, delivery.outcome)
+    }
+
+    /// The next outcome; nil at the end.
     func next() async -> (index: Int, outcome: PushOutcome)? {
         while true {
-            if self.readyPosition < self.ready.count {
-                let delivery = self.ready[self.readyPosition]
-                self.readyPosition += 1
-                self.freeFlights.append(delivery.index)
-                return delivery
-            }
+            if let delivery = self.takeReady() { return delivery }
             self.ready.removeAll(keepingCapacity: true)
             self.readyPosition = 0
             if self.isOver { return nil }
@@ -93,37 +133,44 @@ final class BulkEngine {
                 self.enter()
                 if self.isOver { return nil }
             }
-
             self.takeResults()
-            if await self.fill() { continue }
-            if !self.ready.isEmpty { continue }
+            let hasChanged = await self.fill()
+            self.tellProgress()
+            if hasChanged || !self.ready.isEmpty { continue }
             if self.isInputOver, self.inFlight == 0, self.waiting.isEmpty, self.resends.isEmpty {
                 self.isOver = true
                 self.giveUpCheckout()
                 self.core.lifecycle.leave(.bulk)
                 return nil
             }
-            if self.asked == nil || self.waiting.isEmpty {
+            // What is in flight ends by itself; what waits for the pool, the input or the rate must hear of a
+            // cancellation.
+            await withTaskCancellationHandler {
                 await self.collector.wait()
-            } else {
-                // What is in flight ends by itself; what waits for the pool must hear of a cancellation.
-                await withTaskCancellationHandler {
-                    await self.collector.wait()
-                } onCancel: { [collector] in
-                    collector.poke()
-                }
+            } onCancel: { [collector] in
+                collector.poke()
             }
         }
     }
 
-    // MARK: Out
+    private func tellProgress() {
+        self.progress.unfinished = self.waiting.count + self.inFlight + self.resends.count
+        self.progress.completedPrefix = Int(clamping: self.prefix.count)
+        self.control.report(self.progress)
+    }
 
     private func enter() {
         self.hasEntered = true
-        if self.core.lifecycle.enter(.bulk) { return }
-        // The client is shutting down: nothing was pulled, so there is nothing to say an outcome of.
-        self.isOver = true
+        if self.core.lifecycle.enter(.bulk) {
+            self.control.listen(self.collector) { [collector] in collector.poke() }
+        } else {
+            // The client is shutting down: nothing was pulled, so there is nothing to say an outcome of.
+            self.isOver = true
+            self.closeInput()
+        }
     }
+
+    // MARK: Out
 
     /// Pulls, and hands one batch to a connection. True if something was done that may have changed the picture.
     private func fill() async -> Bool {
@@ -204,18 +251,102 @@ final class BulkEngine {
         return true
     }
 
+    /// Hands the first waiting pushes to the connection, as many as there are slots; those that are not to be sent any
+    /// more end here.
     private func submit(
         _ grant: PoolGrant<ConnectionActor>,
         _ credential: ProviderToken?,
         _ pool: Pool<ConnectionActor>
     ) {
         // While the credential is refused what was admitted is a probe: one push.
-        let count = self.core.settings.credentials.hasFault ? 1 : grant.count
-        let batch = self.batch(count: count, credential: credential, grant: grant.grant)
-        pool.checkin(grant.grant, count: grant.count - batch.count)
-        guard !batch.isEmpty else { return }
-        self.inFlight += batch.count
-        grant.worker.send(batch)
+        let slots = self.core.settings.credentials.hasFault ? 1 : grant.count
+        let now = self.core.clock.now
+        let loopNow = NIODeadline.now()
+        let credentialIndex = self.remember(credential)
+        var batch: PushBatch?
+        var common: PreparedPush?
+        var sent = 0
+        var taken = 0
+        while taken < self.waiting.count, sent < slots {
+            let index = self.waiting[taken]
+            taken += 1
+            guard self.mayBeSent(index, now) else { continue }
+            let push = self.flights[index]?.push
+            guard let push, let block = self.headerBlock(push) else { continue }
+            let isCommon = common.map(push.isIdentical) ?? false
+            if batch != nil, sent % Self.batchSize == 0 || !(isCommon || self.mayJoin(push, block, batch)) {
+                if let batch { grant.worker.send(batch) }
+                batch = nil
+            }
+            if batch == nil {
+                common = push
+                batch = PushBatch(
+                    requests: RequestBatch(
+                        shared: block,
+                        credential: credential?.authorization,
+                        body: push.payload,
+                        isBulk: self.options.lane == .bulk
+                    ),
+                    indices: [],
+                    collector: self.collector,
+                    grant: grant.grant
+                )
+                let room = min(self.waiting.count - taken + 1, slots - sent)
+                batch?.indices.reserveCapacity(room)
+                batch?.requests.reserve(room)
+            }
+            self.flights[index]?.credential = credentialIndex
+            self.add(index, push, isCommon: common.map(push.isIdentical) ?? false, to: &batch, now, loopNow)
+            sent += 1
+        }
+        self.waiting.removeFirst(taken)
+        if let batch { grant.worker.send(batch) }
+        self.inFlight += sent
+        pool.checkin(grant.grant, count: grant.count - sent)
+    }
+
+    /// Whether a push that is another than the batch's first fits in: it needs the same fields, and a body, since one
+    /// without has the batch's.
+    private func mayJoin(_ push: PreparedPush, _ block: HeaderBlock, _ batch: PushBatch?) -> Bool {
+        batch?.requests.shared === block && !push.payload.isEmpty
+    }
+
+    private func mayBeSent(_ index: Int, _ now: MonotonicInstant) -> Bool {
+        guard let flight = self.flights[index] else { return false }
+        if let refusal = self.core.refusal(flight.push) {
+            self.end(index, refusal)
+            return false
+        }
+        if flight.history.deadline <= now {
+            self.end(index, .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: true))
+            return false
+        }
+        return true
+    }
+
+    private func add(
+        _ index: Int,
+        _ push: PreparedPush,
+        isCommon: Bool,
+        to batch: inout PushBatch?,
+        _ now: MonotonicInstant,
+        _ loopNow: NIODeadline
+    ) {
+        guard let flight = self.flights[index] else { return }
+        batch?.indices.append(Int32(truncatingIfNeeded: index))
+        batch?.requests.append(
+            push,
+            isCommon: isCommon,
+            to: flight.token,
+            id: flight.history.id,
+            deadline: self.core.loopDeadline(flight.history.deadline, now: now, loopNow: loopNow)
+        )
+    }
+
+    private func remember(_ credential: ProviderToken?) -> Int32 {
+        guard let credential else { return -1 }
+        if self.credentials.last !== credential { self.credentials.append(credential) }
+        return Int32(truncatingIfNeeded: self.credentials.count - 1)
     }
 
     /// The call has ended; slots that still come go back.
@@ -226,54 +357,15 @@ final class BulkEngine {
         asked.pool.withdraw(asked.ticket)
     }
 
-    /// The requests of the first `count` waiting pushes; those that are not to be sent any more end here.
-    private func batch(count: Int, credential: ProviderToken?, grant: SlotGrant) -> [PushSubmission] {
-        var batch: [PushSubmission] = []
-        batch.reserveCapacity(count)
-        var taken = 0
-        let now = self.core.clock.now
-        let loopNow = NIODeadline.now()
-        while taken < self.waiting.count, batch.count < count {
-            let index = self.waiting[taken]
-            taken += 1
-            guard let flight = self.flights[index] else { continue }
-            if let refusal = self.core.refusal(flight.push) {
-                self.end(index, refusal)
-                continue
-            }
-            if flight.history.deadline <= now {
-                self.end(index, .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: true))
-                continue
-            }
-            self.flights[index]?.credential = credential
-            let request = self.core.encoder.request(
-                flight.push,
-                block: self.headerBlock(flight.push),
-                to: flight.token,
-                id: flight.history.id,
-                credential: credential?.authorization
-            )
-            batch.append(
-                PushSubmission(
-                    request: request,
-                    deadline: self.core.loopDeadline(flight.history.deadline, now: now, loopNow: loopNow),
-                    ticket: 0,
-                    receiver: .bulk(self.collector, index: index, grant),
-                    isBulk: self.options.lane == .bulk
-                )
-            )
-        }
-        self.waiting.removeFirst(taken)
-        return batch
-    }
-
     /// The shared fields; a prepared push that goes to many has the last one's.
-    private func headerBlock(_ push: PreparedPush) -> HeaderBlock {
+    private func headerBlock(_ push: PreparedPush) -> HeaderBlock? {
         if let (last, block) = self.block, last.isIdentical(to: push) { return block }
         let block = self.core.encoder.block(for: push)
         self.block = (push, block)
         return block
     }
+
+    // MARK: The input
 
     private func pullElements() {
         guard !self.isInputOver else { return }
@@ -281,37 +373,80 @@ final class BulkEngine {
         var room = min(Self.batchSize, self.limit - unfinished) - self.waiting.count
         if self.stopped != nil {
             // Somebody must say why the run ends: what waits, or else one element more.
-            room = self.hasSaidWhy || !self.waiting.isEmpty ? 0 : 1
-            if room == 0 { self.isInputOver = true }
+            let isSaid = self.hasSaidWhy || !self.waiting.isEmpty
+            if isSaid { self.endInput() }
+            room = isSaid ? Self.batchSize : 1
         }
-        while room > 0 {
-            let index = self.number()
-            guard self.core.lifecycle.current.takesPushes, !Task.isCancelled, let pulled = self.pull(index) else {
-                self.freeFlights.append(index)
-                self.isInputOver = true
-                return
-            }
-            room -= 1
-            switch pulled {
-            case .failure(let error):
-                self.ready.append((index, .failed(error)))
-            case .success(let (push, token)):
-                // An input that blocks takes its own time; the deadline starts when it has given the element.
-                let deadline = self.core.clock.now.nanoseconds.addingReportingOverflow(self.deadlineNanoseconds)
-                let history = PushHistory(
-                    id: APNSID.random(using: &self.ids),
+        guard room > 0 else { return }
+        self.readOrders()
+        if self.orders.isStopped || !self.core.lifecycle.current.takesPushes || Task.isCancelled { self.endInput() }
+        if self.orders.isPaused, !self.isInputClosed { return }
+        let allowed = self.paced(room)
+        var left = allowed
+        while left > 0 {
+            guard self.pullOne(room: left) else { break }
+            left -= 1
+            if !self.core.lifecycle.current.takesPushes || Task.isCancelled { self.endInput() }
+        }
+        if left > 0 { self.limiter?.giveBack(left) }
+    }
+
+    /// Whether an element was there.
+    private func pullOne(room: Int) -> Bool {
+        let index = self.flights.number()
+        let sequence = UInt64(self.progress.pulled)
+        switch self.pull(index, room) {
+        case .later:
+            self.flights.release(index)
+            return false
+        case .end:
+            self.flights.release(index)
+            self.isInputOver = true
+            return false
+        case .invalid(let error):
+            self.ready.append((index, sequence, .failed(error)))
+        case .push(let push, let token, let id):
+            // An input that blocks takes its own time; the deadline starts when it has given the element.
+            let deadline = self.core.clock.now.nanoseconds.addingReportingOverflow(self.deadlineNanoseconds)
+            self.flights[index] = Flight(
+                push: push,
+                token: token,
+                history: PushHistory(
+                    id: id ?? APNSID.random(using: &self.ids),
                     deadline: MonotonicInstant(nanoseconds: deadline.overflow ? .max : deadline.partialValue)
-                )
-                self.flights[index] = Flight(
-                    push: push,
-                    token: token,
-                    history: history,
-                    credential: nil,
-                    notBefore: MonotonicInstant(nanoseconds: 0)
-                )
-                self.waiting.append(index)
-            }
+                ),
+                sequence: sequence
+            )
+            self.waiting.append(index)
         }
+        self.progress.pulled += 1
+        return true
+    }
+
+    /// No further element is asked for. One that an input of its own task has pulled already is still a push.
+    private func endInput() {
+        guard !self.isInputClosed else { return }
+        self.isInputClosed = true
+        self.closeInput()
+    }
+
+    private func readOrders() {
+        let version = self.control.currentVersion
+        guard version != self.ordersVersion else { return }
+        self.ordersVersion = version
+        self.orders = self.control.orders
+        if self.limiter?.rate != self.orders.rate {
+            self.limiter = self.orders.rate.map { RateLimiter($0, now: self.core.clock.now) }
+        }
+    }
+
+    /// How many of `room` elements the rate allows now; with none it arms a wake-up.
+    private func paced(_ room: Int) -> Int {
+        guard self.limiter != nil, !self.isInputClosed else { return room }
+        let now = self.core.clock.now
+        let allowed = self.limiter?.take(upTo: room, now: now) ?? room
+        if allowed < room, let next = self.limiter?.next(now: now) { self.wake(in: TimeAmount(now.duration(to: next))) }
+        return allowed
     }
 
     private func waitForRun() async {
@@ -332,9 +467,10 @@ final class BulkEngine {
                 continue
             }
             guard var history = self.flights[item.index]?.history else { continue }
+            let credential = self.flights[item.index]?.credential ?? -1
             let end = self.core.read(
                 item.result,
-                credential: self.flights[item.index]?.credential,
+                credential: credential >= 0 ? self.credentials[Int(credential)] : nil,
                 history: &history
             )
             self.flights[item.index]?.history = history
@@ -349,7 +485,7 @@ final class BulkEngine {
         guard let flight = self.flights[item.index].take() else { return }
         self.tokenWorks(flight.token)
         let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
-        self.ready.append((item.index, .accepted(receipt)))
+        self.ready.append((item.index, flight.sequence, .accepted(receipt)))
     }
 
     private func watch(_ rejection: Rejection, _ index: Int) {
@@ -458,15 +594,8 @@ final class BulkEngine {
     }
 
     private func finish(_ index: Int, _ outcome: PushOutcome) {
-        guard self.flights[index] != nil else { return }
-        self.flights[index] = nil
-        self.ready.append((index, outcome))
-    }
-
-    private func number() -> Int {
-        if let index = self.freeFlights.popLast() { return index }
-        self.flights.append(nil)
-        return self.flights.count - 1
+        guard let flight = self.flights[index].take() else { return }
+        self.ready.append((index, flight.sequence, outcome))
     }
 }
 

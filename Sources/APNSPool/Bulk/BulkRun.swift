@@ -2,8 +2,8 @@ import APNSModel
 
 /// A `BulkEngine` with the caller's elements beside it.
 final class BulkRun<Element> {
-    /// Puts the next element at the given place and says what its push is; nil, and nothing put, at the end.
-    typealias Pull = (UnsafeMutablePointer<Element>) -> Result<(PreparedPush, DeviceToken), PushError>?
+    /// Puts the next element at the given place and says what its push is. Nothing is put when there is none.
+    typealias Pull = (_ place: UnsafeMutablePointer<Element>, _ room: Int) -> BulkPull
 
     /// The elements under way, by the engine's numbers. Plain memory: an array of optionals would have the runtime look
     /// its type up for each element, since a user's module cannot specialise this one.
@@ -24,11 +24,14 @@ final class BulkRun<Element> {
             self.base.deallocate()
         }
 
-        func put(at index: Int, _ pull: Pull) -> Result<(PreparedPush, DeviceToken), PushError>? {
+        func put(at index: Int, room: Int, _ pull: Pull) -> BulkPull {
             while index >= self.capacity { self.grow() }
-            let push = pull(self.base + index)
-            self.isPresent[index] = push != nil
-            return push
+            let pulled = pull(self.base + index, room)
+            switch pulled {
+            case .push, .invalid: self.isPresent[index] = true
+            case .later, .end: break
+            }
+            return pulled
         }
 
         func take(_ index: Int) -> Element? {
@@ -52,14 +55,39 @@ final class BulkRun<Element> {
     private let engine: BulkEngine
     private let elements: Elements
 
-    init(core: ClientCore, options: BulkOptions, pull: @escaping Pull) {
+    init(
+        core: ClientCore,
+        options: BulkOptions,
+        control: BulkControl,
+        closeInput: @escaping () -> Void,
+        pull: @escaping Pull
+    ) {
         let elements = Elements()
         self.elements = elements
-        self.engine = BulkEngine(core: core, options: options) { elements.put(at: $0, pull) }
+        self.engine = BulkEngine(
+            core: core,
+            options: options,
+            control: control,
+            pull: { elements.put(at: $0, room: $1, pull) },
+            closeInput: closeInput
+        )
+    }
+
+    /// Whoever waits in `next()` looks again.
+    var wake: @Sendable () -> Void {
+        { [collector = self.engine.collector] in collector.poke() }
+    }
+
+    /// A delivery that is there already.
+    func takeReady() -> PushDelivery<Element>? {
+        // The engine gives no number that was not put there.
+        guard let (index, outcome) = self.engine.takeReady(), let element = self.elements.take(index) else {
+            return nil
+        }
+        return PushDelivery(element: element, outcome: outcome)
     }
 
     func next() async -> PushDelivery<Element>? {
-        // The engine gives no number that was not put there.
         guard let (index, outcome) = await self.engine.next(), let element = self.elements.take(index) else {
             return nil
         }

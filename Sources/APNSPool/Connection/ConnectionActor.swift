@@ -24,7 +24,10 @@ actor ConnectionActor: PoolWorker {
     private var generator = SystemRandomNumberGenerator()
     private var connections: [Int: Connection] = [:]
     private var pending = PendingPushes()
+    private var groups = BulkGroups()
     private var latency = LatencyProbe()
+    /// The session that was given pushes in this tick.
+    private var unflushed: Int?
     private var messages: [ConnectionMailbox.Message] = []
     private var ending: CheckedContinuation<Void, Never>?
     private var failure: WireError?
@@ -92,15 +95,18 @@ actor ConnectionActor: PoolWorker {
     nonisolated func send(_ request: HTTP2Request, deadline: LoopDeadline, isBulk: Bool = false) async -> StreamResult {
         let ticket = self.shared.nextTicket()
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let submission = PushSubmission(
-                    request: request,
-                    deadline: deadline,
-                    ticket: ticket,
-                    receiver: .single(continuation),
-                    isBulk: isBulk
+            await Self.withContinuation { continuation in
+                self.post(
+                    .submit(
+                        PushSubmission(
+                            request: request,
+                            deadline: deadline,
+                            ticket: ticket,
+                            continuation: continuation,
+                            isBulk: isBulk
+                        )
+                    )
                 )
-                self.post(.submit(submission))
                 // A task that was cancelled before the push was in the mailbox has had its handler run in vain.
                 if Task.isCancelled { self.post(.cancel(ticket: ticket)) }
             }
@@ -109,9 +115,18 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
+    @inline(__always)
+    nonisolated private static func withContinuation(_ body: (StreamContinuation) -> Void) async -> StreamResult {
+        #if DEBUG
+            await withCheckedContinuation(body)
+        #else
+            await withUnsafeContinuation(body)
+        #endif
+    }
+
     /// Sends pushes of a bulk call; their results go to its collector.
-    nonisolated func send(_ submissions: [PushSubmission]) {
-        self.post(.submitAll(submissions))
+    nonisolated func send(_ batch: PushBatch) {
+        self.post(.submitAll(batch))
     }
 
     nonisolated private func post(_ message: ConnectionMailbox.Message) {
@@ -121,21 +136,21 @@ actor ConnectionActor: PoolWorker {
         case .wakeReader:
             self.loop.execute { self.assumeIsolated { $0.readMailbox() } }
         case .closed:
-            Self.refuse(message.submissions, pool: self.pool)
+            Self.refuse(message, pool: self.pool)
         }
     }
 
     /// Answers pushes that no connection will take.
-    nonisolated private static func refuse(_ submissions: [PushSubmission], pool: Pool<ConnectionActor>) {
-        for submission in submissions {
-            let result = StreamResult.notSent(.closedLocally)
-            switch submission.receiver {
-            case .single(let continuation):
-                continuation.resume(returning: result)
-            case .bulk(let collector, let index, let grant):
-                pool.checkin(grant, count: 1)
-                collector.deliver([BulkCollector.Item(index: index, result: result)])
-            }
+    nonisolated private static func refuse(_ message: ConnectionMailbox.Message, pool: Pool<ConnectionActor>) {
+        let result = StreamResult.notSent(.closedLocally)
+        switch message {
+        case .submit(let submission):
+            submission.continuation.resume(returning: result)
+        case .submitAll(let batch):
+            pool.checkin(batch.grant, count: batch.indices.count)
+            batch.collector.deliver(batch.indices.map { BulkCollector.Item(index: Int($0), result: result) })
+        case .cancel, .connect, .disconnect, .replace, .stop:
+            break
         }
     }
 
@@ -144,89 +159,94 @@ actor ConnectionActor: PoolWorker {
         var messages: [ConnectionMailbox.Message] = []
         swap(&messages, &self.messages)
         self.mailbox.take(into: &messages)
-        var submissions: [StreamSubmission] = []
-        submissions.reserveCapacity(64)
         for message in messages {
             switch message {
             case .submit(let submission):
-                submissions.append(self.accept(submission))
+                self.accept(submission)
             case .submitAll(let batch):
-                for submission in batch { submissions.append(self.accept(submission)) }
+                self.accept(batch)
             case .cancel(let ticket):
-                self.cancel(ticket, &submissions)
+                self.cancel(ticket)
             case .connect:
                 self.perform(self.machine.connect())
             case .disconnect:
-                self.submit(&submissions)
+                self.flush()
                 self.perform(self.machine.disconnect())
             case .replace:
-                self.submit(&submissions)
+                self.flush()
                 self.perform(self.machine.replace())
             case .stop:
-                self.submit(&submissions)
+                self.flush()
                 self.stop()
             }
         }
         messages.removeAll(keepingCapacity: true)
         swap(&messages, &self.messages)
-        self.submit(&submissions)
+        self.flush()
     }
 
-    private func accept(_ submission: PushSubmission) -> StreamSubmission {
-        let index = self.pending.insert(submission.receiver, ticket: submission.ticket)
-        return StreamSubmission(
-            request: submission.request,
-            tag: UInt64(index),
-            deadline: submission.deadline,
-            isBulk: submission.isBulk
+    /// The connection that takes pushes, with the first tag of this tick noted for the latency.
+    private func connection(for tag: UInt64) -> Connection? {
+        guard let session = self.machine.readySession, let connection = self.connections[session] else { return nil }
+        if self.latency.tag == nil { self.latency.submitted(tag, now: self.clock.now) }
+        self.unflushed = session
+        return connection
+    }
+
+    private func accept(_ submission: PushSubmission) {
+        let tag = UInt64(self.pending.insert(submission.continuation, ticket: submission.ticket))
+        guard let connection = self.connection(for: tag) else {
+            self.deliver([.notSent(.noSlot, tag: tag)])
+            return
+        }
+        connection.enqueue(
+            StreamSubmission(
+                request: submission.request,
+                tag: tag,
+                deadline: submission.deadline,
+                isBulk: submission.isBulk
+            )
         )
     }
 
-    /// One write for all that came in this tick.
-    private func submit(_ submissions: inout [StreamSubmission]) {
-        guard !submissions.isEmpty else { return }
-        let batch = submissions
-        submissions.removeAll(keepingCapacity: true)
-        if let session = self.machine.readySession, let connection = self.connections[session] {
-            if self.latency.tag == nil, let first = batch.first {
-                self.latency.submitted(first.tag, now: self.clock.now)
-            }
-            connection.submit(batch)
-            self.perform(
-                self.machine.submitted(session: session, open: connection.openStreams, now: self.clock.now)
-            )
-            if connection.isNearlyExhausted { self.perform(self.machine.replace()) }
-        } else {
-            self.deliver(batch.map { .notSent(.noSlot, tag: $0.tag) })
-        }
-    }
-
-    private func cancel(_ ticket: UInt64, _ submissions: inout [StreamSubmission]) {
-        guard let index = self.pending.index(ofTicket: ticket) else { return }
-        if let position = submissions.firstIndex(where: { $0.tag == UInt64(index) }) {
-            // It came in the same tick: nothing of it is written.
-            submissions.remove(at: position)
-            self.deliver([.notSent(.cancelled, tag: UInt64(index))])
+    private func accept(_ batch: PushBatch) {
+        guard !batch.indices.isEmpty else { return }
+        let tag = self.groups.insert(batch)
+        guard let connection = self.connection(for: tag) else {
+            self.deliver(batch.indices.indices.map { .notSent(.noSlot, tag: tag | UInt64($0)) })
             return
         }
+        connection.enqueue(batch.requests, firstTag: tag)
+    }
+
+    /// One write for all that came in this tick.
+    private func flush() {
+        guard let session = self.unflushed else { return }
+        self.unflushed = nil
+        guard let connection = self.connections[session] else { return }
+        connection.flush()
+        self.perform(self.machine.submitted(session: session, open: connection.openStreams, now: self.clock.now))
+        if connection.isNearlyExhausted { self.perform(self.machine.replace()) }
+    }
+
+    /// What came in the same tick was given to nghttp2, but nothing of it is written: it ends as not sent.
+    private func cancel(_ ticket: UInt64) {
+        guard let index = self.pending.index(ofTicket: ticket) else { return }
         for connection in self.connections.values { connection.cancel(tag: UInt64(index)) }
     }
 
     // MARK: Results
 
     private func deliver(_ results: [StreamResult]) {
-        var batch = BulkBatch()
+        var bulk = BulkResults()
         for result in results {
-            switch self.pending.remove(Int(truncatingIfNeeded: result.tag)) {
-            case .single(let continuation):
-                continuation.resume(returning: result)
-            case .bulk(let collector, let index, let grant):
-                batch.add(result, index, collector, grant, pool: self.pool)
-            case nil:
-                break
+            if BulkGroups.contains(result.tag) {
+                bulk.add(result, to: &self.groups, pool: self.pool)
+            } else {
+                self.pending.remove(Int(truncatingIfNeeded: result.tag))?.resume(returning: result)
             }
         }
-        batch.flush(pool: self.pool)
+        bulk.finish(&self.groups, pool: self.pool)
     }
 
     /// What the answers of a tick say about the connection. Good ones cost an addition each.
@@ -466,10 +486,7 @@ actor ConnectionActor: PoolWorker {
         let late = self.mailbox.close()
         self.perform(self.machine.stop())
         self.noteDegradation()
-        Self.refuse(
-            late.flatMap(\.submissions),
-            pool: self.pool
-        )
+        for message in late { Self.refuse(message, pool: self.pool) }
         self.finishIfStopped()
     }
 
@@ -477,7 +494,8 @@ actor ConnectionActor: PoolWorker {
     private func finishIfStopped() {
         guard self.isStopping, self.connections.isEmpty, !self.isDrained else { return }
         self.isDrained = true
-        self.deliver(self.pending.waiting().map { .notSent(.closedLocally, tag: UInt64($0)) })
+        let waiting = self.pending.waiting().map { UInt64($0) } + self.groups.waiting()
+        self.deliver(waiting.map { .notSent(.closedLocally, tag: $0) })
         self.ending?.resume()
         self.ending = nil
     }

@@ -1,10 +1,10 @@
 import HTTP2Wire
 import SupervisedPool
 
-/// Who waits for which stream of a connection: a slab whose index is the stream's tag.
+/// The tasks that wait for one push each: a slab whose index is the stream's tag.
 struct PendingPushes {
     private struct Entry {
-        var receiver: PushReceiver?
+        var receiver: StreamContinuation?
         var ticket: UInt64
     }
 
@@ -14,7 +14,7 @@ struct PendingPushes {
     private var hints = [Int32](repeating: 0, count: PendingPushes.hintCount)
     private static let hintCount = 4096
 
-    mutating func insert(_ receiver: PushReceiver, ticket: UInt64) -> Int {
+    mutating func insert(_ receiver: StreamContinuation, ticket: UInt64) -> Int {
         let index = self.put(receiver, ticket: ticket)
         if ticket != 0 { self.hints[Self.hint(ticket)] = Int32(truncatingIfNeeded: index) }
         return index
@@ -22,7 +22,7 @@ struct PendingPushes {
 
     private static func hint(_ ticket: UInt64) -> Int { Int(truncatingIfNeeded: ticket) & (self.hintCount - 1) }
 
-    private mutating func put(_ receiver: PushReceiver, ticket: UInt64) -> Int {
+    private mutating func put(_ receiver: StreamContinuation, ticket: UInt64) -> Int {
         if let index = self.free.popLast() {
             self.entries[index] = Entry(receiver: receiver, ticket: ticket)
             return index
@@ -32,7 +32,7 @@ struct PendingPushes {
     }
 
     /// The receiver of `index`, once.
-    mutating func remove(_ index: Int) -> PushReceiver? {
+    mutating func remove(_ index: Int) -> StreamContinuation? {
         guard self.entries.indices.contains(index), let receiver = self.entries[index].receiver else { return nil }
         self.entries[index].receiver = nil
         self.free.append(index)
@@ -54,32 +54,113 @@ struct PendingPushes {
     }
 }
 
+/// The batches of bulk calls that have not all their results: a slab. A push's tag says which batch, and which of it,
+/// so that what a batch has in common is held once.
+struct BulkGroups {
+    /// The most pushes of a batch.
+    static let groupSize = 64
+    /// Marks the tags that are made here.
+    private static let mark = UInt64(1) << 63
+
+    private struct Group {
+        var collector: BulkCollector
+        var grant: SlotGrant
+        var indices: [Int32]
+        /// One bit for each push without a result.
+        var open: UInt64
+    }
+
+    private var groups: [Group?] = []
+    private var free: [Int] = []
+
+    /// The tag of the batch's first push; the others' follow it. A batch that is too large is a mistake of the caller:
+    /// what stands beyond the limit has no tag.
+    mutating func insert(_ batch: PushBatch) -> UInt64 {
+        let count = min(batch.indices.count, Self.groupSize)
+        let group = Group(
+            collector: batch.collector,
+            grant: batch.grant,
+            indices: batch.indices,
+            open: count == Self.groupSize ? .max : UInt64(1) << UInt64(count) - 1
+        )
+        let slot: Int
+        if let last = self.free.popLast() {
+            slot = last
+            self.groups[slot] = group
+        } else {
+            slot = self.groups.count
+            self.groups.append(group)
+        }
+        return Self.mark | UInt64(slot) << 6
+    }
+
+    static func contains(_ tag: UInt64) -> Bool { tag & self.mark != 0 }
+
+    static func slot(_ tag: UInt64) -> Int { Int((tag & ~self.mark) >> 6) }
+
+    /// What the bulk call calls the push; nil if its result was there already.
+    mutating func close(_ tag: UInt64) -> Int? {
+        let slot = Self.slot(tag)
+        let position = Int(tag & 63)
+        guard self.groups.indices.contains(slot), let isOpen = self.groups[slot].map({ $0.open >> position & 1 == 1 }),
+            isOpen
+        else { return nil }
+        self.groups[slot]?.open &= ~(1 << UInt64(position))
+        return self.groups[slot].map { Int($0.indices[position]) }
+    }
+
+    /// Where results of this batch go.
+    func destination(_ slot: Int) -> (collector: BulkCollector, grant: SlotGrant)? {
+        self.groups[slot].map { ($0.collector, $0.grant) }
+    }
+
+    /// Forgets the batch if all its results are there.
+    mutating func releaseIfDone(_ slot: Int) {
+        guard let group = self.groups[slot], group.open == 0 else { return }
+        self.groups[slot] = nil
+        self.free.append(slot)
+    }
+
+    /// The tags of all pushes without a result. They stay until they are closed.
+    func waiting() -> [UInt64] {
+        self.groups.indices.flatMap { slot in
+            let open = self.groups[slot]?.open ?? 0
+            return (0..<UInt64(64)).filter { open >> $0 & 1 == 1 }.map { Self.mark | UInt64(slot) << 6 | $0 }
+        }
+    }
+}
+
 /// Results of bulk calls, gathered over one tick: one delivery and one check-in for each call and grant.
-struct BulkBatch {
-    private var collector: BulkCollector?
-    private var grant: SlotGrant?
+struct BulkResults {
+    private var destination: (collector: BulkCollector, grant: SlotGrant)?
+    private var slot = -1
     private var items: [BulkCollector.Item] = []
 
-    mutating func add(
-        _ result: StreamResult,
-        _ index: Int,
-        _ collector: BulkCollector,
-        _ grant: SlotGrant,
-        pool: Pool<ConnectionActor>
-    ) {
-        if self.collector !== collector || self.grant != grant {
-            self.flush(pool: pool)
-            self.collector = collector
-            self.grant = grant
+    mutating func add(_ result: StreamResult, to groups: inout BulkGroups, pool: Pool<ConnectionActor>) {
+        let slot = BulkGroups.slot(result.tag)
+        guard let index = groups.close(result.tag) else { return }
+        if slot != self.slot {
+            if self.slot >= 0 { groups.releaseIfDone(self.slot) }
+            self.slot = slot
+            let next = groups.destination(slot)
+            if next?.collector !== self.destination?.collector || next?.grant != self.destination?.grant {
+                self.deliver(pool: pool)
+                self.destination = next
+            }
         }
         self.items.append(BulkCollector.Item(index: index, result: result))
     }
 
+    mutating func finish(_ groups: inout BulkGroups, pool: Pool<ConnectionActor>) {
+        if self.slot >= 0 { groups.releaseIfDone(self.slot) }
+        self.deliver(pool: pool)
+    }
+
     /// The slots first: whoever is woken by the results may want them at once.
-    mutating func flush(pool: Pool<ConnectionActor>) {
-        guard let collector, let grant, !self.items.isEmpty else { return }
-        pool.checkin(grant, count: self.items.count)
-        collector.deliver(self.items)
+    private mutating func deliver(pool: Pool<ConnectionActor>) {
+        guard let destination, !self.items.isEmpty else { return }
+        pool.checkin(destination.grant, count: self.items.count)
+        destination.collector.deliver(self.items)
         self.items = []
     }
 }

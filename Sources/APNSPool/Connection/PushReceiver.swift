@@ -2,14 +2,6 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// Who gets the result of a stream.
-enum PushReceiver: Sendable {
-    /// A task that waits for this one push.
-    case single(CheckedContinuation<StreamResult, Never>)
-    /// A bulk call; `index` is what it calls the push. Its slot goes back to the pool with the results of the tick.
-    case bulk(BulkCollector, index: Int, SlotGrant)
-}
-
 /// One push on its way to a connection's loop.
 struct PushSubmission: Sendable {
     var request: HTTP2Request
@@ -17,9 +9,28 @@ struct PushSubmission: Sendable {
     var deadline: LoopDeadline
     /// What the caller calls the push when it cancels it; 0: nobody will.
     var ticket: UInt64
-    var receiver: PushReceiver
+    /// The task that waits for this one push.
+    var continuation: StreamContinuation
     /// Whether it leaves the last of the connection's send window to others.
     var isBulk = false
+}
+
+/// Checked while the library is developed; each is resumed exactly once, which its tests try to break.
+#if DEBUG
+    typealias StreamContinuation = CheckedContinuation<StreamResult, Never>
+#else
+    typealias StreamContinuation = UnsafeContinuation<StreamResult, Never>
+#endif
+
+/// Pushes of a bulk call on their way to a connection's loop. Their slots go back to the pool, and their results to the
+/// call, in arrays.
+struct PushBatch: Sendable {
+    /// One request for each of the `indices`.
+    var requests: RequestBatch
+    /// What the bulk call calls the pushes; at most `BulkGroups.groupSize`.
+    var indices: [Int32]
+    var collector: BulkCollector
+    var grant: SlotGrant
 }
 
 /// The mailbox between tasks and one connection's loop: many writers, one reader, one wake-up for all that was put in
@@ -27,7 +38,7 @@ struct PushSubmission: Sendable {
 final class ConnectionMailbox: Sendable {
     enum Message: Sendable {
         case submit(PushSubmission)
-        case submitAll([PushSubmission])
+        case submitAll(PushBatch)
         case cancel(ticket: UInt64)
         case connect
         case disconnect
@@ -76,17 +87,6 @@ final class ConnectionMailbox: Sendable {
             let messages = state.messages
             state.messages = []
             return messages
-        }
-    }
-}
-
-extension ConnectionMailbox.Message {
-    /// The pushes that it carries.
-    var submissions: [PushSubmission] {
-        switch self {
-        case .submit(let submission): [submission]
-        case .submitAll(let submissions): submissions
-        case .cancel, .connect, .disconnect, .replace, .stop: []
         }
     }
 }

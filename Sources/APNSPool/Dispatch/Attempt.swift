@@ -148,7 +148,8 @@ extension AttemptEnd {
 extension StreamResult {
     /// What a stream that was answered 200 says.
     func receipt(id: APNSID, attempts: Int) -> Receipt {
-        Receipt(
+        if self.isBare { return Receipt(apnsID: id, attempts: attempts) }
+        return Receipt(
             apnsID: self.apnsID ?? id,
             apnsUniqueID: self.fields.first("apns-unique-id"),
             attempts: attempts

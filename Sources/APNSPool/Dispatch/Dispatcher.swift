@@ -46,6 +46,7 @@ extension ClientCore {
 
     /// What follows from the end of a try.
     func next(_ end: AttemptEnd, _ history: inout PushHistory) -> PushHistory.Decision {
+        if case .accepted(let receipt) = end { return .finish(.accepted(receipt)) }
         var generator = SplitMix64(seed: nil)
         let decision = history.decide(
             end,

@@ -5,6 +5,10 @@ import Synchronization
 /// Turns a prepared push into what the wire needs. Header blocks are made once for each combination of topic, push
 /// type and priority, and shared by all pushes that have it.
 final class RequestEncoder: Sendable {
+    /// Of an accepted push's answer only the id is worth a look, if it is another than the one that was sent, and the
+    /// unique id that development gives.
+    static let answerFilter = AnswerFilter(echoed: 1, kept: ["apns-id", "apns-unique-id"])
+
     /// The fields whose values differ from push to push, in the order of `HTTP2Request.valueLengths`.
     static let variableNames = [":path", "apns-id", "apns-expiration", "apns-collapse-id"]
 
@@ -52,38 +56,71 @@ final class RequestEncoder: Sendable {
         id: APNSID,
         credential: HeaderBlock?
     ) -> HTTP2Request {
-        let expiration = push.expiration.headerValue.map { String($0) } ?? ""
-        let collapseID = push.collapseID?.rawValue ?? ""
-        let prefix = Self.pathPrefix
-        let device = token.hexadecimal.utf8
-        let pathCount = prefix.utf8CodeUnitCount + device.count
-        let idCount = APNSID.textLength
-        let count = pathCount + idCount + expiration.utf8.count + collapseID.utf8.count
-        let values = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-            var position = 0
-            func write(_ bytes: some Collection<UInt8>) {
-                let end = UnsafeMutableBufferPointer(rebasing: buffer[position...]).update(fromContentsOf: bytes)
-                position += end
-            }
-            write(UnsafeBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
-            write(device)
-            if let base = buffer.baseAddress { id.write(into: base + position) }
-            position += idCount
-            write(expiration.utf8)
-            write(collapseID.utf8)
-            initialized = position
-        }
+        var values: [UInt8] = []
+        let lengths = Self.append(push, to: token, id: id, into: &values)
         return HTTP2Request(
             shared: block,
             credential: credential,
             values: values,
-            valueLengths: [
-                UInt16(clamping: pathCount), UInt16(clamping: idCount), UInt16(clamping: expiration.utf8.count),
-                UInt16(clamping: collapseID.utf8.count), 0, 0, 0, 0,
-            ],
+            valueLengths: lengths,
             body: push.payload
         )
     }
 
+    /// Writes the values of the variable fields.
+    ///
+    /// - Returns: how many bytes each has.
+    static func append(
+        _ push: PreparedPush,
+        to token: DeviceToken,
+        id: APNSID,
+        into values: inout [UInt8]
+    ) -> SIMD8<UInt16> {
+        let prefix = self.pathPrefix
+        let start = values.count
+        values.append(contentsOf: UnsafeBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
+        values.append(contentsOf: token.hexadecimal.utf8)
+        let pathCount = values.count - start
+        values.append(contentsOf: repeatElement(0, count: APNSID.textLength))
+        values.withUnsafeMutableBufferPointer { buffer in
+            if let base = buffer.baseAddress { id.write(into: base + start + pathCount) }
+        }
+        var lengths = SIMD8<UInt16>()
+        lengths[0] = UInt16(clamping: pathCount)
+        lengths[1] = UInt16(clamping: APNSID.textLength)
+        if let expiration = push.expiration.headerValue {
+            let text = String(expiration)
+            values.append(contentsOf: text.utf8)
+            lengths[2] = UInt16(clamping: text.utf8.count)
+        }
+        if let collapseID = push.collapseID?.rawValue {
+            values.append(contentsOf: collapseID.utf8)
+            lengths[3] = UInt16(clamping: collapseID.utf8.count)
+        }
+        return lengths
+    }
+
     private static let pathPrefix: StaticString = "/3/device/"
+}
+
+extension RequestBatch {
+    /// Bytes of an ordinary push's values: path with a token of 32 bytes, id, a date.
+    private static var usualValueCount: Int { 128 }
+
+    mutating func reserve(_ count: Int) {
+        self.values.reserveCapacity(count * Self.usualValueCount)
+        self.entries.reserveCapacity(count)
+    }
+
+    /// - Parameter isCommon: whether its payload is the batch's.
+    mutating func append(
+        _ push: PreparedPush,
+        isCommon: Bool,
+        to token: DeviceToken,
+        id: APNSID,
+        deadline: LoopDeadline
+    ) {
+        let lengths = RequestEncoder.append(push, to: token, id: id, into: &self.values)
+        self.entries.append(Entry(valueLengths: lengths, body: isCommon ? [] : push.payload, deadline: deadline))
+    }
 }

@@ -41,6 +41,8 @@ package final class Connection {
         package var tls: TLSContext
         /// See `HTTP2Session.Configuration`.
         package var variableNames: [String]
+        /// See `HTTP2Session.Configuration`.
+        package var answerFilter: AnswerFilter?
         /// For look-up, TCP, TLS and the peer's first SETTINGS together.
         package var connectTimeout = TimeAmount.seconds(10)
         /// How long nothing may come while streams are open before a PING asks.
@@ -90,6 +92,8 @@ package final class Connection {
     private var timer: Scheduled<Void>?
     private var timerDeadline = NIODeadline.distantFuture
     private var goAway: WireError?
+    /// A submission of this tick broke a rule of ours: the connection ends with the flush.
+    private var broken: WireError?
     /// The first trouble explains the end; later ones are its echo.
     private var firstError: WireError?
 
@@ -191,6 +195,7 @@ package final class Connection {
     private func makeHandler() throws(WireError) -> WireHandler {
         var configuration = HTTP2Session.Configuration()
         configuration.variableNames = self.configuration.variableNames
+        configuration.answerFilter = self.configuration.answerFilter
         return WireHandler(
             tls: try TLSSession(context: self.configuration.tls, peerName: self.configuration.host),
             role: .client,
@@ -217,42 +222,66 @@ package final class Connection {
 
     // MARK: Streams
 
-    /// Submits all requests of a tick; they leave in one write. Each gets exactly one result.
+    /// Submits requests and sends them. Each gets exactly one result.
     package func submit(_ submissions: [StreamSubmission]) {
-        guard let session, self.state == .ready else {
-            self.deliver(submissions.map { Self.refused($0, .noSlot) })
+        for submission in submissions { self.enqueue(submission) }
+        self.flush()
+    }
+
+    /// Submits a request; it leaves with the next `flush()`, as all of a tick should.
+    package func enqueue(_ submission: StreamSubmission) {
+        guard let session, self.state == .ready, self.broken == nil else {
+            self.refuse(submission.tag)
             return
         }
         if session.openCount == 0 { self.busySince = self.loop.now }
-        var broken: WireError?
-        for submission in submissions {
-            if broken != nil {
-                session.results.append(Self.refused(submission, .noSlot))
-                continue
+        do {
+            let answer = try session.submit(
+                submission.request,
+                tag: submission.tag,
+                deadline: submission.deadline,
+                isBulk: submission.isBulk
+            )
+            if answer == .noSlot {
+                session.results.append(.notSent(.noSlot, tag: submission.tag))
+            } else if submission.deadline < self.timerDeadline {
+                self.arm(submission.deadline)
             }
-            do {
-                let answer = try session.submit(
-                    submission.request,
-                    tag: submission.tag,
-                    deadline: submission.deadline,
-                    isBulk: submission.isBulk
-                )
-                if answer == .noSlot {
-                    session.results.append(Self.refused(submission, .noSlot))
-                } else if submission.deadline < self.timerDeadline {
-                    self.arm(submission.deadline)
-                }
-            } catch {
-                session.results.append(Self.refused(submission, .faulty))
-                broken = error
-            }
+        } catch {
+            session.results.append(.notSent(.faulty, tag: submission.tag))
+            self.broken = error
         }
+    }
+
+    /// The same for a batch, whose requests get the tags from `firstTag` on.
+    package func enqueue(_ batch: RequestBatch, firstTag: UInt64) {
+        guard let session, self.state == .ready, self.broken == nil else {
+            for number in batch.entries.indices { self.refuse(firstTag &+ UInt64(number)) }
+            return
+        }
+        if session.openCount == 0 { self.busySince = self.loop.now }
+        let (earliest, broken) = session.submit(batch, firstTag: firstTag)
+        if earliest < self.timerDeadline { self.arm(earliest) }
+        self.broken = broken
+    }
+
+    /// Sends what was submitted, in one write, and tells the results that are there already.
+    package func flush() {
         if let broken {
+            self.broken = nil
             self.fail(broken)
+            return
+        }
+        if self.openStreams > 0 { self.arm(self.nextPing) }
+        self.handler?.flush()
+        self.deliverResults()
+    }
+
+    private func refuse(_ tag: UInt64) {
+        if let session {
+            session.results.append(.notSent(.noSlot, tag: tag))
         } else {
-            if session.openCount > 0 { self.arm(self.nextPing) }
-            self.handler?.flush()
-            self.deliverResults()
+            self.deliver([.notSent(.noSlot, tag: tag)])
         }
     }
 
@@ -276,10 +305,6 @@ package final class Connection {
 
     /// Whether so many stream ids are used up that the connection should be replaced.
     package var isNearlyExhausted: Bool { self.session?.isNearlyExhausted ?? false }
-
-    private static func refused(_ submission: StreamSubmission, _ cause: StreamCause) -> StreamResult {
-        StreamResult(tag: submission.tag, ending: .notSent, cause: cause, status: 0, fields: FieldList(), body: [])
-    }
 
     // MARK: Inside
 

@@ -89,11 +89,13 @@ extension HTTP2Session {
         capacity: Int
     ) -> (copied: Int, isComplete: Bool) {
         let offset = self.streams[index].outgoingOffset
-        let total = self.streams[index].outgoingBody.count
+        let total = self.streams[index].outgoingCount
         let count = min(capacity, total - offset)
-        if count > 0 {
-            self.streams[index].outgoingBody.withUnsafeBufferPointer { body in
-                if let base = body.baseAddress { buffer.update(from: base + offset, count: count) }
+        if count > 0, let body = self.bodies[self.streams[index].outgoing] {
+            body.withUnsafeBufferPointer { body in
+                if let base = body.baseAddress, offset + count <= body.count {
+                    buffer.update(from: base + offset, count: count)
+                }
             }
             self.streams[index].outgoingOffset = offset + count
         }
@@ -126,6 +128,10 @@ extension HTTP2Session {
         if self.role == .client, name.count == 7, name[0] == UInt8(ascii: ":") {
             // nghttp2 has checked that it is `:status` with three digits.
             self.streams[index].pendingStatus = value.reduce(0) { $0 &* 10 &+ Int($1 &- 48) }
+        } else if self.streams[index].pendingStatus == 200, let filter = self.configuration.answerFilter,
+            !filter.keeps(name) || self.isVariableName(filter.echoed, name) && self.streams[index].echo.matches(value)
+        {
+            // An ordinary answer says nothing new with this.
         } else if self.streams[index].fields.byteCount + name.count + value.count <= StreamTable.fieldLimit {
             self.streams[index].fields.append(name: name, value: value)
         }
@@ -196,6 +202,9 @@ extension HTTP2Session {
             let index = self.index(session, capns_frame_stream_id(frame)), !self.streams[index].isWritten
         else { return }
         self.streams[index].isWritten = true
+        // nghttp2 reads the fields no more.
+        self.dropFixed(self.streams[index].fixed)
+        self.streams[index].fixed = HoldTable<[UInt8]>.none
         if !self.streams[index].isConcluded { self.unwrittenCount -= 1 }
     }
 
@@ -217,7 +226,7 @@ extension HTTP2Session {
             let index = self.streams.index(of: capns_frame_stream_id(frame))
         else { return }
         self.conclude(index, cause: self.hasGoAway ? .goAway : .noSlot)
-        self.streams.release(index)
+        self.release(index)
     }
 
     private func onStreamClose(_ session: OpaquePointer?, _ streamID: Int32, _ code: HTTP2ErrorCode) {
@@ -229,6 +238,6 @@ extension HTTP2Session {
             self.conclude(index, cause: isAboveGoAway ? .goAway : .reset(code))
         case .server: self.streamClosed(index, code)
         }
-        self.streams.release(index)
+        self.release(index)
     }
 }

@@ -25,34 +25,134 @@ extension HTTP2Session {
         isBulk: Bool = false
     ) throws(WireError) -> Submission {
         guard self.hasSlot else { return .noSlot }
-        let index = self.streams.allocate()
-        let hasBody = !request.body.isEmpty
-        let answer = self.withFields(of: request) { fields, count in
-            self.withSession {
-                capns_submit_request($0, fields, count, hasBody ? Self.readBody : nil, UInt(bitPattern: index + 1))
+        let fixed = try self.fixedFields(request.shared, request.credential)
+        defer { self.dropFixed(fixed) }
+        let body = request.body.isEmpty ? HoldTable<[UInt8]>.none : self.bodies.hold(request.body)
+        defer { self.bodies.drop(slot: body) }
+        let stream = NewStream(
+            lengths: request.valueLengths,
+            fixed: fixed,
+            body: body,
+            bodyCount: request.body.count,
+            tag: tag,
+            deadline: deadline,
+            isBulk: isBulk
+        )
+        return try Self.rethrow(request.values.withUnsafeBufferPointer { self.open(stream, $0) })
+    }
+
+    /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Those for which there is no
+    /// slot have a result at once.
+    ///
+    /// - Returns: the earliest deadline of the streams.
+    /// - Throws: `invariantBroken` when nghttp2 finds a request itself wrong. Then that one's result is `faulty`, and
+    ///   those behind it have none of the slots.
+    package func submit(_ batch: RequestBatch, firstTag: UInt64) -> (earliest: NIODeadline, broken: WireError?) {
+        var earliest = NIODeadline.distantFuture
+        guard !batch.entries.isEmpty else { return (earliest, nil) }
+        var broken: WireError?
+        var fixed = HoldTable<[UInt8]>.none
+        if let slot = self.layOut(batch.shared, batch.credential) { fixed = slot } else { broken = Self.unfit }
+        if broken != nil { self.results.append(.notSent(.faulty, tag: firstTag)) }
+        let commonBody = batch.body.isEmpty ? HoldTable<[UInt8]>.none : self.bodies.hold(batch.body)
+        let first = broken == nil ? 0 : 1
+        batch.values.withUnsafeBufferPointer { values in
+            var position = 0
+            for number in first..<batch.entries.count {
+                let lengths = batch.entries[number].valueLengths
+                let end = min(position + batch.entries[number].valueCount, values.count)
+                let tag = firstTag &+ UInt64(number)
+                guard broken == nil, self.hasSlot else {
+                    self.results.append(.notSent(.noSlot, tag: tag))
+                    continue
+                }
+                let isCommon = batch.entries[number].body.isEmpty
+                let body = isCommon ? commonBody : self.bodies.hold(batch.entries[number].body)
+                let stream = NewStream(
+                    lengths: lengths,
+                    fixed: fixed,
+                    body: body,
+                    bodyCount: isCommon ? batch.body.count : batch.entries[number].body.count,
+                    tag: tag,
+                    deadline: batch.entries[number].deadline,
+                    isBulk: batch.isBulk
+                )
+                switch self.open(stream, UnsafeBufferPointer(rebasing: values[position..<end])) {
+                case .success(.accepted):
+                    earliest = min(earliest, stream.deadline)
+                case .success(.noSlot):
+                    self.results.append(.notSent(.noSlot, tag: tag))
+                case .failure(let error):
+                    self.results.append(.notSent(.faulty, tag: tag))
+                    broken = error
+                }
+                if !isCommon { self.bodies.drop(slot: body) }
+                position = end
             }
         }
-        guard let streamID = answer ?? nil else {
-            self.streams.discard(index)
-            throw WireError(.invariantBroken, "a request without a path, or with too many fields")
+        self.bodies.drop(slot: commonBody)
+        self.dropFixed(fixed)
+        return (earliest, broken)
+    }
+
+    private struct NewStream {
+        var lengths: SIMD8<UInt16>
+        var fixed: Int32
+        var body: Int32
+        var bodyCount: Int
+        var tag: UInt64
+        var deadline: NIODeadline
+        var isBulk: Bool
+    }
+
+    private static let unfit = WireError(.invariantBroken, "a request without a path, or with too many fields")
+
+    private static func rethrow(_ result: Result<Submission, WireError>) throws(WireError) -> Submission {
+        try result.get()
+    }
+
+    private func fixedFields(_ shared: HeaderBlock, _ credential: HeaderBlock?) throws(WireError) -> Int32 {
+        guard let slot = self.layOut(shared, credential) else { throw Self.unfit }
+        return slot
+    }
+
+    /// Submits one request whose fixed fields are laid out. A `Result`, since closures do not pass typed errors on.
+    private func open(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) -> Result<Submission, WireError> {
+        guard let count = self.layOut(values, stream.lengths), let fields = self.scratch.baseAddress else {
+            return .failure(Self.unfit)
         }
-        guard streamID > 0 else {
+        let index = self.streams.allocate()
+        let answer = self.withSession {
+            capns_submit_request(
+                $0,
+                fields,
+                count,
+                stream.bodyCount > 0 ? Self.readBody : nil,
+                UInt(bitPattern: index + 1)
+            )
+        }
+        guard let streamID = answer, streamID > 0 else {
             self.streams.discard(index)
             // The ids are used up: this connection takes no further streams (RFC 9113, section 5.1.1).
-            if streamID == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { return .noSlot }
-            throw Self.error(streamID)
+            if answer == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { return .success(.noSlot) }
+            return .failure(answer.map(Self.error) ?? WireError(.closedLocally, "the session is closed"))
         }
         self.streams[index].streamID = streamID
-        self.streams[index].tag = tag
-        self.streams[index].outgoingBody = request.body
-        self.streams[index].shared = request.shared
-        self.streams[index].credential = request.credential
-        self.streams[index].deadline = deadline
-        self.streams[index].isBulk = isBulk
-        self.streams.remember(index, tag: tag)
+        self.streams[index].tag = stream.tag
+        self.streams[index].fixed = stream.fixed
+        self.streams[index].outgoing = stream.body
+        self.streams[index].outgoingCount = stream.bodyCount
+        self.streams[index].deadline = stream.deadline
+        self.streams[index].isBulk = stream.isBulk
+        if let filter = self.configuration.answerFilter {
+            self.streams[index].echo.set(self.value(filter.echoed, in: values, stream.lengths))
+        }
+        self.holdFixed(stream.fixed)
+        self.bodies.hold(slot: stream.body)
+        self.streams.remember(index, tag: stream.tag)
         self.openCount += 1
         self.unwrittenCount += 1
-        return .accepted
+        return .success(.accepted)
     }
 
     // MARK: The send window
@@ -68,7 +168,7 @@ extension HTTP2Session {
         let left = Int(nghttp2_session_get_remote_window_size(nghttp2))
         self.largestWindow = max(self.largestWindow, left)
         let reserve = min(Self.bulkWindowReserve, self.largestWindow / 4)
-        let wanted = self.streams[index].outgoingBody.count
+        let wanted = self.streams[index].outgoingCount
         return left - wanted < reserve && wanted <= self.largestWindow - reserve
     }
 
@@ -86,7 +186,7 @@ extension HTTP2Session {
             // not wait: nghttp2 refuses to resume that.
             let streamID = self.streams[index].streamID
             guard streamID > 0, nghttp2_session_resume_data(nghttp2, streamID) == 0 else { continue }
-            room -= self.streams[index].outgoingBody.count
+            room -= self.streams[index].outgoingCount
         }
         self.waitingBodies.removeFirst(resumed)
     }
@@ -164,21 +264,24 @@ extension HTTP2Session {
         if !self.streams[index].isWritten { self.unwrittenCount -= 1 }
         self.streams[index].isConcluded = true
         self.openCount -= 1
-        var result = StreamResult(
-            tag: self.streams[index].tag,
-            ending: ending,
-            cause: cause,
-            status: 0,
-            fields: FieldList(),
-            body: []
-        )
-        if ending == .response {
-            result.cause = .answered
-            result.status = self.streams[index].status
-            swap(&result.fields, &self.streams[index].fields)
-            swap(&result.body, &self.streams[index].body)
+        guard ending == .response else {
+            self.results.append(StreamResult(tag: self.streams[index].tag, ending: ending, cause: cause))
+            return
         }
-        self.results.append(result)
+        var fields = FieldList()
+        var body: [UInt8] = []
+        swap(&fields, &self.streams[index].fields)
+        swap(&body, &self.streams[index].body)
+        self.results.append(
+            StreamResult(
+                tag: self.streams[index].tag,
+                ending: ending,
+                cause: .answered,
+                status: self.streams[index].status,
+                fields: fields,
+                body: body
+            )
+        )
     }
 
     /// A header block is complete.
@@ -202,7 +305,7 @@ extension HTTP2Session {
         case .client:
             guard self.streams[index].hasFinalHeaders, !self.streams[index].isConcluded else { return }
             self.conclude(index, cause: .answered)
-            if self.streams[index].outgoingOffset < self.streams[index].outgoingBody.count {
+            if self.streams[index].outgoingOffset < self.streams[index].outgoingCount {
                 // The server answered before it had the whole request, which it may (RFC 9113, section 8.1). nghttp2
                 // would go on sending the body; a reset frees the stream at once.
                 self.earlyAnswers.append(self.streams[index].streamID)

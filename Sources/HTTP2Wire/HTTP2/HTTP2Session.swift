@@ -23,6 +23,8 @@ package final class HTTP2Session {
     package struct Configuration: Sendable {
         /// For a client: the names of the fields whose values differ from request to request; `:path` first.
         package var variableNames: [String] = [":path"]
+        /// For a client: what is kept of answers with status 200; nil: all.
+        package var answerFilter: AnswerFilter?
         /// For a server: its first SETTINGS_MAX_CONCURRENT_STREAMS.
         package var maxConcurrentStreams: UInt32 = 100
         /// For a server: what its first SETTINGS_MAX_CONCURRENT_STREAMS says instead, below `maxConcurrentStreams`, until
@@ -48,6 +50,12 @@ package final class HTTP2Session {
     let role: Role
     let configuration: Configuration
     let streams = StreamTable()
+    /// The bodies that go out.
+    var bodies = HoldTable<[UInt8]>()
+    /// Header blocks whose memory nghttp2 may still read.
+    private var fixed = HoldTable<FixedFields>()
+    /// The fixed fields that stand in `scratch`, and how many there are.
+    private var laidOut: (slot: Int32, shared: ObjectIdentifier, credential: ObjectIdentifier?, count: Int)?
     /// What ended since the owner last took it.
     var results: [StreamResult] = []
     var events: [HTTP2Event] = []
@@ -256,52 +264,110 @@ package final class HTTP2Session {
         self.events.append(.settings(maxConcurrentStreams: self.peerMaxConcurrentStreams))
     }
 
-    /// Lays the fields of `request` out for nghttp2 and gives them to `body`.
-    func withFields<Result>(
-        of request: HTTP2Request,
-        _ body: (UnsafePointer<nghttp2_nv>, Int) -> Result
-    ) -> Result? {
-        // The first variable field is `:path`, without which no request is one.
-        guard request.valueLengths[0] > 0 else { return nil }
-        return request.values.withUnsafeBufferPointer { values in
-            let names = self.variableNames.fields
-            guard let first = names.first, let start = values.baseAddress else { return nil }
-            let room = names.count + request.shared.fields.count + (request.credential?.fields.count ?? 0)
-            guard room <= self.scratch.count else { return nil }
-            var count = 0
-            var position = 0
-            func addVariable(_ index: Int, _ name: nghttp2_nv) {
-                let length = Int(request.valueLengths[index])
-                guard length > 0, position + length <= values.count else { return }
-                var field = name
-                field.value = UnsafeMutablePointer(mutating: start + position)
-                field.valuelen = length
-                field.flags = UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
-                // "No index" is HPACK's never-indexed form. The first time the field goes without it, so that the
-                // table learns the name and later ones need one byte for it. nghttp2 never indexes `:path`.
-                let bit = UInt32(1) << UInt32(index)
-                if self.introducedNames & bit != 0 {
-                    if index > 0 { field.flags |= UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
-                } else {
-                    self.introducedNames |= bit
-                }
-                position += length
-                self.scratch[count] = field
-                count += 1
-            }
-            func addBlock(_ block: HeaderBlock) {
-                for field in block.fields {
-                    self.scratch[count] = field
-                    count += 1
-                }
-            }
-            addVariable(0, first)
-            addBlock(request.shared)
-            if let credential = request.credential { addBlock(credential) }
-            for index in 1..<max(names.count, 1) { addVariable(index, names[index]) }
-            guard let base = self.scratch.baseAddress else { return nil }
-            return body(UnsafePointer(base), count)
+    // MARK: A request's fields
+
+    /// Header blocks that stand together in requests.
+    private struct FixedFields {
+        var shared: HeaderBlock
+        var credential: HeaderBlock?
+    }
+
+    /// Lays out the fields that a request shares with others, and keeps their memory. The slot has one use more, which
+    /// is the caller's to drop. Nil: there are too many fields.
+    func layOut(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
+        if let laidOut, laidOut.shared == ObjectIdentifier(shared),
+            laidOut.credential == credential.map(ObjectIdentifier.init)
+        {
+            self.fixed.hold(slot: laidOut.slot)
+            return laidOut.slot
         }
+        let count = shared.fields.count + (credential?.fields.count ?? 0)
+        guard count + self.variableNames.fields.count <= self.scratch.count else { return nil }
+        var position = 1  // the first variable field stands before them
+        for field in shared.fields {
+            self.scratch[position] = field
+            position += 1
+        }
+        if let credential {
+            for field in credential.fields {
+                self.scratch[position] = field
+                position += 1
+            }
+        }
+        let slot = self.fixed.hold(FixedFields(shared: shared, credential: credential))
+        self.laidOut = (slot, ObjectIdentifier(shared), credential.map(ObjectIdentifier.init), count)
+        return slot
+    }
+
+    /// One more stream needs the memory of these fields.
+    func holdFixed(_ slot: Int32) { self.fixed.hold(slot: slot) }
+
+    func dropFixed(_ slot: Int32) {
+        if self.fixed.drop(slot: slot), self.laidOut?.slot == slot { self.laidOut = nil }
+    }
+
+    /// Adds the values of one request to the fields that are laid out, for a call of nghttp2, which copies the values.
+    ///
+    /// - Parameter values: with exactly as many bytes as `lengths` add up to.
+    /// - Returns: how many fields there are now; nil: this is no request.
+    func layOut(_ values: UnsafeBufferPointer<UInt8>, _ lengths: SIMD8<UInt16>) -> Int? {
+        // The first variable field is `:path`, without which no request is one.
+        guard let start = values.baseAddress, let laidOut, lengths[0] > 0 else { return nil }
+        let names = self.variableNames.fields
+        var count = 1 + laidOut.count
+        var position = 0
+        for index in 0..<names.count {
+            let length = Int(lengths[index])
+            if length == 0 { continue }
+            guard position + length <= values.count else { return nil }
+            var field = names[index]
+            field.value = UnsafeMutablePointer(mutating: start + position)
+            field.valuelen = length
+            field.flags = UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
+            position += length
+            // "No index" is HPACK's never-indexed form. The first time the field goes without it, so that the table
+            // learns the name and later ones need one byte for it. nghttp2 never indexes `:path`.
+            let bit = UInt32(1) << UInt32(index)
+            if index == 0 {
+                self.scratch[0] = field
+                continue
+            }
+            if self.introducedNames & bit != 0 {
+                field.flags |= UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_INDEX.rawValue)
+            } else {
+                self.introducedNames |= bit
+            }
+            self.scratch[count] = field
+            count += 1
+        }
+        return count
+    }
+
+    /// The value of a request's variable field, by its place among the names.
+    func value(
+        _ index: Int,
+        in values: UnsafeBufferPointer<UInt8>,
+        _ lengths: SIMD8<UInt16>
+    ) -> UnsafeBufferPointer<UInt8> {
+        var start = 0
+        for before in 0..<index { start += Int(lengths[before]) }
+        let end = start + Int(lengths[index])
+        return end <= values.count ? UnsafeBufferPointer(rebasing: values[start..<end]) : .init(start: nil, count: 0)
+    }
+
+    /// Whether `name` is that of a variable field.
+    func isVariableName(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard self.variableNames.fields.indices.contains(index) else { return false }
+        let own = self.variableNames.fields[index]
+        return own.namelen == name.count && name.elementsEqual(UnsafeBufferPointer(start: own.name, count: own.namelen))
+    }
+
+    /// The stream is gone for nghttp2 and for us.
+    func release(_ index: Int) {
+        guard self.streams[index].streamID != 0 else { return }
+        self.dropFixed(self.streams[index].fixed)
+        self.bodies.drop(slot: self.streams[index].outgoing)
+        self.streams.discard(index)
     }
 
     private static func setting(_ id: nghttp2_settings_id, _ value: UInt32) -> nghttp2_settings_entry {

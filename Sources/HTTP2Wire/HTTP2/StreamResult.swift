@@ -32,19 +32,50 @@ package enum StreamCause: Sendable, Hashable {
 }
 
 package struct StreamResult: Sendable {
+    /// What few answers have: in a box, since an ordinary one is copied a few times on its way and has none of it.
+    private final class Details: Sendable {
+        let fields: FieldList
+        let body: [UInt8]
+
+        init(_ fields: FieldList, _ body: [UInt8]) {
+            self.fields = fields
+            self.body = body
+        }
+    }
+
     /// What the submitter called the stream.
     package var tag: UInt64
     package var ending: StreamEnding
     package var cause: StreamCause
     /// 0 unless the ending is `response`.
     package var status: Int
-    package var fields: FieldList
+    private var details: Details?
+
+    package init(
+        tag: UInt64,
+        ending: StreamEnding,
+        cause: StreamCause,
+        status: Int = 0,
+        fields: FieldList = FieldList(),
+        body: [UInt8] = []
+    ) {
+        self.tag = tag
+        self.ending = ending
+        self.cause = cause
+        self.status = status
+        if !fields.isEmpty || !body.isEmpty { self.details = Details(fields, body) }
+    }
+
+    /// Without what the session's `AnswerFilter` left out.
+    package var fields: FieldList { self.details?.fields ?? FieldList() }
     /// At most `StreamTable.bodyLimit` bytes.
-    package var body: [UInt8]
+    package var body: [UInt8] { self.details?.body ?? [] }
+    /// Whether `fields` and `body` are empty.
+    package var isBare: Bool { self.details == nil }
 
     /// The result of a request that no connection took.
     package static func notSent(_ cause: StreamCause, tag: UInt64 = 0) -> StreamResult {
-        StreamResult(tag: tag, ending: .notSent, cause: cause, status: 0, fields: FieldList(), body: [])
+        StreamResult(tag: tag, ending: .notSent, cause: cause)
     }
 }
 

@@ -14,11 +14,14 @@ final class StreamTable {
         /// 0: the entry is free.
         var streamID: Int32 = 0
         var tag: UInt64 = 0
-        /// Keep the memory that nghttp2 was told not to copy until the stream is closed.
-        var shared: HeaderBlock?
-        var credential: HeaderBlock?
-        var outgoingBody: [UInt8] = []
+        /// Keeps the memory that nghttp2 was told not to copy, until HEADERS are written. A slot of the session's `fixed`.
+        var fixed: Int32 = -1
+        /// The body that goes out: a slot of the session's `bodies`.
+        var outgoing: Int32 = -1
+        var outgoingCount = 0
         var outgoingOffset = 0
+        /// What the answer may repeat.
+        var echo = EchoedValue()
         /// Leaves the last of the connection's send window to others.
         var isBulk = false
         var isWritten = false
@@ -32,6 +35,26 @@ final class StreamTable {
         var fields = FieldList()
         var body: [UInt8] = []
         var deadline = NIODeadline.distantFuture
+
+        /// Ready for the next stream.
+        mutating func reset() {
+            self.streamID = 0
+            self.tag = 0
+            self.fixed = -1
+            self.outgoing = -1
+            self.outgoingCount = 0
+            self.outgoingOffset = 0
+            self.isBulk = false
+            self.isWritten = false
+            self.isConcluded = false
+            self.hasFinalHeaders = false
+            self.isRemoteComplete = false
+            self.pendingStatus = 0
+            self.status = 0
+            if !self.fields.isEmpty { self.fields = FieldList() }
+            if !self.body.isEmpty { self.body = [] }
+            self.deadline = .distantFuture
+        }
     }
 
     private var base: UnsafeMutablePointer<Entry>
@@ -107,14 +130,9 @@ final class StreamTable {
         return self.used - 1
     }
 
-    func release(_ index: Int) {
-        guard self.base[index].streamID != 0 else { return }
-        self.discard(index)
-    }
-
-    /// Gives back an entry that never got a stream id.
+    /// Gives an entry back. What its slots hold is the session's to drop.
     func discard(_ index: Int) {
-        self.base[index] = Entry()
+        self.base[index].reset()
         self.free.append(index)
         self.count -= 1
     }

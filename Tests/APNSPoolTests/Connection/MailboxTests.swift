@@ -13,7 +13,7 @@ struct ConnectionMailboxTests {
         var messages: [ConnectionMailbox.Message] = []
         #expect(mailbox.put(.connect) == .wakeReader)
         #expect(mailbox.put(.stop) == .accepted)
-        #expect(mailbox.put(.submitAll([])) == .accepted)
+        #expect(mailbox.put(.replace) == .accepted)
         mailbox.take(into: &messages)
         #expect(messages.count == 3)
         messages.removeAll()
@@ -27,7 +27,7 @@ struct ConnectionMailboxTests {
         _ = mailbox.put(.connect)
         #expect(mailbox.close().count == 1)
         #expect(mailbox.put(.connect) == .closed)
-        #expect(mailbox.put(.submitAll([])) == .closed)
+        #expect(mailbox.put(.replace) == .closed)
         #expect(mailbox.close().isEmpty)
     }
 
@@ -60,68 +60,169 @@ struct ConnectionMailboxTests {
     }
 }
 
+/// Continuations that resume with the number of their push as tag.
 @Suite(.timeLimit(.minutes(1)))
 struct PendingPushesTests {
-    private let collector = BulkCollector()
-    private let grant = SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1)
+    /// Continuations until there are enough of them.
+    private final class Gathering: Sendable {
+        private let count: Int
+        private let body: @Sendable ([StreamContinuation]) -> Void
+        private let gathered = Mutex<[StreamContinuation]>([])
 
-    private func index(_ receiver: PushReceiver?) -> Int? {
-        if case .bulk(_, let index, _) = receiver { index } else { nil }
+        init(_ count: Int, _ body: @escaping @Sendable ([StreamContinuation]) -> Void) {
+            self.count = count
+            self.body = body
+        }
+
+        func add(_ continuation: StreamContinuation) {
+            let all = self.gathered.withLock { gathered in
+                gathered.append(continuation)
+                return gathered.count == self.count ? gathered : nil
+            }
+            if let all { self.body(all) }
+        }
     }
 
-    @Test func eachReceiverIsGivenOutOnce() {
-        var pending = PendingPushes()
-        let first = pending.insert(.bulk(collector, index: 10, grant), ticket: 0)
-        let second = pending.insert(.bulk(collector, index: 11, grant), ticket: 5)
-        #expect(pending.waiting() == [first, second])
-        #expect(index(pending.remove(first)) == 10)
-        #expect(pending.remove(first) == nil)
-        #expect(pending.remove(-1) == nil && pending.remove(99) == nil && pending.remove(Int.max) == nil)
-        // The place is used again.
-        #expect(pending.insert(.bulk(collector, index: 12, grant), ticket: 6) == first)
-        #expect(index(pending.remove(first)) == 12)
-        #expect(pending.waiting() == [second])
+    /// Gives `body` as many continuations as it asks for; all must be resumed in it, in any order.
+    private func withContinuations(
+        _ count: Int,
+        _ body: @escaping @Sendable ([StreamContinuation]) -> Void
+    ) async -> [UInt64] {
+        let gathering = Gathering(count, body)
+        return await withTaskGroup(of: UInt64.self) { group in
+            for _ in 0..<count {
+                group.addTask {
+                    #if DEBUG
+                        await withCheckedContinuation { gathering.add($0) }.tag
+                    #else
+                        await withUnsafeContinuation { gathering.add($0) }.tag
+                    #endif
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }.sorted()
+        }
     }
 
-    @Test func ticketsAreFoundWhileTheyWait() {
-        var pending = PendingPushes()
-        let anonymous = pending.insert(.bulk(collector, index: 1, grant), ticket: 0)
-        let named = pending.insert(.bulk(collector, index: 2, grant), ticket: 7)
-        #expect(pending.index(ofTicket: 7) == named)
-        #expect(pending.index(ofTicket: 0) == nil)
-        #expect(pending.index(ofTicket: 8) == nil)
-        _ = pending.remove(named)
-        #expect(pending.index(ofTicket: 7) == nil)
-        _ = pending.remove(anonymous)
-        #expect(pending.waiting().isEmpty)
+    private static func end(_ continuation: StreamContinuation?, _ number: Int) {
+        continuation?.resume(returning: .notSent(.noSlot, tag: UInt64(number)))
+    }
+
+    @Test func eachIsGivenOutOnce() async {
+        let tags = await withContinuations(3) { all in
+            var pending = PendingPushes()
+            let first = pending.insert(all[0], ticket: 0)
+            let second = pending.insert(all[1], ticket: 5)
+            #expect(pending.waiting() == [first, second])
+            Self.end(pending.remove(first), 10)
+            #expect(pending.remove(first) == nil)
+            #expect(pending.remove(-1) == nil && pending.remove(99) == nil && pending.remove(Int.max) == nil)
+            // The place is used again.
+            #expect(pending.insert(all[2], ticket: 6) == first)
+            Self.end(pending.remove(first), 12)
+            #expect(pending.waiting() == [second])
+            Self.end(pending.remove(second), 11)
+        }
+        #expect(tags == [10, 11, 12])
+    }
+
+    @Test func ticketsAreFoundWhileTheyWait() async {
+        let tags = await withContinuations(2) { all in
+            var pending = PendingPushes()
+            let anonymous = pending.insert(all[0], ticket: 0)
+            let named = pending.insert(all[1], ticket: 7)
+            #expect(pending.index(ofTicket: 7) == named)
+            #expect(pending.index(ofTicket: 0) == nil)
+            #expect(pending.index(ofTicket: 8) == nil)
+            Self.end(pending.remove(named), 2)
+            #expect(pending.index(ofTicket: 7) == nil)
+            Self.end(pending.remove(anonymous), 1)
+            #expect(pending.waiting().isEmpty)
+        }
+        #expect(tags == [1, 2])
     }
 
     /// Tickets are given out over all connections, so those of one may share their last bits.
-    @Test(arguments: [UInt64(1), 2, 4096, 8192, 1 << 40]) func ticketsThatShareTheirHintsAreFound(_ step: UInt64) {
-        var pending = PendingPushes()
-        let tickets = (1...300 as ClosedRange<UInt64>).map { $0 * step }
-        let places = tickets.map { pending.insert(.bulk(collector, index: 0, grant), ticket: $0) }
-        #expect(tickets.map { pending.index(ofTicket: $0) } == places)
-        for (number, place) in places.enumerated() where number % 2 == 0 { _ = pending.remove(place) }
-        for (number, ticket) in tickets.enumerated() {
-            #expect(pending.index(ofTicket: ticket) == (number % 2 == 0 ? nil : places[number]))
+    @Test(arguments: [UInt64(1), 2, 4096, 8192, 1 << 40])
+    func ticketsThatShareTheirHintsAreFound(_ step: UInt64) async {
+        let tags = await withContinuations(300) { all in
+            var pending = PendingPushes()
+            let tickets = (1...300 as ClosedRange<UInt64>).map { $0 * step }
+            let places = zip(tickets, all).map { pending.insert($1, ticket: $0) }
+            #expect(tickets.map { pending.index(ofTicket: $0) } == places)
+            for (number, place) in places.enumerated() where number % 2 == 0 { Self.end(pending.remove(place), number) }
+            for (number, ticket) in tickets.enumerated() {
+                #expect(pending.index(ofTicket: ticket) == (number % 2 == 0 ? nil : places[number]))
+            }
+            for (number, place) in places.enumerated() where number % 2 == 1 { Self.end(pending.remove(place), number) }
         }
+        #expect(tags == (0..<300 as Range<UInt64>).map { $0 })
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct BulkGroupsTests {
+    private let grant = SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1)
+
+    private func batch(_ indices: [Int], _ collector: BulkCollector) -> PushBatch {
+        PushBatch(
+            requests: RequestBatch(shared: HeaderBlock([]), credential: nil, body: [], isBulk: true),
+            indices: indices.map { Int32($0) },
+            collector: collector,
+            grant: grant
+        )
     }
 
-    @Test(arguments: 0..<20)
+    @Test func eachPushIsClosedOnce() {
+        var groups = BulkGroups()
+        let first = groups.insert(batch([7, 8, 9], BulkCollector()))
+        let second = groups.insert(batch([1], BulkCollector()))
+        #expect(BulkGroups.contains(first) && !BulkGroups.contains(12))
+        #expect(groups.waiting() == [first, first | 1, first | 2, second])
+        #expect(groups.close(first | 1) == 8)
+        #expect(groups.close(first | 1) == nil)
+        #expect(groups.close(first | 3) == nil, "it has three pushes")
+        #expect(groups.close(second + 6400) == nil, "there is no such batch")
+        #expect(groups.waiting() == [first, first | 2, second])
+        groups.releaseIfDone(BulkGroups.slot(first))
+        #expect(groups.close(first) == 7)
+        #expect(groups.close(first | 2) == 9)
+        groups.releaseIfDone(BulkGroups.slot(first))
+        #expect(groups.destination(BulkGroups.slot(first)) == nil)
+        // The place is used again.
+        #expect(groups.insert(batch([3], BulkCollector())) == first)
+    }
+
+    @Test func aFullBatchUsesEveryBit() {
+        var groups = BulkGroups()
+        let tag = groups.insert(batch(Array(100..<164), BulkCollector()))
+        #expect(groups.waiting().count == 64)
+        #expect((0..<64 as Range<UInt64>).map { groups.close(tag | $0) } == (100..<164).map { $0 })
+        #expect(groups.waiting().isEmpty)
+    }
+
+    @Test(arguments: 0..<20 as Range<UInt64>)
     func itAgreesWithADictionary(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
-        var pending = PendingPushes()
-        var model: [Int: Int] = [:]
-        for number in 0..<2000 {
+        var groups = BulkGroups()
+        var model: [UInt64: Int] = [:]
+        var next = 0
+        for _ in 0..<500 {
             if Bool.random(using: &random) || model.isEmpty {
-                let place = pending.insert(.bulk(collector, index: number, grant), ticket: UInt64(number))
-                #expect(model.updateValue(number, forKey: place) == nil)
-            } else if let place = model.keys.sorted().randomElement(using: &random) {
-                #expect(index(pending.remove(place)) == model.removeValue(forKey: place))
+                let count = Int.random(in: 1...64, using: &random)
+                let tag = groups.insert(batch(Array(next..<next + count), BulkCollector()))
+                for position in 0..<count {
+                    #expect(model.updateValue(next + position, forKey: tag | UInt64(position)) == nil)
+                }
+                next += count
+            } else {
+                for _ in 0..<40 {
+                    guard let tag = model.keys.sorted().randomElement(using: &random) else { break }
+                    #expect(groups.close(tag) == model.removeValue(forKey: tag))
+                    groups.releaseIfDone(BulkGroups.slot(tag))
+                }
             }
         }
-        #expect(Set(pending.waiting()) == Set(model.keys))
+        #expect(Set(groups.waiting()) == Set(model.keys))
     }
 }
 

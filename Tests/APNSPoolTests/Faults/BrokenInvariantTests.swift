@@ -86,15 +86,21 @@ struct BrokenInvariantTests {
                 let worker = lease.worker
                 let grant = lease.grant
                 let count = lease.take(10)
+                let poison = poison()
+                var requests = RequestBatch(shared: poison.shared, credential: nil, body: poison.body, isBulk: true)
+                for _ in 0..<count {
+                    requests.values += poison.values
+                    requests.entries.append(
+                        .init(valueLengths: poison.valueLengths, body: [], deadline: .now() + .seconds(10))
+                    )
+                }
                 worker.send(
-                    (0..<count).map { index in
-                        PushSubmission(
-                            request: poison(),
-                            deadline: .now() + .seconds(10),
-                            ticket: 0,
-                            receiver: .bulk(collector, index: index, grant)
-                        )
-                    }
+                    PushBatch(
+                        requests: requests,
+                        indices: (0..<count).map { Int32($0) },
+                        collector: collector,
+                        grant: grant
+                    )
                 )
                 var seen: [Int] = []
                 var items: [BulkCollector.Item] = []

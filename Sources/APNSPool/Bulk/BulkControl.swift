@@ -1,0 +1,98 @@
+import Synchronization
+
+/// The handle of a bulk call while it runs: its rate, a pause, a stop, and how far it is. From any thread.
+///
+/// One control is for one run. One that several runs share paces, pauses and stops each of them, and shows the progress
+/// of the one that began last.
+public final class BulkControl: Sendable {
+    private struct State {
+        var rate: PushRate?
+        var isPaused = false
+        var isStopped = false
+        var progress = BulkProgress()
+        /// Those who sleep until something changes here.
+        var listeners: [ObjectIdentifier: @Sendable () -> Void] = [:]
+    }
+
+    private let state: Mutex<State>
+    /// Counts changes, so that a run that looks for one looks at one number.
+    private let version = Atomic<Int>(0)
+
+    /// - Parameter rate: how many pushes are begun in a second; nil: as many as go.
+    public init(rate: PushRate? = nil) {
+        self.state = Mutex(State(rate: rate))
+    }
+
+    /// How many pushes are begun in a second; nil: as many as go. A new value takes hold at once.
+    public var rate: PushRate? {
+        get { self.state.withLock { $0.rate } }
+        set { self.change { $0.rate = newValue } }
+    }
+
+    /// Pulls no further element until `resume()`. What is in flight goes on.
+    public func pause() { self.change { $0.isPaused = true } }
+
+    public func resume() { self.change { $0.isPaused = false } }
+
+    /// Pulls no further element ever; what was pulled is sent, and the run ends when all that has its outcome.
+    /// ``progress`` then says how many elements were pulled.
+    public func stop() { self.change { $0.isStopped = true } }
+
+    public var isPaused: Bool { self.state.withLock { $0.isPaused } }
+    public var isStopped: Bool { self.state.withLock { $0.isStopped } }
+
+    /// How far the run is. It is brought up to date some times a millisecond, so the last few pushes may be missing;
+    /// it is exact when the run has ended.
+    public var progress: BulkProgress { self.state.withLock { $0.progress } }
+
+    // MARK: For the run
+
+    struct Orders: Sendable {
+        var rate: PushRate?
+        var isPaused: Bool
+        var isStopped: Bool
+    }
+
+    /// Grows with each change of what `orders` says.
+    var currentVersion: Int { self.version.load(ordering: .acquiring) }
+
+    var orders: Orders {
+        self.state.withLock { Orders(rate: $0.rate, isPaused: $0.isPaused, isStopped: $0.isStopped) }
+    }
+
+    func listen(_ listener: AnyObject, _ onChange: @escaping @Sendable () -> Void) {
+        self.state.withLock { $0.listeners[ObjectIdentifier(listener)] = onChange }
+    }
+
+    func forget(_ listener: ObjectIdentifier) {
+        self.state.withLock { $0.listeners[listener] = nil }
+    }
+
+    func report(_ progress: BulkProgress) {
+        self.state.withLock { $0.progress = progress }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        let listeners = self.state.withLock { state in
+            body(&state)
+            self.version.wrappingAdd(1, ordering: .releasing)
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener() }
+    }
+}
+
+/// How far a bulk call is.
+public struct BulkProgress: Sendable, Hashable {
+    /// Elements that were taken from the input.
+    public var pulled = 0
+    /// Pushes without an outcome, queued ones included.
+    public var unfinished = 0
+    /// Outcomes that were handed to the caller, by kind.
+    public var outcomes = BulkSummary()
+    /// All elements before this one, counted from 0, are done: their outcomes were handed to the caller, and the caller
+    /// has asked for the next one. A checkpoint may say this.
+    public var completedPrefix = 0
+
+    public init() {}
+}

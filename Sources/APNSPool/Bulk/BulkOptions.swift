@@ -1,0 +1,44 @@
+public import APNSModel
+
+/// How a bulk call sends.
+public struct BulkOptions: Sendable {
+    /// Pushes that are under way at once. Default 1,000; 1 to 100,000, values beyond are taken as these.
+    public var maxInFlight: Int {
+        didSet { self.maxInFlight = min(max(self.maxInFlight, 1), 100_000) }
+    }
+    /// The deadline of each push, counted from when its element was pulled. Nil: the client's.
+    public var deadline: Duration?
+    /// Whom the pushes wait behind when streams are short. Default `bulk`.
+    public var lane: PushLane
+    /// How many pushes are begun in a second. Nil: as many as go. While the call runs its control can change it.
+    public var rate: PushRate?
+    /// When so many device tokens are refused that the environment or topic must be wrong: no further element is
+    /// pulled, and what was pulled but not sent ends with the code `suspectedMisconfiguration`. Nil: the client's.
+    public var breaker: MassRejectionLimits?
+    /// The handle of the call while it runs; its rate becomes `rate` if that is given. Nil: one of its own, which the
+    /// call's result has as `control`.
+    public var control: BulkControl?
+
+    public init(
+        maxInFlight: Int = 1000,
+        deadline: Duration? = nil,
+        lane: PushLane = .bulk,
+        rate: PushRate? = nil,
+        breaker: MassRejectionLimits? = nil,
+        control: BulkControl? = nil
+    ) {
+        self.maxInFlight = min(max(maxInFlight, 1), 100_000)
+        self.deadline = deadline
+        self.lane = lane
+        self.rate = rate
+        self.breaker = breaker
+        self.control = control
+    }
+
+    /// The handle of one call.
+    func makeControl() -> BulkControl {
+        let control = self.control ?? BulkControl()
+        if let rate { control.rate = rate }
+        return control
+    }
+}

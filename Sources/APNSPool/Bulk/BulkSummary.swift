@@ -1,0 +1,32 @@
+public import APNSModel
+
+/// What became of the pushes of a bulk call, as counts.
+public struct BulkSummary: Sendable, Hashable {
+    public var accepted = 0
+    public var rejected = 0
+    public var notProcessed = 0
+    public var notSent = 0
+    public var unknown = 0
+    /// Why no further element was pulled although the input had some, perhaps (`suspectedMisconfiguration`); nil: all
+    /// were.
+    public var stopped: PushError?
+
+    public init() {}
+
+    public var total: Int { self.accepted + self.rejected + self.notProcessed + self.notSent + self.unknown }
+
+    public mutating func count(_ certainty: Certainty) {
+        switch certainty {
+        case .accepted: self.accepted += 1
+        case .rejected: self.rejected += 1
+        case .notProcessed: self.notProcessed += 1
+        case .notSent: self.notSent += 1
+        case .unknown: self.unknown += 1
+        }
+    }
+
+    mutating func count(_ outcome: PushOutcome) {
+        self.count(outcome.certainty)
+        if outcome.error?.code == .suspectedMisconfiguration { self.stopped = outcome.error }
+    }
+}

@@ -1,0 +1,134 @@
+public import APNSModel
+
+/// An element of a bulk call's input and what became of its push.
+public struct PushDelivery<Element> {
+    public var element: Element
+    public var outcome: PushOutcome
+}
+
+extension PushDelivery: Sendable where Element: Sendable {}
+
+/// The outcomes of a bulk call, in the order in which they come.
+///
+/// Sending starts when the first outcome is asked for, and each loop over it sends anew. Leaving the loop early resets
+/// nothing: no further element is pulled, and what is in flight finishes. Outcomes that nobody takes hold the call up:
+/// unread ones and pushes in flight together are at most twice `maxInFlight`.
+public struct PushDeliveries<Row>: AsyncSequence {
+    public typealias Element = PushDelivery<Row>
+    public typealias Failure = Never
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let run: BulkRun<Row>
+
+        public mutating func next() async -> PushDelivery<Row>? {
+            if let delivery = self.run.takeReady() { return delivery }
+            return await self.run.next()
+        }
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> PushDelivery<Row>? {
+            if let delivery = self.run.takeReady() { return delivery }
+            return await self.run.next()
+        }
+    }
+
+    /// The handle of the call while it runs.
+    public let control: BulkControl
+    private let client: APNSClient
+    private let options: BulkOptions
+    private let makePull: () -> Pull
+
+    /// Puts the next element at the given place and says what its push is; at the end nothing is put.
+    @usableFromInline
+    typealias Pull = (UnsafeMutablePointer<Row>) -> BulkPull
+
+    @usableFromInline
+    init(client: APNSClient, options: BulkOptions, makePull: @escaping () -> Pull) {
+        self.client = client
+        self.options = options
+        self.control = options.makeControl()
+        self.makePull = makePull
+    }
+
+    private final class Door {
+        var isClosed = false
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator {
+        let door = Door()
+        let pull = self.makePull()
+        return AsyncIterator(
+            run: BulkRun(
+                core: self.client.core,
+                options: self.options,
+                control: self.control,
+                closeInput: { door.isClosed = true },
+                pull: { place, _ in door.isClosed ? .end : pull(place) }
+            )
+        )
+    }
+}
+
+/// The same for an asynchronous input, which a task of its own pulls. The loop throws what the input throws, after the
+/// outcomes of all elements that were pulled before.
+///
+/// An element that the input gives while the loop is left early may be lost to it: the control's `completedPrefix` says
+/// what is done.
+public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence where Rows.Element: Sendable {
+    public typealias Element = PushDelivery<Rows.Element>
+    public typealias Failure = Rows.Failure
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let run: BulkRun<Rows.Element>
+        let input: BulkInput<Rows.Element, Rows.Failure>
+
+        public mutating func next() async throws(Rows.Failure) -> PushDelivery<Rows.Element>? {
+            try await self.next(isolation: nil)
+        }
+
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(Rows.Failure) -> PushDelivery<Rows.Element>? {
+            if let delivery = self.run.takeReady() { return delivery }
+            if let delivery = await self.run.next() { return delivery }
+            if let failure = self.input.failure { throw failure }
+            return nil
+        }
+    }
+
+    /// The handle of the call while it runs.
+    public let control: BulkControl
+    private let client: APNSClient
+    private let options: BulkOptions
+    private let rows: Rows
+    private let push: (Rows.Element) -> BulkPull
+
+    init(client: APNSClient, options: BulkOptions, rows: Rows, push: @escaping (Rows.Element) -> BulkPull) {
+        self.client = client
+        self.options = options
+        self.control = options.makeControl()
+        self.rows = rows
+        self.push = push
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator {
+        let input = BulkInput<Rows.Element, Rows.Failure>()
+        let push = self.push
+        let run = BulkRun<Rows.Element>(
+            core: self.client.core,
+            options: self.options,
+            control: self.control,
+            closeInput: { input.close() },
+            pull: { place, room in
+                switch input.take(room: room) {
+                case (let element?, _):
+                    place.initialize(to: element)
+                    return push(element)
+                case (nil, let isOver):
+                    return isOver ? .end : .later
+                }
+            }
+        )
+        input.start(self.rows, onArrival: run.wake)
+        return AsyncIterator(run: run, input: input)
+    }
+}

@@ -1,0 +1,62 @@
+import SupervisedPool
+
+/// How many pushes a bulk call begins in a time.
+public struct PushRate: Sendable, Hashable, CustomStringConvertible {
+    /// Pushes a second.
+    public let perSecond: Double
+
+    /// - Parameter count: 0.001 to 1,000,000,000; values beyond are taken as these, and one that is no number as the
+    ///   least.
+    public static func perSecond(_ count: Double) -> PushRate {
+        PushRate(perSecond: count >= 0.001 ? min(count, 1_000_000_000) : 0.001)
+    }
+
+    public var description: String { "\(self.perSecond)/s" }
+}
+
+/// A token bucket: what was not used within a hundredth of a second is lost, so that a pause is not followed by a flood.
+/// Pure.
+struct RateLimiter: Sendable {
+    /// How long unused turns are kept, in seconds.
+    static let burstTime = 0.01
+    /// How long to sleep for several turns at once, in seconds: a timer a push would cost more than the push.
+    static let slumber = 0.002
+
+    let rate: PushRate
+    private var credit = 1.0
+    private var last: MonotonicInstant
+
+    init(_ rate: PushRate, now: MonotonicInstant) {
+        self.rate = rate
+        self.last = now
+    }
+
+    private var burst: Double { max(1, self.rate.perSecond * Self.burstTime) }
+
+    /// How many of `wanted` pushes may begin now; they are taken.
+    mutating func take(upTo wanted: Int, now: MonotonicInstant) -> Int {
+        self.earn(now)
+        let taken = min(Double(max(wanted, 0)), self.credit.rounded(.down))
+        self.credit -= taken
+        return Int(taken)
+    }
+
+    /// What was taken and not used.
+    mutating func giveBack(_ count: Int) {
+        self.credit = min(self.burst, self.credit + Double(count))
+    }
+
+    /// When it makes sense to ask again.
+    func next(now: MonotonicInstant) -> MonotonicInstant {
+        let wanted = min(self.burst, max(1, self.rate.perSecond * Self.slumber))
+        let seconds = (wanted - self.credit) / self.rate.perSecond
+        return now.advanced(by: .nanoseconds(Int64(min(max(seconds, 0) * 1e9, 9e18)).advanced(by: 1)))
+    }
+
+    private mutating func earn(_ now: MonotonicInstant) {
+        guard now > self.last else { return }
+        let seconds = Double(now.nanoseconds &- self.last.nanoseconds) / 1e9
+        self.credit = min(self.burst, self.credit + seconds * self.rate.perSecond)
+        self.last = now
+    }
+}
