@@ -106,17 +106,23 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
 
     /// Writes the 36 ASCII bytes of the lower-case form; `target` must have room for them.
     public func write(into target: UnsafeMutablePointer<UInt8>) {
-        var position = 0
-        for index in 0..<32 {
-            if index == 8 || index == 12 || index == 16 || index == 20 {
-                target[position] = 0x2D
-                position &+= 1
-            }
-            let word = index < 16 ? high : low
-            let shift = UInt64(60 &- (index & 15) &* 4)
-            target[position] = Hexadecimal.digit(UInt8(truncatingIfNeeded: word &>> shift))
-            position &+= 1
-        }
+        let target = UnsafeMutableRawPointer(target)
+        let second = Hexadecimal.digits(UInt32(truncatingIfNeeded: high))
+        let third = Hexadecimal.digits(UInt32(truncatingIfNeeded: low &>> 32))
+        target.storeBytes(of: Hexadecimal.digits(UInt32(truncatingIfNeeded: high &>> 32)), as: UInt64.self)
+        target.storeBytes(of: UInt32(truncatingIfNeeded: second), toByteOffset: 9, as: UInt32.self)
+        target.storeBytes(of: UInt32(truncatingIfNeeded: second &>> 32), toByteOffset: 14, as: UInt32.self)
+        target.storeBytes(of: UInt32(truncatingIfNeeded: third), toByteOffset: 19, as: UInt32.self)
+        target.storeBytes(of: UInt32(truncatingIfNeeded: third &>> 32), toByteOffset: 24, as: UInt32.self)
+        target.storeBytes(
+            of: Hexadecimal.digits(UInt32(truncatingIfNeeded: low)),
+            toByteOffset: 28,
+            as: UInt64.self
+        )
+        target.storeBytes(of: 0x2D, toByteOffset: 8, as: UInt8.self)
+        target.storeBytes(of: 0x2D, toByteOffset: 13, as: UInt8.self)
+        target.storeBytes(of: 0x2D, toByteOffset: 18, as: UInt8.self)
+        target.storeBytes(of: 0x2D, toByteOffset: 23, as: UInt8.self)
     }
 
     public var uuid: UUID {

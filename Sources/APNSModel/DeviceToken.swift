@@ -52,14 +52,32 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
     }
 
     private static func check(units: UnsafeBufferPointer<UInt8>) -> Spelling {
-        var hasUpperCase = false
-        for unit in units {
-            switch unit {
-            case 0x30...0x39, 0x61...0x66: break
-            case 0x41...0x46: hasUpperCase = true
-            default: return .notHexadecimal
-            }
+        // Eight at a time, since this is done for each device. In the sums bit 7 of a byte says whether the byte is as
+        // large as what was added leaves to 0x80.
+        let high: UInt64 = 0x8080_8080_8080_8080
+        var faults: UInt64 = 0
+        var upper: UInt64 = 0
+        var position = 0
+        let bytes = UnsafeRawBufferPointer(units)
+        while position &+ 8 <= units.count {
+            let word = bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+            let seven = word & ~high
+            // 0 to 9 for a digit; 1 to 6 for a letter from A to F in either case.
+            let digit = seven ^ 0x3030_3030_3030_3030
+            let letter = (seven | 0x2020_2020_2020_2020) ^ 0x6060_6060_6060_6060
+            let isNoDigit = digit &+ 0x7676_7676_7676_7676
+            let isLetter = (letter &+ 0x7F7F_7F7F_7F7F_7F7F) & ~(letter &+ 0x7979_7979_7979_7979)
+            faults |= word | (isNoDigit & ~isLetter)
+            upper |= isLetter & (~word &<< 2)
+            position &+= 8
         }
+        var isValid = faults & high == 0
+        var hasUpperCase = upper & high != 0
+        for unit in units[position...] {
+            isValid = isValid && Hexadecimal.value(unit) != nil
+            hasUpperCase = hasUpperCase || (0x41...0x46).contains(unit)
+        }
+        guard isValid else { return .notHexadecimal }
         return hasUpperCase ? .mixedCase : .lowerCase
     }
 
@@ -129,6 +147,18 @@ enum Hexadecimal {
     static func digit(_ nibble: UInt8) -> UInt8 {
         let low = nibble & 0xF
         return low < 10 ? 0x30 &+ low : 0x57 &+ low
+    }
+
+    /// The eight lower-case digits of a number, the first one in the lowest byte in memory: each nibble is spread to a
+    /// byte, and 10 to 15 are moved to the letters.
+    @inline(__always)
+    static func digits(_ value: UInt32) -> UInt64 {
+        var x = UInt64(value.byteSwapped)
+        x = (x | x &<< 16) & 0x0000_FFFF_0000_FFFF
+        x = (x | x &<< 8) & 0x00FF_00FF_00FF_00FF
+        x = ((x &>> 4) | (x &<< 8)) & 0x0F0F_0F0F_0F0F_0F0F
+        let letters = ((x &+ 0x0606_0606_0606_0606) &>> 4) & 0x0101_0101_0101_0101
+        return (x &+ 0x3030_3030_3030_3030 &+ letters &* 0x27).littleEndian
     }
 
     /// The value of a digit in either case, or nil.

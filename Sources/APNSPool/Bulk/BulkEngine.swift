@@ -8,6 +8,7 @@ import SupervisedPool
 ///
 /// Sending starts with the first `next()`. A run that is dropped pulls no more; what is in flight finishes. It knows
 /// elements by a number only: generic code costs a user, whose module cannot specialise it, more than the sending.
+@usableFromInline
 final class BulkEngine {
     /// What the input gives for the element that is to be called by this number; and how many elements there is room
     /// for, this one included.
@@ -40,8 +41,9 @@ final class BulkEngine {
     private var ids = IDSource.Generator()
 
     let flights = Slab<Flight>()
+    // Unchecked, here and below: confined to the consumer's task, and nothing that an access calls comes back here.
     /// Pulled, without a stream yet; the next batch.
-    var waiting: [Int] = []
+    @exclusivity(unchecked) var waiting: [Int] = []
     /// To be sent again when their time has come.
     private var resends: [Int] = []
     private var inFlight = 0
@@ -57,10 +59,11 @@ final class BulkEngine {
     private var hasEntered = false
     private var isOver = false
 
-    private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
+    @exclusivity(unchecked) private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
     private var readyPosition = 0
     private var items: [BulkCollector.Item] = []
-    private var block: (PreparedPush, HeaderBlock)?
+    private var lastPush: PreparedPush?
+    private var lastBlock: HeaderBlock?
 
     private var breaker: MassRejectionBreaker
     private var limit: Int
@@ -72,8 +75,8 @@ final class BulkEngine {
     private var ordersVersion = -1
     private var orders: BulkControl.Orders
     private var limiter: RateLimiter?
-    private var progress = BulkProgress()
-    private var prefix = CompletedPrefix()
+    @exclusivity(unchecked) private var progress = BulkProgress()
+    @exclusivity(unchecked) private var prefix = CompletedPrefix()
     /// The element whose outcome the consumer has, until it asks for the next.
     private var handedOut: UInt64?
 
@@ -108,6 +111,7 @@ final class BulkEngine {
     // MARK: The consumer
 
     /// An outcome that is there already, and the number of its element, which may be another's from the next call on.
+    @usableFromInline
     func takeReady() -> (index: Int, outcome: PushOutcome)? {
         if let done = self.handedOut {
             self.handedOut = nil
@@ -123,6 +127,7 @@ final class BulkEngine {
     }
 
     /// The next outcome; nil at the end.
+    @usableFromInline
     func next() async -> (index: Int, outcome: PushOutcome)? {
         while true {
             if let delivery = self.takeReady() { return delivery }
@@ -270,16 +275,16 @@ final class BulkEngine {
         while taken < self.waiting.count, sent < slots {
             let index = self.waiting[taken]
             taken += 1
-            guard self.mayBeSent(index, now) else { continue }
-            let push = self.flights[index]?.push
-            guard let push, let block = self.headerBlock(push) else { continue }
-            let isCommon = common.map(push.isIdentical) ?? false
-            if batch != nil, sent % Self.batchSize == 0 || !(isCommon || self.mayJoin(push, block, batch)) {
+            guard let push = self.flights[index]?.push, self.mayBeSent(index, push, now) else { continue }
+            var isCommon = common?.isIdentical(to: push) ?? false
+            if batch != nil, sent % Self.batchSize == 0 || !(isCommon || self.mayJoin(push, batch)) {
                 if let batch { grant.worker.send(batch) }
                 batch = nil
             }
             if batch == nil {
+                guard let block = self.headerBlock(push) else { continue }
                 common = push
+                isCommon = true
                 batch = PushBatch(
                     requests: RequestBatch(
                         shared: block,
@@ -296,7 +301,7 @@ final class BulkEngine {
                 batch?.requests.reserve(room)
             }
             self.flights[index]?.credential = credentialIndex
-            self.add(index, push, isCommon: common.map(push.isIdentical) ?? false, to: &batch, now, loopNow)
+            self.add(index, push, isCommon: isCommon, to: &batch, now, loopNow)
             sent += 1
         }
         self.waiting.removeFirst(taken)
@@ -307,17 +312,16 @@ final class BulkEngine {
 
     /// Whether a push that is another than the batch's first fits in: it needs the same fields, and a body, since one
     /// without has the batch's.
-    private func mayJoin(_ push: PreparedPush, _ block: HeaderBlock, _ batch: PushBatch?) -> Bool {
-        batch?.requests.shared === block && !push.payload.isEmpty
+    private func mayJoin(_ push: PreparedPush, _ batch: PushBatch?) -> Bool {
+        !push.payload.isEmpty && self.headerBlock(push) === batch?.requests.shared
     }
 
-    private func mayBeSent(_ index: Int, _ now: MonotonicInstant) -> Bool {
-        guard let flight = self.flights[index] else { return false }
-        if let refusal = self.core.refusal(flight.push) {
+    private func mayBeSent(_ index: Int, _ push: PreparedPush, _ now: MonotonicInstant) -> Bool {
+        if let refusal = self.core.refusal(push) {
             self.end(index, refusal)
             return false
         }
-        if flight.history.deadline <= now {
+        if let deadline = self.flights[index]?.history.deadline, deadline <= now {
             self.end(index, .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: true))
             return false
         }
@@ -332,14 +336,16 @@ final class BulkEngine {
         _ now: MonotonicInstant,
         _ loopNow: NIODeadline
     ) {
-        guard let flight = self.flights[index] else { return }
+        guard let token = self.flights[index]?.token, let id = self.flights[index]?.history.id,
+            let deadline = self.flights[index]?.history.deadline
+        else { return }
         batch?.indices.append(Int32(truncatingIfNeeded: index))
         batch?.requests.append(
             push,
             isCommon: isCommon,
-            to: flight.token,
-            id: flight.history.id,
-            deadline: self.core.loopDeadline(flight.history.deadline, now: now, loopNow: loopNow)
+            to: token,
+            id: id,
+            deadline: self.core.loopDeadline(deadline, now: now, loopNow: loopNow)
         )
     }
 
@@ -359,9 +365,10 @@ final class BulkEngine {
 
     /// The shared fields; a prepared push that goes to many has the last one's.
     private func headerBlock(_ push: PreparedPush) -> HeaderBlock? {
-        if let (last, block) = self.block, last.isIdentical(to: push) { return block }
+        if self.lastPush?.isIdentical(to: push) == true { return self.lastBlock }
         let block = self.core.encoder.block(for: push)
-        self.block = (push, block)
+        self.lastPush = push
+        self.lastBlock = block
         return block
     }
 

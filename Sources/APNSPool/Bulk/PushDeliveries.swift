@@ -4,6 +4,12 @@ public import APNSModel
 public struct PushDelivery<Element> {
     public var element: Element
     public var outcome: PushOutcome
+
+    @inlinable
+    init(element: Element, outcome: PushOutcome) {
+        self.element = element
+        self.outcome = outcome
+    }
 }
 
 extension PushDelivery: Sendable where Element: Sendable {}
@@ -18,13 +24,16 @@ public struct PushDeliveries<Row>: AsyncSequence {
     public typealias Failure = Never
 
     public struct AsyncIterator: AsyncIteratorProtocol {
+        @usableFromInline
         let run: BulkRun<Row>
 
+        @inlinable
         public mutating func next() async -> PushDelivery<Row>? {
             if let delivery = self.run.takeReady() { return delivery }
             return await self.run.next()
         }
 
+        @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async -> PushDelivery<Row>? {
             if let delivery = self.run.takeReady() { return delivery }
             return await self.run.next()

@@ -4,7 +4,8 @@ final class Slab<Element> {
     private var base: UnsafeMutablePointer<Element?>
     private var capacity = 64
     private var used = 0
-    private var free: [Int32] = []
+    // Unchecked: nothing that an access calls comes back here.
+    @exclusivity(unchecked) private var free: [Int32] = []
 
     init() {
         self.base = .allocate(capacity: self.capacity)

@@ -23,8 +23,9 @@ actor ConnectionActor: PoolWorker {
     private var machine: ConnectionStateMachine
     private var generator = SystemRandomNumberGenerator()
     private var connections: [Int: Connection] = [:]
-    private var pending = PendingPushes()
-    private var groups = BulkGroups()
+    // Unchecked: nothing that an access calls comes back here; a resumed continuation only schedules its task.
+    @exclusivity(unchecked) private var pending = PendingPushes()
+    @exclusivity(unchecked) private var groups = BulkGroups()
     private var latency = LatencyProbe()
     /// The session that was given pushes in this tick.
     private var unflushed: Int?

@@ -199,8 +199,10 @@ final class WireHandler: ChannelInboundHandler {
     /// Turns frames into TLS records, as long as the channel takes them.
     private func encrypt(_ context: ChannelHandlerContext) throws(WireError) {
         guard let session else { return }
+        // Nothing is written to the channel before the end of this, so it stays writable.
+        guard context.channel.isWritable else { return }
         var filled = 0
-        while context.channel.isWritable {
+        while true {
             if self.tls.outputCount + filled > Self.outputLimit {
                 self.scheduleFlush(context)
                 break

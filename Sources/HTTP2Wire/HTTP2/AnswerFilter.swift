@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// Which fields of a client's ordinary answers (status 200) are worth keeping: an answer that tells nothing new costs no
 /// memory. Answers with another status are kept whole.
 package struct AnswerFilter: Sendable {
@@ -13,9 +21,9 @@ package struct AnswerFilter: Sendable {
     }
 
     func keeps(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        for kept in self.kept
-        where name.elementsEqual(UnsafeBufferPointer(start: kept.utf8Start, count: kept.utf8CodeUnitCount)) {
-            return true
+        guard let start = name.baseAddress else { return false }
+        for kept in self.kept where kept.utf8CodeUnitCount == name.count {
+            if memcmp(kept.utf8Start, start, name.count) == 0 { return true }
         }
         return false
     }
@@ -24,24 +32,30 @@ package struct AnswerFilter: Sendable {
 /// The value that a request has sent and the answer may repeat; longer ones are not remembered.
 struct EchoedValue {
     static let capacity = 40
-    private var bytes: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
-    private(set) var count = 0
+    private typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64)
+    private var words: Words = (0, 0, 0, 0, 0)
+    private var count = 0
 
     mutating func set(_ value: UnsafeBufferPointer<UInt8>) {
         self.count = value.count <= Self.capacity ? value.count : 0
-        guard self.count > 0, let base = value.baseAddress else { return }
-        withUnsafeMutableBytes(of: &self.bytes) { $0.baseAddress?.copyMemory(from: base, byteCount: value.count) }
+        if self.count > 0 { self.words = Self.words(value) }
     }
 
-    /// Whether it is the same text, ASCII case aside.
+    /// Whether it is the same text, ASCII case aside. (So are a few signs that stand in no id and no header value.)
     func matches(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         guard self.count > 0, value.count == self.count else { return false }
-        return withUnsafeBytes(of: self.bytes) { own in
-            for (mine, theirs) in zip(own, value) where mine != theirs {
-                let folded = mine | 0x20
-                guard folded == theirs | 0x20, folded >= 0x61, folded <= 0x7A else { return false }
-            }
-            return true
+        let other = Self.words(value)
+        let difference =
+            (self.words.0 ^ other.0) | (self.words.1 ^ other.1) | (self.words.2 ^ other.2) | (self.words.3 ^ other.3)
+            | (self.words.4 ^ other.4)
+        return difference & ~0x2020_2020_2020_2020 == 0
+    }
+
+    private static func words(_ value: UnsafeBufferPointer<UInt8>) -> Words {
+        var words: Words = (0, 0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &words) { words in
+            if let base = value.baseAddress { words.baseAddress?.copyMemory(from: base, byteCount: value.count) }
         }
+        return words
     }
 }

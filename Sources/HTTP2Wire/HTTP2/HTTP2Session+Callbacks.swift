@@ -129,7 +129,8 @@ extension HTTP2Session {
             // nghttp2 has checked that it is `:status` with three digits.
             self.streams[index].pendingStatus = value.reduce(0) { $0 &* 10 &+ Int($1 &- 48) }
         } else if self.streams[index].pendingStatus == 200, let filter = self.configuration.answerFilter,
-            !filter.keeps(name) || self.isVariableName(filter.echoed, name) && self.streams[index].echo.matches(value)
+            self.isVariableName(filter.echoed, name)
+                ? self.streams[index].echo.matches(value) || !filter.keeps(name) : !filter.keeps(name)
         {
             // An ordinary answer says nothing new with this.
         } else if self.streams[index].fields.byteCount + name.count + value.count <= StreamTable.fieldLimit {

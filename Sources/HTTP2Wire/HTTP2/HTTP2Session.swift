@@ -1,6 +1,14 @@
 import CAPNSNghttp2
 import NIOCore
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// What a session learnt from its peer, beside the streams' own results.
 package enum HTTP2Event: Sendable, Hashable {
     /// The peer's SETTINGS. Comes at least once, first of all.
@@ -50,14 +58,15 @@ package final class HTTP2Session {
     let role: Role
     let configuration: Configuration
     let streams = StreamTable()
+    // Unchecked: confined to one loop, and nothing that an access calls comes back here.
     /// The bodies that go out.
-    var bodies = HoldTable<[UInt8]>()
+    @exclusivity(unchecked) var bodies = HoldTable<[UInt8]>()
     /// Header blocks whose memory nghttp2 may still read.
-    private var fixed = HoldTable<FixedFields>()
+    @exclusivity(unchecked) private var fixed = HoldTable<FixedFields>()
     /// The fixed fields that stand in `scratch`, and how many there are.
     private var laidOut: (slot: Int32, shared: ObjectIdentifier, credential: ObjectIdentifier?, count: Int)?
-    /// What ended since the owner last took it.
-    var results: [StreamResult] = []
+    /// What ended since the owner last took it. Unchecked as `bodies`.
+    @exclusivity(unchecked) var results: [StreamResult] = []
     var events: [HTTP2Event] = []
     /// Server only: requests that came since the owner last took them.
     var requests: [ServerRequest] = []
@@ -95,6 +104,7 @@ package final class HTTP2Session {
     /// The largest send window of the connection that was seen.
     var largestWindow = 0
 
+    private let memory = SessionMemory()
     private var session: OpaquePointer?
     private var variableNames: HeaderBlock
     /// Which variable names have stood on the wire once, so that HPACK can refer to them by index from then on.
@@ -132,8 +142,14 @@ package final class HTTP2Session {
         var session: OpaquePointer?
         let code =
             switch role {
-            case .client: nghttp2_session_client_new2(&session, callbacks, context, option)
-            case .server: nghttp2_session_server_new2(&session, callbacks, context, option)
+            case .client:
+                self.memory.withFunctions {
+                    nghttp2_session_client_new3(&session, callbacks, context, option, $0)
+                }
+            case .server:
+                self.memory.withFunctions {
+                    nghttp2_session_server_new3(&session, callbacks, context, option, $0)
+                }
             }
         guard code == 0, let session else {
             throw WireError(.protocolViolation, "nghttp2 made no session: \(Self.text(code))")
@@ -357,9 +373,9 @@ package final class HTTP2Session {
 
     /// Whether `name` is that of a variable field.
     func isVariableName(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard self.variableNames.fields.indices.contains(index) else { return false }
+        guard self.variableNames.fields.indices.contains(index), let start = name.baseAddress else { return false }
         let own = self.variableNames.fields[index]
-        return own.namelen == name.count && name.elementsEqual(UnsafeBufferPointer(start: own.name, count: own.namelen))
+        return own.namelen == name.count && memcmp(own.name, start, own.namelen) == 0
     }
 
     /// The stream is gone for nghttp2 and for us.

@@ -61,7 +61,8 @@ final class StreamTable {
     private var capacity = 16
     /// Entries that have been used at least once; those behind them are not there yet.
     private var used = 0
-    private var free: [Int] = []
+    // Unchecked: nothing that an access calls comes back here.
+    @exclusivity(unchecked) private var free: [Int] = []
     /// Where the stream with a tag probably is, by the tag's last bits: tags are small numbers that are used again.
     private let hints: UnsafeMutableBufferPointer<Int32>
     private static let hintCount = 1024

@@ -136,12 +136,12 @@ final class TLSSession {
 
     /// Moves what must go to the network into `buffer`.
     func takeOutput(into buffer: inout ByteBuffer) {
-        var data: UnsafeMutablePointer<CChar>?
-        let count = capns_bio_mem_data(self.outgoing, &data)
-        if count > 0, let data {
-            buffer.writeBytes(UnsafeRawBufferPointer(start: data, count: count))
+        let count = self.outputCount
+        guard count > 0 else { return }
+        // Not BIO_reset: it fills all the memory that the BIO has ever had with zeroes.
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { space in
+            Int(max(0, BIO_read(self.outgoing, space.baseAddress, Int32(clamping: space.count))))
         }
-        capns_bio_reset(self.outgoing)
     }
 
     /// Says `close_notify` once and waits for nothing (RFC 8446, section 6.1).

@@ -1,0 +1,120 @@
+import CAPNSNghttp2
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Where one `nghttp2_session` has its memory from: freed blocks are kept by size and given out again, without the locks
+/// and the merging of a general allocator. nghttp2 asks for six blocks a request, always of the same few sizes.
+///
+/// Confined to the session's event loop. What is kept is at most what was used at once; all of it goes with the session.
+final class SessionMemory {
+    /// Blocks up to this size are kept; larger ones are rare and go back at once.
+    static let largestKept = 1024
+    private static let step = 32
+    private static let classCount = largestKept / step + 1
+    /// Before each block stands its size, in as many bytes as keep it aligned.
+    private static let headerSize = 16
+
+    /// The first free block of each size; each block begins with the address of the next.
+    private let free: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+
+    init() {
+        self.free = .allocate(capacity: Self.classCount)
+        self.free.initialize(repeating: nil, count: Self.classCount)
+    }
+
+    deinit {
+        for index in 0..<Self.classCount {
+            var block = self.free[index]
+            while let current = block {
+                block = current.load(as: UnsafeMutableRawPointer?.self)
+                systemFree(current - Self.headerSize)
+            }
+        }
+        self.free.deallocate()
+    }
+
+    func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
+        let index = (size + Self.step - 1) / Self.step
+        if index < Self.classCount, let block = self.free[index] {
+            self.free[index] = block.load(as: UnsafeMutableRawPointer?.self)
+            return block
+        }
+        let room = index < Self.classCount ? max(index, 1) * Self.step : size
+        let (total, overflow) = room.addingReportingOverflow(Self.headerSize)
+        guard size >= 0, !overflow, let base = malloc(total) else { return nil }
+        base.storeBytes(of: room, as: Int.self)
+        return base + Self.headerSize
+    }
+
+    func release(_ block: UnsafeMutableRawPointer?) {
+        guard let block else { return }
+        let room = Self.room(block)
+        guard room <= Self.largestKept else {
+            systemFree(block - Self.headerSize)
+            return
+        }
+        let index = room / Self.step
+        block.storeBytes(of: self.free[index], as: UnsafeMutableRawPointer?.self)
+        self.free[index] = block
+    }
+
+    func allocateZeroed(_ count: Int, _ size: Int) -> UnsafeMutableRawPointer? {
+        let (total, overflow) = count.multipliedReportingOverflow(by: size)
+        guard !overflow, let block = self.allocate(total) else { return nil }
+        memset(block, 0, total)
+        return block
+    }
+
+    func reallocate(_ block: UnsafeMutableRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
+        guard let block else { return self.allocate(size) }
+        let room = Self.room(block)
+        if size <= room { return block }
+        guard let larger = self.allocate(size) else { return nil }
+        memcpy(larger, block, room)
+        self.release(block)
+        return larger
+    }
+
+    private static func room(_ block: UnsafeMutableRawPointer) -> Int {
+        (block - self.headerSize).load(as: Int.self)
+    }
+
+    /// What nghttp2 calls. It keeps a copy; this object must outlive the session.
+    func withFunctions<Result>(_ body: (UnsafeMutablePointer<nghttp2_mem>) -> Result) -> Result {
+        var functions = nghttp2_mem(
+            mem_user_data: Unmanaged.passUnretained(self).toOpaque(),
+            malloc: { size, context in SessionMemory.with(context) { $0.allocate(Int(clamping: size)) } },
+            free: { block, context in
+                _ = SessionMemory.with(context) { memory -> UnsafeMutableRawPointer? in
+                    memory.release(block)
+                    return nil
+                }
+            },
+            calloc: { count, size, context in
+                SessionMemory.with(context) { $0.allocateZeroed(Int(clamping: count), Int(clamping: size)) }
+            },
+            realloc: { block, size, context in
+                SessionMemory.with(context) { $0.reallocate(block, Int(clamping: size)) }
+            }
+        )
+        return withUnsafeMutablePointer(to: &functions, body)
+    }
+
+    @inline(__always)
+    private static func with(
+        _ context: UnsafeMutableRawPointer?,
+        _ body: (SessionMemory) -> UnsafeMutableRawPointer?
+    ) -> UnsafeMutableRawPointer? {
+        guard let context else { return nil }
+        return Unmanaged<SessionMemory>.fromOpaque(context)._withUnsafeGuaranteedRef(body)
+    }
+}
+
+/// `free` is also the name of a property above.
+private func systemFree(_ block: UnsafeMutableRawPointer) { free(block) }
