@@ -25,26 +25,33 @@ enum Base64URL {
     }
 
     static func encode(_ bytes: [UInt8]) -> String {
-        let textCount = textCount(of: bytes.count)
-        return bytes.withUnsafeBufferPointer { bytes in
+        bytes.withUnsafeBufferPointer { bytes in
             alphabet.withUnsafeBufferPointer { alphabet in
-                String(unsafeUninitializedCapacity: textCount) { text in
+                String(unsafeUninitializedCapacity: textCount(of: bytes.count)) { text in
+                    func character(_ group: UInt32, _ shift: UInt32) -> UInt8 {
+                        alphabet[Int(group &>> shift & 63)]
+                    }
                     var written = 0
                     var index = 0
-                    while index < bytes.count {
-                        let left = bytes.count &- index
-                        let second = left > 1 ? bytes[index &+ 1] : 0
-                        let third = left > 2 ? bytes[index &+ 2] : 0
-                        let group = UInt32(bytes[index]) &<< 16 | UInt32(second) &<< 8 | UInt32(third)
-                        var shift: UInt32 = 18
-                        for _ in 0..<min(4, left &+ 1) {
-                            text[written] = alphabet[Int(group &>> shift & 63)]
-                            written &+= 1
-                            shift = shift &- 6
-                        }
+                    while index &+ 3 <= bytes.count {
+                        let group =
+                            UInt32(bytes[index]) &<< 16 | UInt32(bytes[index &+ 1]) &<< 8 | UInt32(bytes[index &+ 2])
+                        text[written] = character(group, 18)
+                        text[written &+ 1] = character(group, 12)
+                        text[written &+ 2] = character(group, 6)
+                        text[written &+ 3] = character(group, 0)
+                        written &+= 4
                         index &+= 3
                     }
-                    return written
+                    let left = bytes.count &- index
+                    guard left > 0 else { return written }
+                    let second = left > 1 ? UInt32(bytes[index &+ 1]) : 0
+                    let group = UInt32(bytes[index]) &<< 16 | second &<< 8
+                    text[written] = character(group, 18)
+                    text[written &+ 1] = character(group, 12)
+                    guard left > 1 else { return written &+ 2 }
+                    text[written &+ 2] = character(group, 6)
+                    return written &+ 3
                 }
             }
         }
@@ -52,22 +59,56 @@ enum Base64URL {
 
     /// Nil for anything that `encode` would not have written.
     static func decode(_ text: String) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.utf8.count / 4 * 3 + 2)
-        var group: UInt32 = 0
-        var bits = 0
-        for character in text.utf8 {
-            let value = values[Int(character)]
-            guard value != 0xFF else { return nil }
-            group = group &<< 6 | UInt32(value)
-            bits &+= 6
-            if bits >= 8 {
-                bits &-= 8
-                bytes.append(UInt8(truncatingIfNeeded: group &>> UInt32(bits)))
+        // Native, where it came from Objective-C.
+        var text = text
+        return text.withUTF8 { text in
+            values.withUnsafeBufferPointer { values in
+                var isText = true
+                let bytes = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3 + 2) { bytes, written in
+                    isText = decode(text, values, to: bytes, &written)
+                }
+                return isText ? bytes : nil
             }
         }
-        // Six bits left are a character too many; others left must be zero, or two texts would mean the same bytes.
-        guard bits < 6, group & (1 &<< UInt32(bits) &- 1) == 0 else { return nil }
-        return bytes
+    }
+
+    private static func decode(
+        _ text: UnsafeBufferPointer<UInt8>,
+        _ values: UnsafeBufferPointer<UInt8>,
+        to bytes: UnsafeMutableBufferPointer<UInt8>,
+        _ written: inout Int
+    ) -> Bool {
+        func value(_ index: Int) -> UInt32 { UInt32(values[Int(text[index])]) }
+        // A value is at most 63; that of a character outside the alphabet has all eight bits set.
+        var index = 0
+        while index &+ 4 <= text.count {
+            let (first, second) = (value(index), value(index &+ 1))
+            let (third, fourth) = (value(index &+ 2), value(index &+ 3))
+            guard (first | second | third | fourth) < 64 else { return false }
+            let group = first &<< 18 | second &<< 12 | third &<< 6 | fourth
+            bytes[written] = UInt8(truncatingIfNeeded: group &>> 16)
+            bytes[written &+ 1] = UInt8(truncatingIfNeeded: group &>> 8)
+            bytes[written &+ 2] = UInt8(truncatingIfNeeded: group)
+            written &+= 3
+            index &+= 4
+        }
+        // The bits that are left over must be zero, or two texts would mean the same bytes.
+        switch text.count &- index {
+        case 0: return true
+        case 2:
+            let (first, second) = (value(index), value(index &+ 1))
+            guard (first | second) < 64, second & 0xF == 0 else { return false }
+            bytes[written] = UInt8(truncatingIfNeeded: first &<< 2 | second &>> 4)
+            written &+= 1
+            return true
+        case 3:
+            let (first, second, third) = (value(index), value(index &+ 1), value(index &+ 2))
+            guard (first | second | third) < 64, third & 3 == 0 else { return false }
+            bytes[written] = UInt8(truncatingIfNeeded: first &<< 2 | second &>> 4)
+            bytes[written &+ 1] = UInt8(truncatingIfNeeded: second &<< 4 | third &>> 2)
+            written &+= 2
+            return true
+        default: return false
+        }
     }
 }
