@@ -35,18 +35,20 @@ import Testing
     }
 
     /// No two texts mean the same bytes.
-    @Test func allTextsOfTwoAndThreeCharacters() {
+    @Test func allTextsOfTwoCharacters() {
         let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
         var accepted = 0
+        var returned = 0
         for first in alphabet {
             for second in alphabet {
                 let text = String([first, second])
                 if let bytes = Base64URL.decode(text) {
                     accepted += 1
-                    #expect(Base64URL.encode(bytes) == text)
+                    if Base64URL.encode(bytes) == text { returned += 1 }
                 }
             }
         }
         #expect(accepted == 256)
+        #expect(returned == 256)
     }
 }

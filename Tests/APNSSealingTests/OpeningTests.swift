@@ -98,6 +98,16 @@ import Testing
         #expect(try PayloadOpener(key: key).open(payload).text == "At eight?")
     }
 
+    /// The key's id is authenticated too: also where two ids stand for the same secret, none passes for the other.
+    @Test func anotherIDOfTheSameSecretIsNotAuthentic() throws {
+        let twin = try SealingKey(id: SealingKeyID(rawValue: 7), rawRepresentation: key.rawRepresentation)
+        let opener = PayloadOpener(keyring: SealingKeyring(key, twin))
+        let bytes = try sealed().bytes
+        #expect(try opener.open(SealedPayload(bytes: bytes)).keyID == key.id)
+        let renamed = try SealedPayload(bytes: [1] + twin.id.bytes + bytes.dropFirst(9))
+        #expect(sealingError { try opener.open(renamed) } == SealingError(.notAuthentic))
+    }
+
     /// The purpose stands last and the key's id has a fixed length, so no part can be taken for another.
     @Test func purposesThatBeginAlikeAreDifferent() throws {
         let purposes = ["", "c", "call", "calls", "call\u{0}"].map { SealingPurpose(rawValue: $0) }
