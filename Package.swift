@@ -12,11 +12,13 @@ let settings: [SwiftSetting] = [
 
 let package = Package(
     name: "swift-apns-pool",
-    // Linux is what the tests run on. macOS 15 is written for (Synchronization's Mutex) and untested.
-    platforms: [.macOS(.v15)],
+    // Linux is what the tests run on. macOS 15 is written for (Synchronization's Mutex) and untested. The others are for
+    // APNSSealing, which goes into apps and their extensions; it is untested there too.
+    platforms: [.macOS(.v15), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .library(name: "APNSPool", targets: ["APNSPool"]),
         .library(name: "APNSModel", targets: ["APNSModel"]),
+        .library(name: "APNSSealing", targets: ["APNSSealing"]),
         .library(name: "APNSSimulator", targets: ["APNSSimulator"]),
         .library(name: "APNSTesting", targets: ["APNSTesting"]),
         // Experimental until 1.0: its names may still change.
@@ -58,6 +60,18 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(name: "APNSModel", swiftSettings: settings),
+        .target(
+            name: "APNSSealing",
+            dependencies: [
+                // Where there is CryptoKit, an app's extension carries nothing more.
+                .product(
+                    name: "Crypto",
+                    package: "swift-crypto",
+                    condition: .when(platforms: [.linux, .android, .windows])
+                )
+            ],
+            swiftSettings: settings
+        ),
         .target(
             name: "APNSPool",
             dependencies: [
@@ -137,6 +151,19 @@ let package = Package(
         .testTarget(
             name: "APNSModelTests",
             dependencies: ["APNSModel", "TestSupport"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "APNSSealingTests",
+            dependencies: [
+                "APNSModel",
+                "APNSPool",
+                "APNSSealing",
+                "APNSSimulator",
+                "APNSTesting",
+                "TestSupport",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
             swiftSettings: settings
         ),
         .testTarget(
