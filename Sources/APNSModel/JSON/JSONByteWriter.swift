@@ -22,6 +22,17 @@ struct JSONByteWriter {
         bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
+    /// Puts the opening brace of an object whose members were written with a comma before each: in the place of the first
+    /// comma, or here if there is no member.
+    @inline(__always)
+    mutating func open(at start: Int) {
+        if start == bytes.count {
+            bytes.append(JSONByte.openObject)
+        } else {
+            bytes[start] = JSONByte.openObject
+        }
+    }
+
     mutating func string(_ value: String) {
         bytes.append(JSONByte.quote)
         let done: Void? = value.utf8.withContiguousStorageIfAvailable { escaped($0) }

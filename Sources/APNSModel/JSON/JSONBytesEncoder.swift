@@ -61,11 +61,9 @@ final class JSONBytesEncoder {
         self.writer = writer
     }
 
-    /// The JSON text of one value of any kind.
-    static func encode(_ value: some Encodable) throws(ValidationError) -> [UInt8] {
-        let encoder = JSONBytesEncoder(writer: JSONByteWriter(capacity: 256))
-        try encoder.value(value, field: "value")
-        return encoder.writer.bytes
+    /// Appends one value to what the writer holds, outside of any object of this encoder's.
+    func lone(_ value: some Encodable, field: String) throws(ValidationError) {
+        try self.value(value, field: field)
     }
 
     // MARK: - The root object
