@@ -2,7 +2,8 @@
 struct APSContent: Sendable {
     enum AlertForm: Sendable {
         case text(String)
-        case dictionary(Alert)
+        /// Behind a reference: an alert has ten fields, and copying it costs more than the allocation.
+        indirect case dictionary(Alert)
     }
 
     var alert: AlertForm?
@@ -35,19 +36,27 @@ struct APSContent: Sendable {
         var members: [Member] = []
     }
 
-    private indirect enum RareBox: Sendable {
-        case content(Rare)
+    private final class RareBox: Sendable {
+        let rare: Rare
+
+        init(_ rare: Rare) {
+            self.rare = rare
+        }
     }
 
-    var rare: Rare? {
-        guard case .content(let rare) = rareBox else { return nil }
-        return rare
+    init(alert: AlertForm? = nil) {
+        self.alert = alert
     }
+
+    /// Whether there is anything in `rare`: cheaper to ask first.
+    var hasRare: Bool { rareBox != nil }
+
+    var rare: Rare? { rareBox?.rare }
 
     mutating func changeRare(_ body: (inout Rare) -> Void) {
         var rare = rare ?? Rare()
         body(&rare)
-        rareBox = .content(rare)
+        rareBox = RareBox(rare)
     }
 
     mutating func changeLiveActivity(_ body: (inout LiveActivityContent) -> Void) {
@@ -73,7 +82,7 @@ struct APSContent: Sendable {
         if interruptionLevel != nil { fields.insert(.interruptionLevel) }
         if relevanceScore != nil { fields.insert(.relevanceScore) }
         if filterCriteria != nil { fields.insert(.filterCriteria) }
-        if let rare {
+        if let rare = rareBox?.rare {
             if rare.urlArgs != nil { fields.insert(.urlArgs) }
             if rare.pushToTalk != nil { fields.insert(.pushToTalk) }
             if rare.accessory != nil { fields.insert(.accessory) }
@@ -83,8 +92,8 @@ struct APSContent: Sendable {
     }
 
     var hasMembers: Bool {
-        guard case .content(let rare) = rareBox else { return false }
-        return !rare.members.isEmpty
+        guard let rareBox else { return false }
+        return !rareBox.rare.members.isEmpty
     }
 
     var isEmpty: Bool { fields.isEmpty && !hasMembers }

@@ -23,8 +23,7 @@ struct PayloadWriter {
         json.literal("\"aps\":")
         let start = begin()
         badge.range = start + 1..<start + 1
-        let rare = content.rare
-        if let activity = rare?.liveActivity {
+        if content.hasRare, let activity = content.rare?.liveActivity {
             try liveActivity(activity, timestamp: timestamp)
         }
         let hasNestedSound = rule.isLiveActivity && content.alert != nil
@@ -68,7 +67,7 @@ struct PayloadWriter {
         if content.contentChanged || rule.implied.contains(.contentChanged) {
             json.literal(",\"content-changed\":true")
         }
-        if let rare {
+        if content.hasRare, let rare = content.rare {
             try self.rare(rare, objectStart: start)
         }
         end(start)

@@ -14,35 +14,59 @@
 ///
 /// As `payload` the bytes come back equal as JSON, not byte for byte.
 public struct PreparedPush: Sendable, Hashable {
-    /// What the pushes with different badges made of one push share.
-    private final class Headers: Sendable, Hashable {
+    /// One reference, so that handing a push to a million devices copies one word each time.
+    private final class Storage: Sendable, Hashable {
+        let payload: [UInt8]
+        let badge: BadgePlace
         let topic: String
         let pushType: PushType
         let priority: Priority?
         let expiration: Expiration
         let collapseID: CollapseID?
+        /// The push that this one was made of by another badge: its headers are the same.
+        let origin: Storage?
 
         init(
+            _ payload: [UInt8],
+            _ badge: BadgePlace,
             _ topic: String,
             _ pushType: PushType,
             _ priority: Priority?,
             _ expiration: Expiration,
             _ collapseID: CollapseID?
         ) {
+            self.payload = payload
+            self.badge = badge
             self.topic = topic
             self.pushType = pushType
             self.priority = priority
             self.expiration = expiration
             self.collapseID = collapseID
+            origin = nil
         }
 
-        static func == (left: Headers, right: Headers) -> Bool {
+        init(_ payload: [UInt8], _ badge: BadgePlace, of other: Storage) {
+            self.payload = payload
+            self.badge = badge
+            topic = other.topic
+            pushType = other.pushType
+            priority = other.priority
+            expiration = other.expiration
+            collapseID = other.collapseID
+            origin = other.first
+        }
+
+        var first: Storage { origin ?? self }
+
+        static func == (left: Storage, right: Storage) -> Bool {
             left === right
-                || (left.topic == right.topic && left.pushType == right.pushType && left.priority == right.priority
-                    && left.expiration == right.expiration && left.collapseID == right.collapseID)
+                || (left.payload == right.payload && left.topic == right.topic && left.pushType == right.pushType
+                    && left.priority == right.priority && left.expiration == right.expiration
+                    && left.collapseID == right.collapseID)
         }
 
         func hash(into hasher: inout Hasher) {
+            hasher.combine(payload)
             hasher.combine(topic)
             hasher.combine(pushType)
             hasher.combine(priority)
@@ -51,39 +75,17 @@ public struct PreparedPush: Sendable, Hashable {
         }
     }
 
-    /// One reference, so that handing a push to a million devices copies one word each time.
-    private final class Storage: Sendable, Hashable {
-        let payload: [UInt8]
-        let badge: BadgePlace
-        let headers: Headers
-
-        init(_ payload: [UInt8], _ badge: BadgePlace, _ headers: Headers) {
-            self.payload = payload
-            self.badge = badge
-            self.headers = headers
-        }
-
-        static func == (left: Storage, right: Storage) -> Bool {
-            left === right || (left.payload == right.payload && left.headers == right.headers)
-        }
-
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(payload)
-            hasher.combine(headers)
-        }
-    }
-
     private let storage: Storage
 
     /// The body of the request, at most 4,096 bytes (5,120 for `voip` and broadcasts).
     public var payload: [UInt8] { storage.payload }
     /// The header `apns-topic`, with the suffix of the push type.
-    public var topic: String { storage.headers.topic }
-    public var pushType: PushType { storage.headers.pushType }
+    public var topic: String { storage.topic }
+    public var pushType: PushType { storage.pushType }
     /// Nil leaves the header out.
-    public var priority: Priority? { storage.headers.priority }
-    public var expiration: Expiration { storage.headers.expiration }
-    public var collapseID: CollapseID? { storage.headers.collapseID }
+    public var priority: Priority? { storage.priority }
+    public var expiration: Expiration { storage.expiration }
+    public var collapseID: CollapseID? { storage.collapseID }
 
     /// Made of raw parts, for relays and queues: nothing is added, the topic must have its suffix already.
     ///
@@ -129,7 +131,7 @@ public struct PreparedPush: Sendable, Hashable {
         if let rule {
             try Self.check(payload: payload, priority: priority, expiration: expiration, rule)
         }
-        storage = Storage(payload, badge, Headers(topic, pushType, priority, expiration, collapseID))
+        storage = Storage(payload, badge, topic, pushType, priority, expiration, collapseID)
     }
 
     /// Size, priority and expiration by the table of push types.
@@ -168,7 +170,7 @@ public struct PreparedPush: Sendable, Hashable {
     package func isIdentical(to other: PreparedPush) -> Bool { storage === other.storage }
 
     /// Whether both have one set of headers, as pushes do that differ by their badge. True only if the headers are equal.
-    package func sharesHeaders(with other: PreparedPush) -> Bool { storage.headers === other.storage.headers }
+    package func sharesHeaders(with other: PreparedPush) -> Bool { storage.first === other.storage.first }
 
     /// Whether APNs would drop the push by now: its date has come. False without a date, and for `immediate`.
     public func isExpired(atSecondsSince1970 now: Int64) -> Bool {
@@ -222,7 +224,7 @@ extension PreparedPush {
                 actual: patched.count
             )
         }
-        return PreparedPush(Storage(patched, .at(newSlot), storage.headers))
+        return PreparedPush(Storage(patched, .at(newSlot), of: storage))
     }
 }
 

@@ -36,7 +36,7 @@ public struct PushNotification: Sendable {
     public let topic: String
 
     var type: PushType
-    var content = APSContent()
+    var content: APSContent
     var customs: [Custom] = []
     /// The whole payload if it was given as bytes; then `content` and `customs` must be empty.
     var raw: [UInt8]?
@@ -53,20 +53,21 @@ public struct PushNotification: Sendable {
     public init(topic: String, pushType: PushType = .alert) {
         self.topic = topic
         type = pushType
+        content = APSContent()
     }
 
     // Not by the initialiser above: a value that is changed after it was made by another initialiser is copied.
     public init(topic: String, alert: Alert) {
         self.topic = topic
         type = .alert
-        content.alert = .dictionary(alert)
+        content = APSContent(alert: .dictionary(alert))
     }
 
     /// The short form of an alert: only a text, which becomes the body.
     public init(topic: String, alert: String) {
         self.topic = topic
         type = .alert
-        content.alert = .text(alert)
+        content = APSContent(alert: .text(alert))
     }
 
     /// A payload of JSON bytes, sent untouched. Only its size is checked; modifiers that would change it make
@@ -74,6 +75,7 @@ public struct PushNotification: Sendable {
     public init(topic: String, pushType: PushType = .alert, rawPayload: [UInt8]) {
         self.topic = topic
         type = pushType
+        content = APSContent()
         raw = rawPayload
     }
 
