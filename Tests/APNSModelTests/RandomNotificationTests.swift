@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test func payloadsAndTheirCodedForms() throws {
-        let run = PropertyRun(commands: 2_000, runs: 500)
+        let run = PropertyRun(commands: 500, runs: 250)
         for seed in run.seeds {
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {

@@ -44,6 +44,7 @@ struct APSContent: Sendable {
         }
     }
 
+    @inline(__always)
     init(alert: AlertForm? = nil) {
         self.alert = alert
     }

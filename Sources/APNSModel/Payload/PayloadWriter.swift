@@ -4,7 +4,8 @@
 ///
 /// A number that is not finite is a typed error even if validation is skipped, since JSON cannot hold it.
 struct PayloadWriter {
-    private(set) var json: JSONByteWriter
+    /// Goes to an encoder by `swap`: a copy would have to be written to anew.
+    var json: JSONByteWriter
     /// Where the badge stands, or can be put.
     private(set) var badge = BadgeSlot(range: 0..<0)
 
@@ -73,15 +74,9 @@ struct PayloadWriter {
         end(start)
     }
 
-    /// The finished payload, if no custom values follow.
-    consuming func finished() -> [UInt8] {
+    /// Ends the root object, if no custom values follow.
+    mutating func closeRoot() {
         json.byte(JSONByte.closeObject)
-        return json.bytes
-    }
-
-    /// The root object as it stands, still open, for the encoder of custom values.
-    consuming func taken() -> JSONByteWriter {
-        json
     }
 
     // MARK: - Objects

@@ -169,9 +169,11 @@ extension PushNotification {
             badge = content.hasMembers ? .unsearched : .at(writer.badge)
         }
         guard !customs.isEmpty else {
-            return writer.finished()
+            writer.closeRoot()
+            return writer.json.bytes
         }
-        let encoder = JSONBytesEncoder(writer: writer.taken())
+        let encoder = JSONBytesEncoder(writer: JSONByteWriter())
+        swap(&encoder.writer, &writer.json)
         encoder.continueRoot(after: omitsAPS ? nil : "aps")
         for custom in customs {
             switch custom {
