@@ -57,7 +57,7 @@ final class JSONBytesEncoder {
     @exclusivity(unchecked) private var serials = 0
     @exclusivity(unchecked) private var nesting = 0
 
-    init(writer: JSONByteWriter) {
+    init(writer: consuming JSONByteWriter) {
         self.writer = writer
     }
 
@@ -113,9 +113,9 @@ final class JSONBytesEncoder {
     }
 
     private func rootKey(_ key: String) throws(ValidationError) {
-        let start = writer.bytes.count
+        let start = writer.count
         guard beginKey(key, scanLimit: .max) else {
-            writer.bytes.removeSubrange(start...)
+            writer.truncate(to: start)
             throw ValidationError(
                 code: key == "aps" ? .customKeyReserved : .customKeyDuplicate,
                 field: ValidationError.shortened(key)
@@ -145,7 +145,7 @@ final class JSONBytesEncoder {
 
     private func mark() -> Mark {
         Mark(
-            bytes: writer.bytes.count,
+            bytes: writer.count,
             keys: keys.count,
             frames: frames.count,
             slots: slots.count,
@@ -154,7 +154,7 @@ final class JSONBytesEncoder {
     }
 
     private func reset(to mark: Mark) {
-        writer.bytes.removeSubrange(mark.bytes...)
+        writer.truncate(to: mark.bytes)
         keys.removeSubrange(mark.keys...)
         frames.removeSubrange(mark.frames...)
         slots.removeSubrange(mark.slots...)
@@ -322,9 +322,9 @@ final class JSONBytesEncoder {
         if frames[last].count > 0 {
             writer.byte(JSONByte.comma)
         }
-        let start = writer.bytes.count
+        let start = writer.count
         writer.string(key)
-        let range = KeyRange(start: start, count: writer.bytes.count &- start)
+        let range = KeyRange(start: start, count: writer.count &- start)
         guard keys.count &- firstKey < scanLimit, !isKnown(range, from: firstKey) else { return false }
         keys.append(range)
         frames[last].count &+= 1
@@ -337,9 +337,7 @@ final class JSONBytesEncoder {
         while index < keys.count {
             let other = keys[index]
             if other.count == range.count {
-                let same = writer.bytes[other.start..<other.start &+ other.count]
-                    .elementsEqual(writer.bytes[range.start...])
-                if same { return true }
+                if writer.isRepeated(other.start, at: range.start, count: range.count) { return true }
             }
             index &+= 1
         }

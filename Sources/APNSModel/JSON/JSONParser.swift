@@ -62,11 +62,6 @@ struct JSONParser {
         return nil
     }
 
-    /// The keys of an object that is still open, as far as they can be read.
-    static func openKeys(_ bytes: ArraySlice<UInt8>) -> [String] {
-        leadingMembers(Array(bytes)).map(\.key)
-    }
-
     private struct MemberRange {
         var key: String
         /// The bytes of the value.

@@ -44,11 +44,6 @@ struct APSContent: Sendable {
         }
     }
 
-    @inline(__always)
-    init(alert: AlertForm? = nil) {
-        self.alert = alert
-    }
-
     /// Whether there is anything in `rare`: cheaper to ask first.
     var hasRare: Bool { rareBox != nil }
 
@@ -137,6 +132,12 @@ struct APSContent: Sendable {
         if case .dictionary(let alert) = alert {
             try alert.validateForLiveActivity()
         }
+    }
+}
+
+extension APSContent {
+    init(alert: AlertForm? = nil) {
+        self.init(alert: alert, badge: nil, rareBox: nil)
     }
 }
 

@@ -21,7 +21,11 @@ public struct Alert: Sendable, Hashable {
 
     /// Nil for nearly every alert.
     private var legacyBox: LegacyBox?
+}
 
+// Outside, so that the compiler's own initialiser is there to be called: assigning the fields one by one copies them all
+// once more in the end.
+extension Alert {
     public init(
         title: String? = nil,
         subtitle: String? = nil,
@@ -34,16 +38,19 @@ public struct Alert: Sendable, Hashable {
         locKey: String? = nil,
         locArgs: [String]? = nil
     ) {
-        self.title = title
-        self.subtitle = subtitle
-        self.body = body
-        self.launchImage = launchImage
-        self.titleLocKey = titleLocKey
-        self.titleLocArgs = titleLocArgs
-        self.subtitleLocKey = subtitleLocKey
-        self.subtitleLocArgs = subtitleLocArgs
-        self.locKey = locKey
-        self.locArgs = locArgs
+        self.init(
+            title: title,
+            subtitle: subtitle,
+            body: body,
+            launchImage: launchImage,
+            titleLocKey: titleLocKey,
+            titleLocArgs: titleLocArgs,
+            subtitleLocKey: subtitleLocKey,
+            subtitleLocArgs: subtitleLocArgs,
+            locKey: locKey,
+            locArgs: locArgs,
+            legacyBox: nil
+        )
     }
 }
 

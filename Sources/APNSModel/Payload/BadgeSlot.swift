@@ -31,14 +31,14 @@ struct BadgeSlot: Sendable, Equatable {
         let isNew = range.isEmpty
         if isNew {
             digits.literal(Self.key)
-            numberStart = digits.bytes.count
+            numberStart = digits.count
         }
         digits.integer(Int64(number))
-        let numberEnd = digits.bytes.count
+        let numberEnd = digits.count
         if isNew, !endsObject(payload) {
             digits.byte(JSONByte.comma)
         }
-        let text = digits.bytes
+        let text = digits.bytes()
         let count = payload.count - range.count + text.count
         let patched = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             payload.withUnsafeBufferPointer { payload in

@@ -3,9 +3,8 @@
 /// Each member is written with a comma before it; where an object begins, its brace takes the place of the first comma.
 ///
 /// A number that is not finite is a typed error even if validation is skipped, since JSON cannot hold it.
-struct PayloadWriter {
-    /// Goes to an encoder by `swap`: a copy would have to be written to anew.
-    var json: JSONByteWriter
+struct PayloadWriter: ~Copyable {
+    private(set) var json: JSONByteWriter
     /// Where the badge stands, or can be put.
     private(set) var badge = BadgeSlot(range: 0..<0)
 
@@ -39,9 +38,9 @@ struct PayloadWriter {
         }
         if let number = content.badge {
             json.literal(",\"badge\":")
-            let numberStart = json.bytes.count
+            let numberStart = json.count
             json.integer(Int64(number))
-            badge.range = numberStart..<json.bytes.count
+            badge.range = numberStart..<json.count
         }
         if let sound = content.sound, !hasNestedSound {
             try self.sound(sound)
@@ -79,11 +78,16 @@ struct PayloadWriter {
         json.byte(JSONByte.closeObject)
     }
 
+    /// The root object as it stands, still open, for the encoder of custom values.
+    consuming func taken() -> JSONByteWriter {
+        json
+    }
+
     // MARK: - Objects
 
     /// Where the object that comes next begins: its members are written with a comma before each.
     private func begin() -> Int {
-        json.bytes.count
+        json.count
     }
 
     private mutating func end(_ start: Int) {
@@ -91,6 +95,7 @@ struct PayloadWriter {
         json.byte(JSONByte.closeObject)
     }
 
+    @inline(__always)
     private mutating func text(_ key: StaticString, _ value: String?) {
         guard let value else { return }
         json.literal(key)
@@ -212,8 +217,8 @@ struct PayloadWriter {
         }
         guard !rare.members.isEmpty else { return }
         json.open(at: objectStart)
-        var isFirst = json.bytes.count == objectStart + 1
-        var keys = Set(JSONParser.openKeys(json.bytes[objectStart...]))
+        var isFirst = json.count == objectStart + 1
+        var keys = Set(JSONParser.leadingMembers(json.bytes(from: objectStart)).map(\.key))
         for member in rare.members {
             guard keys.insert(member.key).inserted else {
                 throw ValidationError(
@@ -237,9 +242,9 @@ struct PayloadWriter {
     ) throws(ValidationError) {
         guard let value else { return }
         json.literal(key)
-        let start = json.bytes.count
+        let start = json.count
         try self.value(value, field: field)
-        guard json.bytes[start] == JSONByte.openObject else {
+        guard json[start] == JSONByte.openObject else {
             throw ValidationError(code: .customNotAnObject, field: field, value: "\(type(of: value))")
         }
     }

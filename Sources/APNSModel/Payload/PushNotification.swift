@@ -44,39 +44,33 @@ public struct PushNotification: Sendable {
     /// Nil for the push type's own default.
     var storage: Expiration?
     var collapse: String?
+}
 
+// Outside, so that the compiler's own initialiser is there to be called: assigning the fields one by one copies them all
+// once more in the end.
+extension PushNotification {
     /// A notification without content, for pushes that show a badge or make a sound only, or that consist of custom
     /// values. For each push type there is also a function that says what it needs: `background`, `voip`,
     /// `liveActivityUpdate`, `fileProvider`, `mdm` and others.
     ///
     /// - Parameter topic: the app's bundle ID. The suffix of the push type is added where it is missing.
     public init(topic: String, pushType: PushType = .alert) {
-        self.topic = topic
-        type = pushType
-        content = APSContent()
+        self.init(topic: topic, type: pushType, content: APSContent())
     }
 
-    // Not by the initialiser above: a value that is changed after it was made by another initialiser is copied.
     public init(topic: String, alert: Alert) {
-        self.topic = topic
-        type = .alert
-        content = APSContent(alert: .dictionary(alert))
+        self.init(topic: topic, type: .alert, content: APSContent(alert: .dictionary(alert)))
     }
 
     /// The short form of an alert: only a text, which becomes the body.
     public init(topic: String, alert: String) {
-        self.topic = topic
-        type = .alert
-        content = APSContent(alert: .text(alert))
+        self.init(topic: topic, type: .alert, content: APSContent(alert: .text(alert)))
     }
 
     /// A payload of JSON bytes, sent untouched. Only its size is checked; modifiers that would change it make
     /// `prepared()` throw `payloadIsRaw`.
     public init(topic: String, pushType: PushType = .alert, rawPayload: [UInt8]) {
-        self.topic = topic
-        type = pushType
-        content = APSContent()
-        raw = rawPayload
+        self.init(topic: topic, type: pushType, content: APSContent(), raw: rawPayload)
     }
 
     /// As the form with an array; for `Data`, `ByteBufferView` and others.
@@ -170,10 +164,9 @@ extension PushNotification {
         }
         guard !customs.isEmpty else {
             writer.closeRoot()
-            return writer.json.bytes
+            return writer.json.bytes()
         }
-        let encoder = JSONBytesEncoder(writer: JSONByteWriter())
-        swap(&encoder.writer, &writer.json)
+        let encoder = JSONBytesEncoder(writer: writer.taken())
         encoder.continueRoot(after: omitsAPS ? nil : "aps")
         for custom in customs {
             switch custom {
@@ -182,7 +175,7 @@ extension PushNotification {
             }
         }
         encoder.closeRoot()
-        return encoder.writer.bytes
+        return encoder.writer.bytes()
     }
 
     /// The payload as it would be sent now, unchecked: for the coded form.
