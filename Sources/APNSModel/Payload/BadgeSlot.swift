@@ -24,36 +24,45 @@ struct BadgeSlot: Sendable, Equatable {
 
     private static let key: StaticString = "\"badge\":"
 
-    /// The payload with this number, and the number's place in it.
+    /// The payload with this number, and the number's place in it. One allocation: this is done for each device.
     func patched(_ payload: [UInt8], _ number: Int) -> ([UInt8], BadgeSlot) {
-        var digits = JSONByteWriter(capacity: 32)
-        var numberStart = 0
-        let isNew = range.isEmpty
-        if isNew {
-            digits.literal(Self.key)
-            numberStart = digits.count
-        }
-        digits.integer(Int64(number))
-        let numberEnd = digits.count
-        if isNew, !endsObject(payload) {
-            digits.byte(JSONByte.comma)
-        }
-        let text = digits.bytes()
-        let count = payload.count - range.count + text.count
+        let key = range.isEmpty ? Self.key.utf8CodeUnitCount : 0
+        let comma = range.isEmpty && !endsObject(payload) ? 1 : 0
+        let numberStart = range.lowerBound + key
+        let numberEnd = numberStart + Self.length(number)
+        let rest = payload.count - range.upperBound
+        let count = numberEnd + comma + rest
         let patched = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            guard let target = buffer.baseAddress else { return }
             payload.withUnsafeBufferPointer { payload in
-                func put(_ bytes: UnsafeBufferPointer<UInt8>, at position: Int) {
-                    let target = UnsafeMutableBufferPointer(rebasing: buffer[position..<position + bytes.count])
-                    _ = target.initialize(fromContentsOf: bytes)
-                }
-                put(UnsafeBufferPointer(rebasing: payload[..<range.lowerBound]), at: 0)
-                text.withUnsafeBufferPointer { put($0, at: range.lowerBound) }
-                put(UnsafeBufferPointer(rebasing: payload[range.upperBound...]), at: range.lowerBound + text.count)
+                guard let source = payload.baseAddress else { return }
+                target.initialize(from: source, count: range.lowerBound)
+                (target + numberEnd + comma).initialize(from: source + range.upperBound, count: rest)
             }
+            (target + range.lowerBound).initialize(from: Self.key.utf8Start, count: key)
+            var position = numberEnd
+            var magnitude = number.magnitude
+            repeat {
+                position -= 1
+                (target + position).initialize(to: 0x30 + UInt8(truncatingIfNeeded: magnitude % 10))
+                magnitude /= 10
+            } while magnitude > 0
+            if number < 0 { (target + numberStart).initialize(to: 0x2D) }
+            if comma > 0 { (target + numberEnd).initialize(to: JSONByte.comma) }
             initialized = count
         }
-        let start = range.lowerBound
-        return (patched, BadgeSlot(range: start + numberStart..<start + numberEnd))
+        return (patched, BadgeSlot(range: numberStart..<numberEnd))
+    }
+
+    /// The characters of a number.
+    private static func length(_ number: Int) -> Int {
+        var length = number < 0 ? 2 : 1
+        var rest = number.magnitude / 10
+        while rest > 0 {
+            length += 1
+            rest /= 10
+        }
+        return length
     }
 
     /// Whether only blanks stand between the place and the end of `aps`.
