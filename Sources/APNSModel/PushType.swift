@@ -36,57 +36,135 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
     /// Forwards a notification to an accessory.
     public static let accessory = PushType(rawValue: "accessory")
 
-    /// What Apple says about one push type.
-    struct Rule: Sendable {
-        var type: PushType
+    /// What Apple says about one push type. A class, since a look-up then costs one reference.
+    final class Rule: Sendable {
+        let type: PushType
         /// Follows the bundle ID in the topic.
-        var topicSuffix = ""
+        let topicSuffix: String
         /// Bytes of the encoded payload.
-        var payloadLimit = PushType.commonPayloadLimit
+        let payloadLimit: Int
         /// The priorities that APNs takes; where Apple says nothing, all three.
-        var priorities: [Priority] = [.immediate, .conserve, .low]
+        let priorities: [Priority]
         /// What is sent if the caller names none; nil leaves the header out.
-        var defaultPriority: Priority?
-        var defaultExpiration = Expiration.systemDefault
-        /// The payload of these types has no `aps` of its own.
-        var omitsEmptyAPS = false
+        let defaultPriority: Priority?
+        let defaultExpiration: Expiration
+        /// The typed keys of `aps` that mean something in this type. Raw keys are the caller's own business.
+        let allowed: APSFields
+        /// Keys of `aps` without which the push does nothing; they are written even if the caller did not ask.
+        let implied: APSFields
+        /// A key beside `aps` without which the push does nothing. The payload of these types has no `aps`.
+        let rootKey: String?
+        /// A Live Activity: `aps` says what happens to it, title and body hold their own localisation.
+        let isLiveActivity: Bool
+
+        init(
+            type: PushType,
+            topicSuffix: String = "",
+            payloadLimit: Int = PushType.commonPayloadLimit,
+            priorities: [Priority] = [.immediate, .conserve, .low],
+            defaultPriority: Priority? = nil,
+            defaultExpiration: Expiration = .systemDefault,
+            allowed: APSFields = .common,
+            implied: APSFields = [],
+            rootKey: String? = nil,
+            isLiveActivity: Bool = false
+        ) {
+            self.type = type
+            self.topicSuffix = topicSuffix
+            self.payloadLimit = payloadLimit
+            self.priorities = priorities
+            self.defaultPriority = defaultPriority
+            self.defaultExpiration = defaultExpiration
+            self.allowed = allowed
+            self.implied = implied
+            self.rootKey = rootKey
+            self.isLiveActivity = isLiveActivity
+        }
     }
 
     static let commonPayloadLimit = 4_096
+    static let largestPayloadLimit = 5_120
+    private static let liveActivitySuffix = ".push-type.liveactivity"
 
     /// The one place that knows the types. The order is by frequency, since the look-up is a scan.
+    ///
+    /// Sources: Apple, "Sending notification requests to APNs" (topics, priorities, sizes) and the articles of the
+    /// frameworks that receive the pushes: PushKit, ActivityKit, WidgetKit, File Provider, Push to Talk, MDM.
     static let rules: [Rule] = [
         Rule(type: .alert),
-        Rule(type: .background, priorities: [.conserve], defaultPriority: .conserve),
+        Rule(
+            type: .background,
+            priorities: [.conserve],
+            defaultPriority: .conserve,
+            allowed: .common.subtracting(.visible),
+            implied: .contentAvailable
+        ),
         Rule(
             type: .voip,
             topicSuffix: ".voip",
-            payloadLimit: 5_120,
+            payloadLimit: PushType.largestPayloadLimit,
             priorities: [.immediate],
             defaultExpiration: .immediate
         ),
-        Rule(type: .liveactivity, topicSuffix: ".push-type.liveactivity", priorities: [.immediate, .conserve]),
+        Rule(
+            type: .liveactivity,
+            topicSuffix: liveActivitySuffix,
+            priorities: [.immediate, .conserve],
+            allowed: .ofLiveActivities,
+            isLiveActivity: true
+        ),
         Rule(type: .complication, topicSuffix: ".complication"),
-        Rule(type: .fileprovider, topicSuffix: ".pushkit.fileprovider", omitsEmptyAPS: true),
-        Rule(type: .mdm, omitsEmptyAPS: true),
+        Rule(
+            type: .fileprovider,
+            topicSuffix: ".pushkit.fileprovider",
+            allowed: [],
+            rootKey: "container-identifier"
+        ),
+        Rule(type: .mdm, allowed: [], rootKey: "mdm"),
         Rule(type: .location, topicSuffix: ".location-query", priorities: [.immediate, .conserve]),
         Rule(
             type: .pushtotalk,
             topicSuffix: ".voip-ptt",
             priorities: [.immediate],
-            defaultExpiration: .immediate
+            defaultExpiration: .immediate,
+            allowed: .common.union(.pushToTalk)
         ),
-        Rule(type: .widgets, topicSuffix: ".push-type.widgets"),
-        Rule(type: .controls, topicSuffix: ".push-type.controls"),
-        Rule(type: .accessory, topicSuffix: ".push-type.accessory"),
+        Rule(
+            type: .widgets,
+            topicSuffix: ".push-type.widgets",
+            allowed: .common.subtracting(.visible),
+            implied: .contentChanged
+        ),
+        Rule(
+            type: .controls,
+            topicSuffix: ".push-type.controls",
+            allowed: .common.subtracting(.visible),
+            implied: .contentChanged
+        ),
+        Rule(type: .accessory, topicSuffix: ".push-type.accessory", allowed: .accessory),
     ]
 
-    /// The rule of this type. An unknown type gets no suffix, every priority and the largest limit that Apple names.
+    /// A Live Activity's push to a broadcast channel: more bytes, every priority, and headers that must be there.
+    ///
+    /// Source: Apple, "Sending broadcast push notification requests to APNs". That a missing expiration is refused was
+    /// observed; the page only calls it required.
+    static let broadcastRule = Rule(
+        type: .liveactivity,
+        topicSuffix: liveActivitySuffix,
+        payloadLimit: PushType.largestPayloadLimit,
+        defaultPriority: .immediate,
+        defaultExpiration: .immediate,
+        allowed: .ofLiveActivities,
+        isLiveActivity: true
+    )
+
+    /// The rule of this type. An unknown type gets no suffix, every priority, every key and the largest limit that
+    /// Apple names.
     var rule: Rule {
         for rule in Self.rules where rule.type == self {
             return rule
         }
-        return Rule(type: self, payloadLimit: 5_120)
+        return Rule(type: self, payloadLimit: Self.largestPayloadLimit, allowed: .all)
     }
 
     /// The types Apple documents.
@@ -95,7 +173,7 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
     /// What follows the bundle ID in the topic of this type, with its dot; empty if nothing does.
     public var topicSuffix: String { rule.topicSuffix }
 
-    /// The most bytes of payload APNs accepts for this type.
+    /// The most bytes of payload APNs accepts for this type. A broadcast may have 5,120.
     public var payloadLimit: Int { rule.payloadLimit }
 
     /// The priorities APNs accepts for this type.

@@ -23,6 +23,10 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         public static let payloadIsRaw = Code(rawValue: "payloadIsRaw")
         /// The content contradicts the push type, for example a sound in a background push.
         public static let contentNotAllowed = Code(rawValue: "contentNotAllowed")
+        /// Something is missing without which the push does nothing, such as a Live Activity's event.
+        public static let contentMissing = Code(rawValue: "contentMissing")
+        /// Two fields exclude each other, such as a title and a key for it in a Live Activity's alert.
+        public static let contentContradictory = Code(rawValue: "contentContradictory")
         /// A value could not be written as JSON: its `encode(to:)` threw, or it holds infinity or NaN.
         public static let notEncodable = Code(rawValue: "notEncodable")
         public static let deviceTokenEmpty = Code(rawValue: "deviceTokenEmpty")
@@ -32,6 +36,8 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         public static let topicMissing = Code(rawValue: "topicMissing")
         /// The topic holds something other than visible ASCII characters, or is far too long.
         public static let topicInvalid = Code(rawValue: "topicInvalid")
+        /// The topic lacks the suffix of its push type. Only raw parts can lack it.
+        public static let topicSuffixMissing = Code(rawValue: "topicSuffixMissing")
         /// The push type is empty, too long, or holds something other than visible ASCII characters.
         public static let pushTypeInvalid = Code(rawValue: "pushTypeInvalid")
         public static let collapseIDTooLong = Code(rawValue: "collapseIDTooLong")
@@ -41,14 +47,20 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         public static let priorityNotAllowed = Code(rawValue: "priorityNotAllowed")
         /// The expiration is negative, or so large that it must be milliseconds.
         public static let expirationInvalid = Code(rawValue: "expirationInvalid")
+        /// A time in the payload (`timestamp`, `stale-date`, `dismissal-date`) is negative, or so large that it must be
+        /// milliseconds.
+        public static let timeInvalid = Code(rawValue: "timeInvalid")
+        /// A channel id is empty, too long, or holds something other than base64.
+        public static let channelIDInvalid = Code(rawValue: "channelIDInvalid")
         public static let badgeInvalid = Code(rawValue: "badgeInvalid")
         public static let volumeOutOfRange = Code(rawValue: "volumeOutOfRange")
         public static let relevanceScoreInvalid = Code(rawValue: "relevanceScoreInvalid")
         /// A custom value has the key `aps`, which is Apple's.
         public static let customKeyReserved = Code(rawValue: "customKeyReserved")
-        /// Two custom values write the same root key.
+        /// Two values write the same key, beside `aps` or in it.
         public static let customKeyDuplicate = Code(rawValue: "customKeyDuplicate")
-        /// A custom value given without a key encodes as something other than a JSON object.
+        /// A value that must encode as a JSON object does not: a custom value given without a key, a Live Activity's
+        /// content state or attributes.
         public static let customNotAnObject = Code(rawValue: "customNotAnObject")
     }
 
@@ -88,6 +100,8 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         case .payloadEmpty: "the payload is empty; APNs wants a JSON object"
         case .payloadIsRaw: "a payload given as raw bytes is sent as it is; put this field into the bytes"
         case .contentNotAllowed: "this push type does not allow it"
+        case .contentMissing: "without it the push does nothing"
+        case .contentContradictory: "give one of them"
         case .notEncodable: "the value cannot be written as JSON"
         case .deviceTokenEmpty: "the device token is empty"
         case .deviceTokenNotHexadecimal: "a device token consists of the digits 0-9 and a-f only"
@@ -95,17 +109,20 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         case .deviceTokenTooLong: "the device token has too many digits"
         case .topicMissing: "the topic is missing; it is the app's bundle ID"
         case .topicInvalid: "a topic is a bundle ID of visible ASCII characters without blanks"
+        case .topicSuffixMissing: "the topic of this push type ends with"
         case .pushTypeInvalid: "a push type is a short word of visible ASCII characters"
         case .collapseIDTooLong: "the collapse id has more UTF-8 bytes than APNs accepts"
         case .collapseIDInvalid: "a collapse id is ASCII text without control characters or blanks at its ends"
         case .priorityNotAllowed: "APNs does not accept this priority for this push type"
         case .expirationInvalid: "an expiration is a date in seconds since 1970, not negative and not milliseconds"
+        case .timeInvalid: "a time is in seconds since 1970, not negative and not milliseconds"
+        case .channelIDInvalid: "a channel id is base64, as APNs gave it"
         case .badgeInvalid: "a badge is 0 (removes it) or more"
         case .volumeOutOfRange: "the volume of a critical sound lies between 0 and 1"
         case .relevanceScoreInvalid: "a relevance score lies between 0 and 1 (any finite number for Live Activities)"
         case .customKeyReserved: "custom values cannot write the key \"aps\", it belongs to Apple"
-        case .customKeyDuplicate: "two custom values write the same key"
-        case .customNotAnObject: "a custom value without a key must encode as a JSON object"
+        case .customKeyDuplicate: "two values write the same key"
+        case .customNotAnObject: "it must encode as a JSON object; give a custom value a key"
         default: code.rawValue
         }
     }

@@ -85,12 +85,12 @@ import Testing
 
     @Test func preparedPush() throws {
         let push = try PushNotification(topic: "com.example.app", alert: "ü🎉\u{1}")
-            .pushType(.liveactivity).collapseID("c").expiration(.immediate).prepared()
+            .pushType(.voip).collapseID("c").expiration(.immediate).prepared()
         let again = try roundTrip(push)
         #expect(again == push)
         #expect(
             try text(push) == #"{"collapseID":"c","expiration":0,"payload":{"aps":{"alert":"ü🎉\u0001"}},"#
-                + #""pushType":"liveactivity","topic":"com.example.app.push-type.liveactivity"}"#
+                + #""pushType":"voip","topic":"com.example.app.voip"}"#
         )
     }
 

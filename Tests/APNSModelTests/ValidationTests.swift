@@ -72,7 +72,8 @@ import Testing
         for type in PushType.known {
             for priority in [Priority.immediate, .conserve, .low, Priority(rawValue: 7), Priority(rawValue: 0)] {
                 let expected = allowed[type, default: [.immediate, .conserve, .low]].contains(priority)
-                let notification = PushNotification(topic: topic, pushType: type).priority(priority)
+                let notification = PushNotification(topic: topic, pushType: type, rawPayload: [0x20])
+                    .priority(priority)
                 #expect(code { _ = try notification.prepared() } == (expected ? nil : .priorityNotAllowed))
                 #expect(try notification.prepared(skippingValidation: true).priority == priority)
             }
@@ -107,10 +108,9 @@ import Testing
         for score in [-0.1, 1.1, 100, .nan, -.infinity] {
             #expect(code { _ = try base.relevanceScore(score).prepared() } == .relevanceScoreInvalid)
         }
-        #expect(code { _ = try base.pushType(.liveactivity).relevanceScore(100).prepared() } == nil)
-        #expect(
-            code { _ = try base.pushType(.liveactivity).relevanceScore(.nan).prepared() } == .relevanceScoreInvalid
-        )
+        let activity = PushNotification.liveActivityEnd(topic: topic)
+        #expect(code { _ = try activity.relevanceScore(100).prepared() } == nil)
+        #expect(code { _ = try activity.relevanceScore(.nan).prepared() } == .relevanceScoreInvalid)
         // What JSON cannot hold is refused even without validation.
         #expect(
             code { _ = try base.relevanceScore(.nan).prepared(skippingValidation: true) } == .relevanceScoreInvalid
@@ -149,6 +149,9 @@ import Testing
         #expect(code { _ = try base.custom(One()).custom(key: "a", 1).prepared() } == .customKeyDuplicate)
         #expect(code { _ = try base.custom(key: "a", 1).custom(One()).prepared() } == .customKeyDuplicate)
         #expect(code { _ = try base.pushType(.mdm).custom(HasAPS()).custom(HasAPS()).prepared() } != nil)
+        #expect(code { _ = try base.aps(key: "a", 1).aps(key: "a", 2).prepared() } == .customKeyDuplicate)
+        #expect(code { _ = try base.badge(1).aps(key: "badge", 2).prepared() } == .customKeyDuplicate)
+        #expect(code { _ = try base.aps(key: "a", Double.nan).prepared() } == .notEncodable)
         for value: any Encodable & Sendable in [1, "text", [1], true, Int?.none, Data(), 1.5, ["a"], Date.now] {
             #expect(code { _ = try base.custom(value).prepared() } == .customNotAnObject)
         }

@@ -1,36 +1,110 @@
-/// Appends JSON text (RFC 8259) to one growing array of bytes.
+/// Appends JSON text (RFC 8259) to bytes of its own.
 ///
 /// Escapes only what §7 demands (quote, backslash, control characters): escaping `/` or non-ASCII would waste the
 /// payload's few kilobytes. It knows nothing of commas; its users do.
-struct JSONByteWriter {
-    var bytes: [UInt8] = []
+///
+/// The bytes lie in memory of its own instead of an array: an array asks at each of some thirty appends a push whether it
+/// is the only owner, and calls `memcpy` for five bytes. What comes out in the end is an array without spare room.
+struct JSONByteWriter: ~Copyable {
+    private var base: UnsafeMutablePointer<UInt8>
+    private var capacity: Int
+    private(set) var count = 0
 
-    init() {}
-
-    init(capacity: Int) {
-        bytes.reserveCapacity(capacity)
+    init(capacity: Int = 32) {
+        self.capacity = max(capacity, 32)
+        base = .allocate(capacity: self.capacity)
     }
+
+    deinit {
+        base.deallocate()
+    }
+
+    // MARK: - Memory
+
+    /// Where the next bytes go, with room for so many. Valid until the next call.
+    @inline(__always)
+    private mutating func room(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
+        if capacity &- count < bytes { grow(by: bytes) }
+        return base + count
+    }
+
+    @inline(never)
+    private mutating func grow(by bytes: Int) {
+        let larger = max(capacity * 2, count + bytes)
+        let new = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
+        new.moveInitialize(from: base, count: count)
+        base.deallocate()
+        base = new
+        capacity = larger
+    }
+
+    /// What was written so far, or the end of it, as an array of just that size.
+    func bytes(from start: Int = 0) -> [UInt8] {
+        Array(UnsafeBufferPointer(start: base + start, count: count - start))
+    }
+
+    /// The byte at a position below `count`.
+    subscript(position: Int) -> UInt8 {
+        base[position]
+    }
+
+    /// Takes back everything from a position on.
+    mutating func truncate(to length: Int) {
+        count = min(count, length)
+    }
+
+    /// Whether the same bytes stand at both positions.
+    @inline(__always)
+    func isRepeated(_ position: Int, at other: Int, count length: Int) -> Bool {
+        var index = 0
+        while index < length {
+            if base[position &+ index] != base[other &+ index] { return false }
+            index &+= 1
+        }
+        return true
+    }
+
+    // MARK: - Values
 
     @inline(__always)
     mutating func byte(_ value: UInt8) {
-        bytes.append(value)
+        room(1).initialize(to: value)
+        count &+= 1
     }
 
-    /// Text that is JSON already.
+    /// Text that is JSON already. Inlined, since a copy of a known length is a few moves.
     @inline(__always)
     mutating func literal(_ text: StaticString) {
-        bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        let length = text.utf8CodeUnitCount
+        room(length).initialize(from: text.utf8Start, count: length)
+        count &+= length
+    }
+
+    /// Bytes that are JSON already.
+    mutating func append(_ bytes: some Collection<UInt8>) {
+        let length = bytes.count
+        _ = UnsafeMutableBufferPointer(start: room(length), count: length).initialize(fromContentsOf: bytes)
+        count += length
+    }
+
+    /// Puts the opening brace of an object whose members were written with a comma before each: in the place of the first
+    /// comma, or here if there is no member.
+    @inline(__always)
+    mutating func open(at start: Int) {
+        if start == count {
+            byte(JSONByte.openObject)
+        } else {
+            base[start] = JSONByte.openObject
+        }
     }
 
     mutating func string(_ value: String) {
-        bytes.append(JSONByte.quote)
-        let done: Void? = value.utf8.withContiguousStorageIfAvailable { escaped($0) }
+        let done: Void? = value.utf8.withContiguousStorageIfAvailable { quoted($0) }
         if done == nil {
             // Only strings bridged from Objective-C have no contiguous storage.
             var copy = value
-            copy.withUTF8 { escaped($0) }
+            copy.withUTF8 { quoted($0) }
         }
-        bytes.append(JSONByte.quote)
     }
 
     mutating func bool(_ value: Bool) {
@@ -47,27 +121,29 @@ struct JSONByteWriter {
 
     mutating func integer(_ value: Int64) {
         if value < 0 {
-            bytes.append(0x2D)
+            byte(0x2D)
         }
         unsigned(value.magnitude)
     }
 
     mutating func unsigned(_ value: UInt64) {
-        guard value >= 10 else {
-            bytes.append(0x30 &+ UInt8(truncatingIfNeeded: value))
-            return
+        var length = 1
+        var bound: UInt64 = 10
+        while length < 20, value >= bound {
+            length &+= 1
+            // The largest has 20 digits; 10^20 is beyond 64 bits and not looked at.
+            bound = bound &* 10
         }
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-            var rest = value
-            var position = 20
-            while rest > 0 {
-                let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
-                position &-= 1
-                digits[position] = 0x30 &+ UInt8(truncatingIfNeeded: remainder)
-                rest = quotient
-            }
-            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[position...]))
+        let digits = room(length)
+        var rest = value
+        var position = length
+        while position > 0 {
+            let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
+            position &-= 1
+            (digits + position).initialize(to: 0x30 &+ UInt8(truncatingIfNeeded: remainder))
+            rest = quotient
         }
+        count &+= length
     }
 
     /// The shortest text that reads back as the same number, without `.0`, as Foundation's `JSONEncoder` writes it.
@@ -87,38 +163,52 @@ struct JSONByteWriter {
 
     /// A number's own text, with a `.0` at its end dropped.
     mutating func number(_ text: String) {
-        bytes.append(contentsOf: text.utf8)
-        let count = bytes.count
-        if count >= 2, bytes[count - 1] == 0x30, bytes[count - 2] == 0x2E {
-            bytes.removeLast(2)
+        append(text.utf8)
+        if count >= 2, base[count - 1] == 0x30, base[count - 2] == 0x2E {
+            count -= 2
         }
     }
 
-    private mutating func escaped(_ units: UnsafeBufferPointer<UInt8>) {
-        let count = units.count
-        var clean = 0
+    // MARK: - Strings
+
+    private mutating func quoted(_ units: UnsafeBufferPointer<UInt8>) {
+        let length = units.count
+        // Room for the string without escapes; each escape asks for more.
+        var target = room(length &+ 2)
+        target.initialize(to: JSONByte.quote)
+        var written = 1
+        guard let source = units.baseAddress else {
+            (target + 1).initialize(to: JSONByte.quote)
+            count &+= 2
+            return
+        }
         var index = 0
-        while index < count {
+        while index < length {
             // Eight bytes at a time as long as none of them needs an escape.
-            while index &+ 8 <= count,
-                !Self.mayNeedEscape(
-                    UnsafeRawBufferPointer(units).loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                )
-            {
+            while index &+ 8 <= length {
+                let word = UnsafeRawPointer(source).loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                if Self.mayNeedEscape(word) { break }
+                UnsafeMutableRawPointer(target + written).storeBytes(of: word, as: UInt64.self)
                 index &+= 8
+                written &+= 8
             }
-            let end = min(index &+ 8, count)
+            let end = min(index &+ 8, length)
             while index < end {
-                let unit = units[index]
-                if unit < 0x20 || unit == JSONByte.quote || unit == JSONByte.backslash {
-                    bytes.append(contentsOf: UnsafeBufferPointer(rebasing: units[clean..<index]))
-                    escape(unit)
-                    clean = index &+ 1
-                }
+                let unit = source[index]
                 index &+= 1
+                if unit < 0x20 || unit == JSONByte.quote || unit == JSONByte.backslash {
+                    count &+= written
+                    written = 0
+                    escape(unit)
+                    target = room(length &- index &+ 1)
+                } else {
+                    (target + written).initialize(to: unit)
+                    written &+= 1
+                }
             }
         }
-        bytes.append(contentsOf: UnsafeBufferPointer(rebasing: units[clean..<count]))
+        (target + written).initialize(to: JSONByte.quote)
+        count &+= written &+ 1
     }
 
     /// Whether any of eight bytes is a quote, a backslash or below 0x20. It may say yes for nothing, never no.
@@ -134,18 +224,18 @@ struct JSONByteWriter {
     }
 
     private mutating func escape(_ unit: UInt8) {
-        bytes.append(JSONByte.backslash)
+        byte(JSONByte.backslash)
         switch unit {
-        case JSONByte.quote, JSONByte.backslash: bytes.append(unit)
-        case 0x08: bytes.append(0x62)
-        case 0x09: bytes.append(0x74)
-        case 0x0A: bytes.append(0x6E)
-        case 0x0C: bytes.append(0x66)
-        case 0x0D: bytes.append(0x72)
+        case JSONByte.quote, JSONByte.backslash: byte(unit)
+        case 0x08: byte(0x62)
+        case 0x09: byte(0x74)
+        case 0x0A: byte(0x6E)
+        case 0x0C: byte(0x66)
+        case 0x0D: byte(0x72)
         default:
             literal("u00")
-            bytes.append(Hexadecimal.digit(unit >> 4))
-            bytes.append(Hexadecimal.digit(unit & 0xF))
+            byte(Hexadecimal.digit(unit >> 4))
+            byte(Hexadecimal.digit(unit & 0xF))
         }
     }
 }

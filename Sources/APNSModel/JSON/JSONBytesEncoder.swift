@@ -57,15 +57,13 @@ final class JSONBytesEncoder {
     @exclusivity(unchecked) private var serials = 0
     @exclusivity(unchecked) private var nesting = 0
 
-    init(writer: JSONByteWriter) {
+    init(writer: consuming JSONByteWriter) {
         self.writer = writer
     }
 
-    /// The JSON text of one value of any kind.
-    static func encode(_ value: some Encodable) throws(ValidationError) -> [UInt8] {
-        let encoder = JSONBytesEncoder(writer: JSONByteWriter(capacity: 256))
-        try encoder.value(value, field: "value")
-        return encoder.writer.bytes
+    /// Appends one value to what the writer holds, outside of any object of this encoder's.
+    func lone(_ value: some Encodable, field: String) throws(ValidationError) {
+        try self.value(value, field: field)
     }
 
     // MARK: - The root object
@@ -115,9 +113,9 @@ final class JSONBytesEncoder {
     }
 
     private func rootKey(_ key: String) throws(ValidationError) {
-        let start = writer.bytes.count
+        let start = writer.count
         guard beginKey(key, scanLimit: .max) else {
-            writer.bytes.removeSubrange(start...)
+            writer.truncate(to: start)
             throw ValidationError(
                 code: key == "aps" ? .customKeyReserved : .customKeyDuplicate,
                 field: ValidationError.shortened(key)
@@ -147,7 +145,7 @@ final class JSONBytesEncoder {
 
     private func mark() -> Mark {
         Mark(
-            bytes: writer.bytes.count,
+            bytes: writer.count,
             keys: keys.count,
             frames: frames.count,
             slots: slots.count,
@@ -156,7 +154,7 @@ final class JSONBytesEncoder {
     }
 
     private func reset(to mark: Mark) {
-        writer.bytes.removeSubrange(mark.bytes...)
+        writer.truncate(to: mark.bytes)
         keys.removeSubrange(mark.keys...)
         frames.removeSubrange(mark.frames...)
         slots.removeSubrange(mark.slots...)
@@ -324,9 +322,9 @@ final class JSONBytesEncoder {
         if frames[last].count > 0 {
             writer.byte(JSONByte.comma)
         }
-        let start = writer.bytes.count
+        let start = writer.count
         writer.string(key)
-        let range = KeyRange(start: start, count: writer.bytes.count &- start)
+        let range = KeyRange(start: start, count: writer.count &- start)
         guard keys.count &- firstKey < scanLimit, !isKnown(range, from: firstKey) else { return false }
         keys.append(range)
         frames[last].count &+= 1
@@ -339,9 +337,7 @@ final class JSONBytesEncoder {
         while index < keys.count {
             let other = keys[index]
             if other.count == range.count {
-                let same = writer.bytes[other.start..<other.start &+ other.count]
-                    .elementsEqual(writer.bytes[range.start...])
-                if same { return true }
+                if writer.isRepeated(other.start, at: range.start, count: range.count) { return true }
             }
             index &+= 1
         }

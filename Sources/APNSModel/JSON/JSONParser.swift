@@ -34,6 +34,64 @@ struct JSONParser {
         return members
     }
 
+    /// Where the badge of a payload stands or can be put; nil if the payload is no object with one `aps`.
+    static func badgeSlot(_ bytes: [UInt8]) -> BadgeSlot? {
+        var parser = JSONParser(bytes)
+        guard let root = parser.ranges(), parser.position == bytes.count else { return nil }
+        let candidates = root.filter { $0.key == "aps" }
+        guard candidates.count == 1, let aps = candidates.first, bytes[aps.value.lowerBound] == JSONByte.openObject
+        else { return nil }
+        parser.position = aps.value.lowerBound
+        guard let members = parser.ranges() else { return nil }
+        let badges = members.filter { $0.key == "badge" }
+        switch badges.count {
+        case 0: return BadgeSlot(range: aps.value.lowerBound + 1..<aps.value.lowerBound + 1)
+        case 1: return BadgeSlot(range: badges[0].value)
+        default: return nil
+        }
+    }
+
+    /// The text of `aps.event`, if there is one.
+    static func apsEvent(_ bytes: [UInt8]) -> String? {
+        for member in leadingMembers(bytes) where member.key == "aps" {
+            guard case .object(let aps) = member.value else { continue }
+            for member in aps where member.key == "event" {
+                if case .string(let event) = member.value { return event }
+            }
+        }
+        return nil
+    }
+
+    private struct MemberRange {
+        var key: String
+        /// The bytes of the value.
+        var value: Range<Int>
+    }
+
+    /// The members of the object that comes next, by their places; reads on to the next thing behind it.
+    private mutating func ranges() -> [MemberRange]? {
+        skipBlanks()
+        guard take(JSONByte.openObject) else { return nil }
+        skipBlanks()
+        var members: [MemberRange] = []
+        if !take(JSONByte.closeObject) {
+            repeat {
+                skipBlanks()
+                guard let key = string() else { return nil }
+                skipBlanks()
+                guard take(JSONByte.colon) else { return nil }
+                skipBlanks()
+                let start = position
+                guard value(depth: 1) != nil else { return nil }
+                members.append(MemberRange(key: key, value: start..<position))
+                skipBlanks()
+            } while take(JSONByte.comma)
+            guard take(JSONByte.closeObject) else { return nil }
+        }
+        skipBlanks()
+        return members
+    }
+
     private mutating func skipBlanks() {
         while position < bytes.count {
             switch bytes[position] {

@@ -56,7 +56,7 @@ struct JSONTreeEncoder: Encoder {
         var writer = JSONByteWriter()
         do {
             if try JSONScalars.write(value, to: &writer) {
-                return try scalar(writer)
+                return try scalar(writer.bytes())
             }
         } catch is EncodingError {
             throw JSONScalars.notFinite(value, codingPath)
@@ -71,8 +71,8 @@ struct JSONTreeEncoder: Encoder {
         try value.encode(to: self)
     }
 
-    fileprivate func scalar(_ writer: JSONByteWriter) throws {
-        guard node.become(.scalar(writer.bytes)) else { throw context.conflict(codingPath) }
+    fileprivate func scalar(_ bytes: [UInt8]) throws {
+        guard node.become(.scalar(bytes)) else { throw context.conflict(codingPath) }
     }
 
     fileprivate func child(_ node: JSONNode, _ key: any CodingKey) -> JSONTreeEncoder {
@@ -189,7 +189,7 @@ final class JSONNode {
     func write(to writer: inout JSONByteWriter) {
         switch content {
         case .empty: writer.literal("{}")
-        case .scalar(let bytes): writer.bytes.append(contentsOf: bytes)
+        case .scalar(let bytes): writer.append(bytes)
         case .array(let nodes):
             writer.byte(JSONByte.openArray)
             for (index, node) in nodes.enumerated() {
@@ -277,10 +277,10 @@ extension ScalarSink {
         try put(p) { $0.float(value) }
     }
 
-    func bytes(_ position: Position, _ write: (inout JSONByteWriter) -> Bool) throws -> JSONByteWriter {
+    func bytes(_ write: (inout JSONByteWriter) -> Bool) throws -> [UInt8] {
         var writer = JSONByteWriter()
         guard write(&writer) else { throw JSONScalars.notFinite("a number that is not finite", path) }
-        return writer
+        return writer.bytes()
     }
 }
 
@@ -292,7 +292,7 @@ private struct JSONTreeKeyedContainer<Key: CodingKey>: KeyedEncodingContainerPro
     func put(_ key: Key, _ write: (inout JSONByteWriter) -> Bool) throws {
         var writer = JSONByteWriter()
         guard write(&writer) else { throw JSONScalars.notFinite("not a finite number", path + [key]) }
-        encoder.node.set(key.stringValue, JSONNode(.scalar(writer.bytes)))
+        encoder.node.set(key.stringValue, JSONNode(.scalar(writer.bytes())))
     }
 
     func encodeNil(forKey key: Key) throws { try null(key) }
@@ -347,7 +347,7 @@ private struct JSONTreeUnkeyedContainer: UnkeyedEncodingContainer, ScalarSink {
     var count: Int { encoder.node.elementCount }
 
     func put(_: Void, _ write: (inout JSONByteWriter) -> Bool) throws {
-        encoder.node.append(JSONNode(.scalar(try bytes((), write).bytes)))
+        encoder.node.append(JSONNode(.scalar(try bytes(write))))
     }
 
     func encodeNil() throws { try null(()) }
@@ -393,7 +393,7 @@ private struct JSONTreeSingleContainer: SingleValueEncodingContainer, ScalarSink
     var path: [any CodingKey] { encoder.codingPath }
 
     func put(_: Void, _ write: (inout JSONByteWriter) -> Bool) throws {
-        try encoder.scalar(try bytes((), write))
+        try encoder.scalar(try bytes(write))
     }
 
     func encodeNil() throws { try null(()) }

@@ -57,7 +57,7 @@ enum JSONValue: Sendable, Hashable {
     var bytes: [UInt8] {
         var writer = JSONByteWriter(capacity: 256)
         write(to: &writer)
-        return writer.bytes
+        return writer.bytes()
     }
 }
 

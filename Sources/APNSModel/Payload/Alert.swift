@@ -2,6 +2,10 @@
 ///
 /// The keys ending in `LocKey` name entries of the app's `Localizable.strings`; the `Args` replace their format
 /// specifiers in order. `locKey` is the body's. Source: Apple, "Generating a remote notification", table 2.
+///
+/// In a Live Activity's push the same value is written in the form that ActivityKit reads, with `title` and `body`
+/// holding `loc-key` and `loc-args`; the flat keys would be ignored there without a word. Only title and body exist
+/// then. Source: Apple, "Starting and updating Live Activities with ActivityKit push notifications".
 public struct Alert: Sendable, Hashable {
     public var title: String?
     public var subtitle: String?
@@ -15,6 +19,13 @@ public struct Alert: Sendable, Hashable {
     public var locKey: String?
     public var locArgs: [String]?
 
+    /// Nil for nearly every alert.
+    private var legacyBox: LegacyBox?
+}
+
+// Outside, so that the compiler's own initialiser is there to be called: assigning the fields one by one copies them all
+// once more in the end.
+extension Alert {
     public init(
         title: String? = nil,
         subtitle: String? = nil,
@@ -27,16 +38,70 @@ public struct Alert: Sendable, Hashable {
         locKey: String? = nil,
         locArgs: [String]? = nil
     ) {
-        self.title = title
-        self.subtitle = subtitle
-        self.body = body
-        self.launchImage = launchImage
-        self.titleLocKey = titleLocKey
-        self.titleLocArgs = titleLocArgs
-        self.subtitleLocKey = subtitleLocKey
-        self.subtitleLocArgs = subtitleLocArgs
-        self.locKey = locKey
-        self.locArgs = locArgs
+        self.init(
+            title: title,
+            subtitle: subtitle,
+            body: body,
+            launchImage: launchImage,
+            titleLocKey: titleLocKey,
+            titleLocArgs: titleLocArgs,
+            subtitleLocKey: subtitleLocKey,
+            subtitleLocArgs: subtitleLocArgs,
+            locKey: locKey,
+            locArgs: locArgs,
+            legacyBox: nil
+        )
+    }
+}
+
+// Keys of old systems. They stand behind one reference, so that all other alerts stay small to copy.
+extension Alert {
+    struct Legacy: Sendable, Hashable {
+        var action: String?
+        var actionLocKey: String?
+        var summaryArg: String?
+        var summaryArgCount: Int?
+    }
+
+    fileprivate indirect enum LegacyBox: Sendable, Hashable {
+        case fields(Legacy)
+    }
+
+    var legacy: Legacy? {
+        guard case .fields(let fields) = legacyBox else { return nil }
+        return fields
+    }
+
+    private mutating func change(_ body: (inout Legacy) -> Void) {
+        var fields = legacy ?? Legacy()
+        body(&fields)
+        legacyBox = fields == Legacy() ? nil : .fields(fields)
+    }
+
+    /// The label of the action button of a notification to a website in Safari (before web push); see
+    /// `PushNotification.urlArgs(_:)`. Source: Apple, "Notification Programming Guide for Websites".
+    public var action: String? {
+        get { legacy?.action }
+        set { change { $0.action = newValue } }
+    }
+
+    /// The key of the action button's label: of iOS before 10, ignored since. Source: Apple, "Local and Remote
+    /// Notification Programming Guide".
+    public var actionLocKey: String? {
+        get { legacy?.actionLocKey }
+        set { change { $0.actionLocKey = newValue } }
+    }
+
+    /// What a group's summary names: iOS 12 to 14, ignored since. Source: Apple, "Generating a remote notification".
+    public var summaryArg: String? {
+        get { legacy?.summaryArg }
+        set { change { $0.summaryArg = newValue } }
+    }
+
+    /// How many items the notification adds to its group's summary: iOS 12 to 14, ignored since.
+    public var summaryArgCount: Int? {
+        get { legacy?.summaryArgCount }
+        set { change { $0.summaryArgCount = newValue } }
     }
 }
 

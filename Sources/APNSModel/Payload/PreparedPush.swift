@@ -17,14 +17,18 @@ public struct PreparedPush: Sendable, Hashable {
     /// One reference, so that handing a push to a million devices copies one word each time.
     private final class Storage: Sendable, Hashable {
         let payload: [UInt8]
+        let badge: BadgePlace
         let topic: String
         let pushType: PushType
         let priority: Priority?
         let expiration: Expiration
         let collapseID: CollapseID?
+        /// The push that this one was made of by another badge: its headers are the same.
+        let origin: Storage?
 
         init(
             _ payload: [UInt8],
+            _ badge: BadgePlace,
             _ topic: String,
             _ pushType: PushType,
             _ priority: Priority?,
@@ -32,12 +36,27 @@ public struct PreparedPush: Sendable, Hashable {
             _ collapseID: CollapseID?
         ) {
             self.payload = payload
+            self.badge = badge
             self.topic = topic
             self.pushType = pushType
             self.priority = priority
             self.expiration = expiration
             self.collapseID = collapseID
+            origin = nil
         }
+
+        init(_ payload: [UInt8], _ badge: BadgePlace, of other: Storage) {
+            self.payload = payload
+            self.badge = badge
+            topic = other.topic
+            pushType = other.pushType
+            priority = other.priority
+            expiration = other.expiration
+            collapseID = other.collapseID
+            origin = other.first
+        }
+
+        var first: Storage { origin ?? self }
 
         static func == (left: Storage, right: Storage) -> Bool {
             left === right
@@ -58,7 +77,7 @@ public struct PreparedPush: Sendable, Hashable {
 
     private let storage: Storage
 
-    /// The body of the request, at most 4,096 bytes (5,120 for `voip`).
+    /// The body of the request, at most 4,096 bytes (5,120 for `voip` and broadcasts).
     public var payload: [UInt8] { storage.payload }
     /// The header `apns-topic`, with the suffix of the push type.
     public var topic: String { storage.topic }
@@ -70,7 +89,7 @@ public struct PreparedPush: Sendable, Hashable {
 
     /// Made of raw parts, for relays and queues: nothing is added, the topic must have its suffix already.
     ///
-    /// - Parameter skippingValidation: leaves out the checks of size, priority and expiration. That a header is one
+    /// - Parameter skippingValidation: leaves out the checks of size, suffix, priority and expiration. That a header is one
     ///   header is checked all the same.
     public init(
         topic: String,
@@ -81,11 +100,16 @@ public struct PreparedPush: Sendable, Hashable {
         collapseID: CollapseID? = nil,
         skippingValidation: Bool = false
     ) throws(ValidationError) {
+        let rule = skippingValidation ? nil : pushType.rule
+        if let suffix = rule?.topicSuffix, !suffix.isEmpty, !topic.isEmpty, !topic.hasSuffix(suffix) {
+            throw ValidationError(code: .topicSuffixMissing, field: "apns-topic", value: suffix)
+        }
         try self.init(
-            checking: skippingValidation ? nil : pushType.rule,
+            checking: rule,
             topic: topic,
             pushType: pushType,
             payload: payload,
+            badge: .unsearched,
             priority: priority,
             expiration: expiration,
             collapseID: collapseID
@@ -97,6 +121,7 @@ public struct PreparedPush: Sendable, Hashable {
         topic: String,
         pushType: PushType,
         payload: [UInt8],
+        badge: BadgePlace,
         priority: Priority?,
         expiration: Expiration,
         collapseID: CollapseID?
@@ -104,31 +129,48 @@ public struct PreparedPush: Sendable, Hashable {
         try HeaderRules.checkTopic(topic)
         try HeaderRules.checkPushType(pushType)
         if let rule {
-            guard !payload.isEmpty else {
-                throw ValidationError(code: .payloadEmpty, field: "payload")
-            }
-            guard payload.count <= rule.payloadLimit else {
-                throw ValidationError(
-                    code: .payloadTooLarge,
-                    field: "payload",
-                    limit: rule.payloadLimit,
-                    actual: payload.count
-                )
-            }
-            if let priority, !rule.priorities.contains(priority) {
-                throw ValidationError(
-                    code: .priorityNotAllowed,
-                    field: "apns-priority",
-                    value: "\(priority) for \(pushType)"
-                )
-            }
-            try expiration.validate()
+            try Self.check(payload: payload, priority: priority, expiration: expiration, rule)
         }
-        storage = Storage(payload, topic, pushType, priority, expiration, collapseID)
+        storage = Storage(payload, badge, topic, pushType, priority, expiration, collapseID)
+    }
+
+    /// Size, priority and expiration by the table of push types.
+    static func check(
+        payload: [UInt8],
+        priority: Priority?,
+        expiration: Expiration,
+        _ rule: PushType.Rule
+    ) throws(ValidationError) {
+        guard !payload.isEmpty else {
+            throw ValidationError(code: .payloadEmpty, field: "payload")
+        }
+        guard payload.count <= rule.payloadLimit else {
+            throw ValidationError(
+                code: .payloadTooLarge,
+                field: "payload",
+                limit: rule.payloadLimit,
+                actual: payload.count
+            )
+        }
+        if let priority, !rule.priorities.contains(priority) {
+            throw ValidationError(
+                code: .priorityNotAllowed,
+                field: "apns-priority",
+                value: "\(priority) for \(rule.type)"
+            )
+        }
+        try expiration.validate()
+    }
+
+    private init(_ storage: Storage) {
+        self.storage = storage
     }
 
     /// Whether both are the same object: then they are equal, and nothing was compared.
     package func isIdentical(to other: PreparedPush) -> Bool { storage === other.storage }
+
+    /// Whether both have one set of headers, as pushes do that differ by their badge. True only if the headers are equal.
+    package func sharesHeaders(with other: PreparedPush) -> Bool { storage.first === other.storage.first }
 
     /// Whether APNs would drop the push by now: its date has come. False without a date, and for `immediate`.
     public func isExpired(atSecondsSince1970 now: Int64) -> Bool {
@@ -136,6 +178,53 @@ public struct PreparedPush: Sendable, Hashable {
         case .systemDefault, .immediate, .at(secondsSince1970: 0): false
         case .at(let seconds): seconds <= now
         }
+    }
+}
+
+extension PreparedPush {
+    /// The same push with another number on the app's icon, or with one if it has none: bytes are copied, nothing is
+    /// encoded anew. Made for one notification to many devices, each with a badge of its own:
+    ///
+    ///     let push = try notification.prepared()
+    ///     for device in devices {
+    ///         try await client.send(push.badge(device.unread), to: device.token)
+    ///     }
+    ///
+    /// A payload given as raw bytes is searched for its `aps` first.
+    ///
+    /// - Parameters:
+    ///   - number: 0 removes the badge.
+    ///   - skippingValidation: leaves out the checks of the number, the push type and the size.
+    /// - Throws: `badgeInvalid` below 0; `contentNotAllowed` if the push type has no badge; `payloadTooLarge` if the
+    ///   number needs more digits than there is room for; `payloadIsRaw` if the payload is no JSON object with an `aps`.
+    public func badge(_ number: Int, skippingValidation: Bool = false) throws(ValidationError) -> PreparedPush {
+        let rule = pushType.rule
+        if !skippingValidation {
+            guard number >= 0 else {
+                throw ValidationError(code: .badgeInvalid, field: "aps.badge", value: String(number))
+            }
+            guard rule.allowed.contains(.badge) else {
+                throw ValidationError(
+                    code: .contentNotAllowed,
+                    field: "aps.badge",
+                    value: ValidationError.shortened(pushType.rawValue)
+                )
+            }
+        }
+        guard let slot = storage.badge.slot(in: storage.payload) else {
+            throw ValidationError(code: .payloadIsRaw, field: "aps.badge")
+        }
+        let (patched, newSlot) = slot.patched(storage.payload, number)
+        // A payload that was too large before was meant to be.
+        if !skippingValidation, patched.count > rule.payloadLimit, patched.count > storage.payload.count {
+            throw ValidationError(
+                code: .payloadTooLarge,
+                field: "payload",
+                limit: rule.payloadLimit,
+                actual: patched.count
+            )
+        }
+        return PreparedPush(Storage(patched, .at(newSlot), of: storage))
     }
 }
 

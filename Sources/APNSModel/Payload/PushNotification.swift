@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
 /// One notification as a value: what to show and how to deliver it, without the device it goes to.
 ///
 /// It is built without `try`, by an initialiser and modifiers that each give a changed copy:
@@ -16,7 +22,8 @@
 ///      "expiration": seconds since 1970 | "system-default",
 ///      "payload": the JSON object | "payloadBase64": string}
 ///
-/// A notification that was decoded has a raw payload: it equals the original one as JSON, its whole numbers are exact,
+/// A Live Activity's push without a timestamp is coded with the time of its coding. A notification that was decoded has a
+/// raw payload: it equals the original one as JSON, its whole numbers are exact,
 /// its keys are sorted. `payloadBase64` stands for raw bytes that are not a JSON object or that a foreign coder would
 /// change (repeated keys, numbers of more than 15 digits with a fraction).
 public struct PushNotification: Sendable {
@@ -29,179 +36,81 @@ public struct PushNotification: Sendable {
     public let topic: String
 
     var type: PushType
-    var aps = APSContent()
+    var content: APSContent
     var customs: [Custom] = []
-    /// The whole payload if it was given as bytes; then `aps` and `customs` must be empty.
+    /// The whole payload if it was given as bytes; then `content` and `customs` must be empty.
     var raw: [UInt8]?
     var urgency: Priority?
     /// Nil for the push type's own default.
     var storage: Expiration?
     var collapse: String?
+}
 
+// Outside, so that the compiler's own initialiser is there to be called: assigning the fields one by one copies them all
+// once more in the end.
+extension PushNotification {
     /// A notification without content, for pushes that show a badge or make a sound only, or that consist of custom
-    /// values (`voip`, `location`, `mdm` and others).
+    /// values. For each push type there is also a function that says what it needs: `background`, `voip`,
+    /// `liveActivityUpdate`, `fileProvider`, `mdm` and others.
     ///
     /// - Parameter topic: the app's bundle ID. The suffix of the push type is added where it is missing.
     public init(topic: String, pushType: PushType = .alert) {
-        self.topic = topic
-        type = pushType
+        self.init(topic: topic, type: pushType, content: APSContent())
     }
 
     public init(topic: String, alert: Alert) {
-        self.init(topic: topic)
-        aps.alert = .dictionary(alert)
+        self.init(topic: topic, type: .alert, content: APSContent(alert: .dictionary(alert)))
     }
 
     /// The short form of an alert: only a text, which becomes the body.
     public init(topic: String, alert: String) {
-        self.init(topic: topic)
-        aps.alert = .text(alert)
+        self.init(topic: topic, type: .alert, content: APSContent(alert: .text(alert)))
     }
 
     /// A payload of JSON bytes, sent untouched. Only its size is checked; modifiers that would change it make
     /// `prepared()` throw `payloadIsRaw`.
     public init(topic: String, pushType: PushType = .alert, rawPayload: [UInt8]) {
-        self.init(topic: topic, pushType: pushType)
-        raw = rawPayload
+        self.init(topic: topic, type: pushType, content: APSContent(), raw: rawPayload)
     }
 
     /// As the form with an array; for `Data`, `ByteBufferView` and others.
     public init(topic: String, pushType: PushType = .alert, rawPayload: some Sequence<UInt8>) {
         self.init(topic: topic, pushType: pushType, rawPayload: Array(rawPayload))
     }
-
-    /// A background push: `content-available` and nothing the user notices, priority 5. Custom values may be added.
-    ///
-    /// Source: Apple, "Pushing background updates to your App".
-    public static func background(topic: String) -> PushNotification {
-        PushNotification(topic: topic, pushType: .background).contentAvailable()
-    }
-}
-
-// Consuming, so that a chain of modifiers changes one value in place.
-extension PushNotification {
-    /// The number on the app's icon; 0 removes it, below 0 is refused. Absent, it stays as it is.
-    public consuming func badge(_ number: Int) -> PushNotification {
-        aps.badge = number
-        return self
-    }
-
-    /// A sound file by name, or `default`.
-    public consuming func sound(_ name: String) -> PushNotification {
-        aps.sound = .named(name)
-        return self
-    }
-
-    public consuming func sound(_ sound: Sound) -> PushNotification {
-        aps.sound = sound
-        return self
-    }
-
-    /// Notifications with the same thread id are grouped.
-    public consuming func threadID(_ id: String) -> PushNotification {
-        aps.threadID = id
-        return self
-    }
-
-    /// A category that the app registered, which gives the notification its buttons.
-    public consuming func category(_ identifier: String) -> PushNotification {
-        aps.category = identifier
-        return self
-    }
-
-    /// Whether the app's service extension runs and may change the notification before it is shown.
-    public consuming func mutableContent(_ enabled: Bool = true) -> PushNotification {
-        aps.mutableContent = enabled
-        return self
-    }
-
-    /// Whether the app is woken in the background. In an alert push it may go along with the alert.
-    public consuming func contentAvailable(_ enabled: Bool = true) -> PushNotification {
-        aps.contentAvailable = enabled
-        return self
-    }
-
-    /// Whether WidgetKit reloads: the content of `widgets` and `controls` pushes.
-    public consuming func contentChanged(_ enabled: Bool = true) -> PushNotification {
-        aps.contentChanged = enabled
-        return self
-    }
-
-    /// The window or scene that is brought forward.
-    public consuming func targetContentID(_ id: String) -> PushNotification {
-        aps.targetContentID = id
-        return self
-    }
-
-    public consuming func interruptionLevel(_ level: InterruptionLevel) -> PushNotification {
-        aps.interruptionLevel = level
-        return self
-    }
-
-    /// The rank in a summary, from 0 to 1; for Live Activities any finite number.
-    public consuming func relevanceScore(_ score: Double) -> PushNotification {
-        aps.relevanceScore = score
-        return self
-    }
-
-    /// What a Focus filter decides by.
-    public consuming func filterCriteria(_ criteria: String) -> PushNotification {
-        aps.filterCriteria = criteria
-        return self
-    }
-
-    /// The header `apns-priority`. Absent, APNs assumes 10; background pushes get 5.
-    public consuming func priority(_ priority: Priority) -> PushNotification {
-        urgency = priority
-        return self
-    }
-
-    /// The header `apns-expiration`. Absent, it is `immediate` for `voip` and `pushtotalk`, else `systemDefault`.
-    public consuming func expiration(_ expiration: Expiration) -> PushNotification {
-        storage = expiration
-        return self
-    }
-
-    /// The header `apns-collapse-id`, at most 64 bytes, checked by `prepared()`.
-    public consuming func collapseID(_ id: String) -> PushNotification {
-        collapse = id
-        return self
-    }
-
-    public consuming func collapseID(_ id: CollapseID) -> PushNotification {
-        collapse = id.rawValue
-        return self
-    }
-
-    public consuming func pushType(_ pushType: PushType) -> PushNotification {
-        type = pushType
-        return self
-    }
-
-    /// Adds the fields of a value beside `aps`. It must encode as a JSON object; its keys must differ from `aps` and
-    /// from those of other custom values. May be used more than once.
-    ///
-    /// Encoded as Foundation's `JSONEncoder` does by default: `Date` as seconds since 2001, `Data` as base64.
-    public consuming func custom(_ value: some Encodable & Sendable) -> PushNotification {
-        customs.append(.merged(value))
-        return self
-    }
-
-    /// Adds one value under a key beside `aps`.
-    public consuming func custom(key: String, _ value: some Encodable & Sendable) -> PushNotification {
-        customs.append(.member(key, value))
-        return self
-    }
 }
 
 extension PushNotification {
     /// Encodes and checks the notification. The work is done here, on the caller's thread, once.
     ///
-    /// - Parameter skippingValidation: leaves out the checks of sizes, ranges and rules, for the day on which Apple
-    ///   relaxes one. What JSON or a header cannot hold is refused all the same.
-    public func prepared(skippingValidation: Bool = false) throws(ValidationError) -> PreparedPush {
-        let rule = type.rule
-        let payload = try payload(rule, skippingValidation: skippingValidation)
+    /// - Parameters:
+    ///   - skippingValidation: leaves out the checks of sizes, ranges and rules, for the day on which Apple relaxes one.
+    ///     What JSON or a header cannot hold is refused all the same.
+    ///   - now: becomes the timestamp of a Live Activity's push that has none; not asked for otherwise.
+    public func prepared(
+        skippingValidation: Bool = false,
+        now: @autoclosure () -> Date = Date()
+    ) throws(ValidationError) -> PreparedPush {
+        try prepared(type.rule, skippingValidation: skippingValidation) { LiveActivityContent.seconds(now()) }
+    }
+
+    /// The same with the timestamp in seconds since 1970, for senders that see to it that it never goes backwards.
+    package func prepared(timestamp: Int64) throws(ValidationError) -> PreparedPush {
+        try prepared(type.rule, skippingValidation: false) { timestamp }
+    }
+
+    /// Whether preparing fills in a timestamp: a Live Activity's push without one of its own.
+    package var takesTimestamp: Bool {
+        guard raw == nil, let activity = content.rare?.liveActivity else { return false }
+        return activity.event != nil && activity.timestamp == nil
+    }
+
+    func prepared(
+        _ rule: PushType.Rule,
+        skippingValidation: Bool,
+        timestamp: () -> Int64
+    ) throws(ValidationError) -> PreparedPush {
+        var badge = PreparedPush.BadgePlace.unsearched
+        let payload = try payload(rule, skippingValidation: skippingValidation, timestamp: timestamp, badge: &badge)
         var identifier: CollapseID?
         if let collapse {
             identifier = try CollapseID(collapse)
@@ -211,6 +120,7 @@ extension PushNotification {
             topic: Self.topic(topic, suffix: rule.topicSuffix),
             pushType: type,
             payload: payload,
+            badge: badge,
             priority: urgency ?? rule.defaultPriority,
             expiration: storage ?? rule.defaultExpiration,
             collapseID: identifier
@@ -222,23 +132,39 @@ extension PushNotification {
         suffix.isEmpty || topic.isEmpty || topic.hasSuffix(suffix) ? topic : topic + suffix
     }
 
-    private func payload(_ rule: PushType.Rule, skippingValidation: Bool) throws(ValidationError) -> [UInt8] {
+    private func payload(
+        _ rule: PushType.Rule,
+        skippingValidation: Bool,
+        timestamp: () -> Int64,
+        badge: inout PreparedPush.BadgePlace
+    ) throws(ValidationError) -> [UInt8] {
         if let raw {
-            guard aps.isEmpty, customs.isEmpty else {
+            guard content.isEmpty, customs.isEmpty else {
                 throw ValidationError(code: .payloadIsRaw, field: customs.isEmpty ? "aps" : "custom")
             }
             return raw
         }
         if !skippingValidation {
-            try aps.validate(for: type)
+            try content.validate(rule)
+            if let rootKey = rule.rootKey, customs.isEmpty {
+                throw ValidationError(
+                    code: .contentMissing,
+                    field: rootKey,
+                    value: ValidationError.shortened(type.rawValue)
+                )
+            }
         }
-        let omitsAPS = rule.omitsEmptyAPS && aps.isEmpty
+        let omitsAPS = rule.rootKey != nil && content.isEmpty
         var writer = PayloadWriter(capacity: 256)
+        badge = .nowhere
         if !omitsAPS {
-            try writer.aps(aps)
+            try writer.aps(content, rule, timestamp: timestamp)
+            // A raw key may be the badge.
+            badge = content.hasMembers ? .unsearched : .at(writer.badge)
         }
         guard !customs.isEmpty else {
-            return writer.finished()
+            writer.closeRoot()
+            return writer.json.bytes()
         }
         let encoder = JSONBytesEncoder(writer: writer.taken())
         encoder.continueRoot(after: omitsAPS ? nil : "aps")
@@ -249,7 +175,18 @@ extension PushNotification {
             }
         }
         encoder.closeRoot()
-        return encoder.writer.bytes
+        return encoder.writer.bytes()
+    }
+
+    /// The payload as it would be sent now, unchecked: for the coded form.
+    fileprivate func uncheckedPayload() throws(ValidationError) -> [UInt8] {
+        var badge = PreparedPush.BadgePlace.unsearched
+        return try payload(
+            type.rule,
+            skippingValidation: true,
+            timestamp: { LiveActivityContent.seconds(Date()) },
+            badge: &badge
+        )
     }
 }
 
@@ -278,6 +215,6 @@ extension PushNotification: Codable {
         try container.encodeIfPresent(urgency, forKey: .priority)
         try container.encodeIfPresent(storage, forKey: .expiration)
         try container.encodeIfPresent(collapse, forKey: .collapseID)
-        try CodedPayload(bytes: payload(type.rule, skippingValidation: true)).encode(to: encoder)
+        try CodedPayload(bytes: uncheckedPayload()).encode(to: encoder)
     }
 }

@@ -1,0 +1,79 @@
+/// The id of a broadcast channel, as APNs gave it when the channel was created: the header `apns-channel-id`. Coded as its
+/// string.
+///
+/// Opaque: base64 text of no promised length, with `/`, `+` and `=`, sent on unchanged. Source: Apple, "Sending channel
+/// management requests to APNs".
+public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// Far above what APNs gives (24 characters), far below what a header list may hold.
+    public static let maximumBytes = 512
+
+    public let rawValue: String
+
+    /// Takes base64 text: letters, digits, `+`, `/`, and at most two `=` at its end.
+    ///
+    /// Throws `channelIDInvalid`.
+    public init(_ rawValue: String) throws(ValidationError) {
+        let size = rawValue.utf8.count
+        guard size <= Self.maximumBytes else {
+            throw ValidationError(
+                code: .channelIDInvalid,
+                field: "apns-channel-id",
+                limit: Self.maximumBytes,
+                actual: size
+            )
+        }
+        guard Self.isBase64(rawValue) else {
+            throw ValidationError(
+                code: .channelIDInvalid,
+                field: "apns-channel-id",
+                value: ValidationError.shortened(rawValue)
+            )
+        }
+        self.rawValue = rawValue
+    }
+
+    private static func isBase64(_ text: String) -> Bool {
+        var digits = 0
+        var padding = 0
+        for byte in text.utf8 {
+            switch byte {
+            case 0x3D: padding += 1
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2B, 0x2F:
+                guard padding == 0 else { return false }
+                digits += 1
+            default: return false
+            }
+        }
+        return digits > 0 && padding <= 2
+    }
+
+    public var description: String { rawValue }
+
+    public init(from decoder: any Decoder) throws {
+        try self.init(try decoder.singleValueContainer().decode(String.self))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rawValue)
+    }
+}
+
+/// What APNs keeps of a channel's broadcasts for devices it cannot reach: `message-storage-policy`. Fixed when the channel
+/// is created. Open. Coded as its number.
+///
+/// Source: Apple, "Sending channel management requests to APNs".
+public struct MessageStoragePolicy: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+    public let rawValue: Int
+
+    public init(rawValue: Int) {
+        self.rawValue = rawValue
+    }
+
+    public var description: String { String(rawValue) }
+
+    /// Nothing; the budget of such a channel is larger. Its broadcasts have the expiration `immediate`.
+    public static let noMessageStored = MessageStoragePolicy(rawValue: 0)
+    /// The latest broadcast, until its expiration.
+    public static let mostRecentMessageStored = MessageStoragePolicy(rawValue: 1)
+}

@@ -1,0 +1,171 @@
+/// The typed fields of `aps`.
+struct APSContent: Sendable {
+    enum AlertForm: Sendable {
+        case text(String)
+        /// Behind a reference: an alert has ten fields, and copying it costs more than the allocation.
+        indirect case dictionary(Alert)
+    }
+
+    var alert: AlertForm?
+    var badge: Int?
+    var sound: Sound?
+    var threadID: String?
+    var category: String?
+    var contentAvailable = false
+    var mutableContent = false
+    var contentChanged = false
+    var targetContentID: String?
+    var interruptionLevel: InterruptionLevel?
+    var relevanceScore: Double?
+    var filterCriteria: String?
+    /// Nil for nearly every push.
+    private var rareBox: RareBox?
+
+    /// What few pushes have. It stands behind one reference, so that all other pushes stay small to copy.
+    struct Rare: Sendable {
+        /// A key of `aps` that this library has no word for, with its value.
+        struct Member: Sendable {
+            var key: String
+            var value: any Encodable & Sendable
+        }
+
+        var liveActivity: LiveActivityContent?
+        var accessory: AccessoryContent?
+        var urlArgs: [String]?
+        var pushToTalk: String?
+        var members: [Member] = []
+    }
+
+    private final class RareBox: Sendable {
+        let rare: Rare
+
+        init(_ rare: Rare) {
+            self.rare = rare
+        }
+    }
+
+    /// Whether there is anything in `rare`: cheaper to ask first.
+    var hasRare: Bool { rareBox != nil }
+
+    var rare: Rare? { rareBox?.rare }
+
+    mutating func changeRare(_ body: (inout Rare) -> Void) {
+        var rare = rare ?? Rare()
+        body(&rare)
+        rareBox = RareBox(rare)
+    }
+
+    mutating func changeLiveActivity(_ body: (inout LiveActivityContent) -> Void) {
+        changeRare { rare in
+            var activity = rare.liveActivity ?? LiveActivityContent()
+            body(&activity)
+            rare.liveActivity = activity
+        }
+    }
+
+    /// The keys that are set. Raw ones count for none.
+    var fields: APSFields {
+        var fields: APSFields = []
+        if alert != nil { fields.insert(.alert) }
+        if badge != nil { fields.insert(.badge) }
+        if sound != nil { fields.insert(.sound) }
+        if threadID != nil { fields.insert(.threadID) }
+        if category != nil { fields.insert(.category) }
+        if contentAvailable { fields.insert(.contentAvailable) }
+        if mutableContent { fields.insert(.mutableContent) }
+        if contentChanged { fields.insert(.contentChanged) }
+        if targetContentID != nil { fields.insert(.targetContentID) }
+        if interruptionLevel != nil { fields.insert(.interruptionLevel) }
+        if relevanceScore != nil { fields.insert(.relevanceScore) }
+        if filterCriteria != nil { fields.insert(.filterCriteria) }
+        if let rare = rareBox?.rare {
+            if rare.urlArgs != nil { fields.insert(.urlArgs) }
+            if rare.pushToTalk != nil { fields.insert(.pushToTalk) }
+            if rare.accessory != nil { fields.insert(.accessory) }
+            if rare.liveActivity != nil { fields.insert(.liveActivity) }
+        }
+        return fields
+    }
+
+    var hasMembers: Bool {
+        guard let rareBox else { return false }
+        return !rareBox.rare.members.isEmpty
+    }
+
+    var isEmpty: Bool { fields.isEmpty && !hasMembers }
+
+    /// Checks what APNs would refuse in these fields, and what it or the device would ignore without a word.
+    func validate(_ rule: PushType.Rule) throws(ValidationError) {
+        let strangers = fields.subtracting(rule.allowed)
+        guard strangers.isEmpty else {
+            throw ValidationError(
+                code: .contentNotAllowed,
+                field: strangers.firstName,
+                value: ValidationError.shortened(rule.type.rawValue)
+            )
+        }
+        if let badge, badge < 0 {
+            throw ValidationError(code: .badgeInvalid, field: "aps.badge", value: String(badge))
+        }
+        if let volume = sound?.criticalVolume, !(0...1).contains(volume) {
+            throw ValidationError(code: .volumeOutOfRange, field: "aps.sound.volume", value: volume.description)
+        }
+        if let score = relevanceScore, !rule.isLiveActivity, !(0...1).contains(score) {
+            throw ValidationError(
+                code: .relevanceScoreInvalid,
+                field: "aps.relevance-score",
+                value: score.description
+            )
+        }
+        if rule.isLiveActivity {
+            try validateLiveActivity()
+        }
+    }
+
+    private func validateLiveActivity() throws(ValidationError) {
+        let rare = rare
+        if let activity = rare?.liveActivity, activity.event != nil {
+            try activity.validate(hasAlert: alert != nil)
+        } else if !hasMembers {
+            throw ValidationError(code: .contentMissing, field: "aps.event", value: "liveactivity")
+        }
+        if case .dictionary(let alert) = alert {
+            try alert.validateForLiveActivity()
+        }
+    }
+}
+
+extension APSContent {
+    init(alert: AlertForm? = nil) {
+        self.init(alert: alert, badge: nil, rareBox: nil)
+    }
+}
+
+/// What a push to an accessory holds.
+struct AccessoryContent: Sendable {
+    var encryptedData: String
+    var sessionIdentifier: String
+    var keyID: String
+    var messageIndex: UInt64
+}
+
+extension Alert {
+    /// Title and body are all that ActivityKit reads, each as a text or as a key.
+    fileprivate func validateForLiveActivity() throws(ValidationError) {
+        let strangers: [(Bool, String)] = [
+            (subtitle != nil, "subtitle"), (launchImage != nil, "launch-image"),
+            (subtitleLocKey != nil, "subtitle-loc-key"), (subtitleLocArgs != nil, "subtitle-loc-args"),
+            (action != nil, "action"), (actionLocKey != nil, "action-loc-key"), (summaryArg != nil, "summary-arg"),
+            (summaryArgCount != nil, "summary-arg-count"),
+        ]
+        for (isSet, name) in strangers where isSet {
+            throw ValidationError(code: .contentNotAllowed, field: "aps.alert.\(name)", value: "liveactivity")
+        }
+        if title != nil, titleLocKey != nil {
+            throw ValidationError(code: .contentContradictory, field: "aps.alert.title", value: "title and titleLocKey")
+        }
+        if body != nil, locKey != nil {
+            throw ValidationError(code: .contentContradictory, field: "aps.alert.body", value: "body and locKey")
+        }
+    }
+}

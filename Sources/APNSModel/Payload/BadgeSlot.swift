@@ -1,0 +1,75 @@
+extension PreparedPush {
+    /// What is known of the badge's place in a payload.
+    enum BadgePlace: Sendable {
+        case at(BadgeSlot)
+        /// The payload has no `aps`.
+        case nowhere
+        /// The payload came as bytes.
+        case unsearched
+
+        func slot(in payload: [UInt8]) -> BadgeSlot? {
+            switch self {
+            case .at(let slot): slot
+            case .nowhere: nil
+            case .unsearched: JSONParser.badgeSlot(payload)
+            }
+        }
+    }
+}
+
+/// Where the number of `aps.badge` stands in a payload, or where key and number can be put.
+struct BadgeSlot: Sendable, Equatable {
+    /// The bytes of the value; empty if there is none, and then it lies behind the opening brace of `aps`.
+    var range: Range<Int>
+
+    private static let key: StaticString = "\"badge\":"
+
+    /// The payload with this number, and the number's place in it. One allocation: this is done for each device.
+    func patched(_ payload: [UInt8], _ number: Int) -> ([UInt8], BadgeSlot) {
+        let key = range.isEmpty ? Self.key.utf8CodeUnitCount : 0
+        let comma = range.isEmpty && !endsObject(payload) ? 1 : 0
+        let numberStart = range.lowerBound + key
+        let numberEnd = numberStart + Self.length(number)
+        let rest = payload.count - range.upperBound
+        let count = numberEnd + comma + rest
+        let patched = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            guard let target = buffer.baseAddress else { return }
+            payload.withUnsafeBufferPointer { payload in
+                guard let source = payload.baseAddress else { return }
+                target.initialize(from: source, count: range.lowerBound)
+                (target + numberEnd + comma).initialize(from: source + range.upperBound, count: rest)
+            }
+            (target + range.lowerBound).initialize(from: Self.key.utf8Start, count: key)
+            var position = numberEnd
+            var magnitude = number.magnitude
+            repeat {
+                position -= 1
+                (target + position).initialize(to: 0x30 + UInt8(truncatingIfNeeded: magnitude % 10))
+                magnitude /= 10
+            } while magnitude > 0
+            if number < 0 { (target + numberStart).initialize(to: 0x2D) }
+            if comma > 0 { (target + numberEnd).initialize(to: JSONByte.comma) }
+            initialized = count
+        }
+        return (patched, BadgeSlot(range: numberStart..<numberEnd))
+    }
+
+    /// The characters of a number.
+    private static func length(_ number: Int) -> Int {
+        var length = number < 0 ? 2 : 1
+        var rest = number.magnitude / 10
+        while rest > 0 {
+            length += 1
+            rest /= 10
+        }
+        return length
+    }
+
+    /// Whether only blanks stand between the place and the end of `aps`.
+    private func endsObject(_ payload: [UInt8]) -> Bool {
+        for byte in payload[range.upperBound...] where ![0x20, 0x09, 0x0A, 0x0D].contains(byte) {
+            return byte == JSONByte.closeObject
+        }
+        return true
+    }
+}

@@ -1,0 +1,118 @@
+// One function for each push type, with what the type needs.
+extension PushNotification {
+    /// A background push: `content-available` and nothing the user notices, priority 5. Custom values may be added.
+    ///
+    /// Source: Apple, "Pushing background updates to your App".
+    public static func background(topic: String) -> PushNotification {
+        PushNotification(topic: topic, pushType: .background).contentAvailable()
+    }
+
+    /// An incoming call for PushKit, to the app's VoIP token, up to 5,120 bytes. What the app needs goes into custom values.
+    /// Not stored by default, and always priority 10.
+    ///
+    /// Source: Apple, "Responding to VoIP Notifications from PushKit".
+    public static func voip(topic: String) -> PushNotification {
+        PushNotification(topic: topic, pushType: .voip)
+    }
+
+    /// An update for a watchOS complication, to its PushKit token. Its data goes into custom values.
+    ///
+    /// Source: Apple, "Keeping your complications up to date".
+    public static func complication(topic: String) -> PushNotification {
+        PushNotification(topic: topic, pushType: .complication)
+    }
+
+    /// Says that files of a File Provider have changed.
+    ///
+    /// - Parameters:
+    ///   - containerIdentifier: what has changed. A replicated extension always takes the working set, the default.
+    ///   - domain: the provider's domain, if it has several.
+    ///
+    /// Source: Apple, "Using push notifications to signal changes".
+    public static func fileProvider(
+        topic: String,
+        containerIdentifier: String = "NSFileProviderWorkingSetContainerItemIdentifier",
+        domain: String? = nil
+    ) -> PushNotification {
+        let notification = PushNotification(topic: topic, pushType: .fileprovider)
+            .custom(key: "container-identifier", containerIdentifier)
+        guard let domain else { return notification }
+        return notification.custom(key: "domain", domain)
+    }
+
+    /// Has a managed device ask its server for commands.
+    ///
+    /// - Parameters:
+    ///   - topic: the UID of the MDM push certificate, `com.apple.mgmt.…`.
+    ///   - pushMagic: from the device's TokenUpdate message.
+    ///
+    /// Source: Apple, "Sending MDM commands to a device".
+    public static func mdm(topic: String, pushMagic: String) -> PushNotification {
+        PushNotification(topic: topic, pushType: .mdm).custom(key: "mdm", pushMagic)
+    }
+
+    /// Asks the app's Location Push extension where the device is, to the token of location pushes. Needs a provider token;
+    /// certificates are refused.
+    ///
+    /// Source: Apple, "Creating a location push service extension".
+    public static func location(topic: String) -> PushNotification {
+        PushNotification(topic: topic, pushType: .location)
+    }
+
+    /// Something in a Push to Talk channel, to its ephemeral token. What the app needs, such as who speaks, goes into
+    /// custom values. Not stored by default, and always priority 10.
+    ///
+    /// Source: Apple, "Creating a Push to Talk app".
+    public static func pushToTalk(topic: String) -> PushNotification {
+        PushNotification(topic: topic, pushType: .pushtotalk)
+    }
+
+    /// A service update in a Push to Talk channel (iOS 17.2), which shows nobody as speaking.
+    ///
+    /// Source: Apple's engineers in the developer forums; the articles do not describe it.
+    public static func pushToTalkServiceUpdate(topic: String) -> PushNotification {
+        var notification = pushToTalk(topic: topic)
+        notification.content.changeRare { $0.pushToTalk = "service-update" }
+        return notification
+    }
+
+    /// Has WidgetKit reload the app's widgets.
+    ///
+    /// Source: Apple, "Updating widgets with WidgetKit push notifications".
+    public static func widgets(topic: String) -> PushNotification {
+        PushNotification(topic: topic, pushType: .widgets).contentChanged()
+    }
+
+    /// Has WidgetKit reload the app's controls (iOS 18).
+    ///
+    /// Source: Apple, "Updating controls locally and remotely".
+    public static func controls(topic: String) -> PushNotification {
+        PushNotification(topic: topic, pushType: .controls).contentChanged()
+    }
+
+    /// A notification forwarded to an accessory (iOS 26.5), sealed for it.
+    ///
+    /// - Parameters:
+    ///   - encryptedData: the sealed message, as text.
+    ///   - messageIndex: written as a decimal text, as Apple has it.
+    ///
+    /// Source: Apple, documentation of AccessoryTransportExtension.
+    public static func accessory(
+        topic: String,
+        encryptedData: String,
+        sessionIdentifier: String,
+        keyID: String,
+        messageIndex: UInt64
+    ) -> PushNotification {
+        var notification = PushNotification(topic: topic, pushType: .accessory)
+        notification.content.changeRare {
+            $0.accessory = AccessoryContent(
+                encryptedData: encryptedData,
+                sessionIdentifier: sessionIdentifier,
+                keyID: keyID,
+                messageIndex: messageIndex
+            )
+        }
+        return notification
+    }
+}

@@ -1,0 +1,113 @@
+import APNSModel
+import Foundation
+import Testing
+
+@Suite struct BroadcastTests {
+    private struct State: Encodable {
+        var text = ""
+    }
+
+    private let topic = "com.grasscove.Fern"
+    private var update: PushNotification {
+        .liveActivityUpdate(topic: topic, contentState: State()).timestamp(secondsSince1970: 1)
+    }
+
+    @Test func channelIDs() throws {
+        for good in ["dHN0LXNyY2gtY2hubA==", "a/b+c0=", "A", String(repeating: "a", count: 512)] {
+            #expect(try ChannelID(good).rawValue == good)
+            #expect(
+                try JSONDecoder().decode([ChannelID].self, from: JSONEncoder().encode([ChannelID(good)]))[0].rawValue
+                    == good
+            )
+        }
+        for bad in [
+            "", "=", "==", "a===", "a=b", "a b", "a\r\nx: y", "a\u{0}", "ä", "a-_", String(repeating: "a", count: 513),
+        ] {
+            #expect(code { _ = try ChannelID(bad) } == .channelIDInvalid)
+            #expect(throws: (any Error).self) {
+                try JSONDecoder().decode([ChannelID].self, from: JSONEncoder().encode([bad]))
+            }
+        }
+        #expect(MessageStoragePolicy.noMessageStored.rawValue == 0)
+        #expect(MessageStoragePolicy.mostRecentMessageStored.rawValue == 1)
+    }
+
+    @Test func headersAreAlwaysThere() throws {
+        let push = try update.preparedForBroadcast()
+        #expect(push.priority == .immediate && push.expiration == .immediate)
+        #expect(push.broadcastPriority == .immediate && push.broadcastExpiration == 0)
+        #expect(push.bundleID == topic && push.topic == topic + ".push-type.liveactivity")
+        #expect(
+            String(decoding: push.payload, as: UTF8.self)
+                == #"{"aps":{"timestamp":1,"event":"update","content-state":{"text":""}}}"#
+        )
+        // Prepared for devices, it can be broadcast as well.
+        let plain = try update.prepared()
+        #expect(plain.priority == nil && plain.expiration == .systemDefault)
+        try plain.validateForBroadcast(storagePolicy: .noMessageStored)
+        #expect(plain.broadcastPriority == .immediate && plain.broadcastExpiration == 0)
+        let kept = try update.priority(.low).expiration(.at(secondsSince1970: 9)).preparedForBroadcast(
+            storagePolicy: .mostRecentMessageStored
+        )
+        #expect(kept.broadcastPriority == .low && kept.broadcastExpiration == 9)
+        #expect(try PushNotification(topic: topic).prepared().bundleID == topic)
+    }
+
+    @Test func size() throws {
+        func notification(_ size: Int) -> PushNotification {
+            let frame = #"{"aps":{"timestamp":1,"event":"update","content-state":{"text":""}}}"#.utf8.count
+            return .liveActivityUpdate(
+                topic: topic,
+                contentState: State(text: String(repeating: "a", count: size - frame))
+            ).timestamp(secondsSince1970: 1)
+        }
+        #expect(try notification(5_120).preparedForBroadcast().payload.count == 5_120)
+        #expect(code { _ = try notification(5_120).prepared() } == .payloadTooLarge)
+        #expect(throws: ValidationError(code: .payloadTooLarge, field: "payload", limit: 5_120, actual: 5_121)) {
+            try notification(5_121).preparedForBroadcast()
+        }
+        #expect(try notification(5_121).preparedForBroadcast(skippingValidation: true).payload.count == 5_121)
+    }
+
+    @Test func rules() throws {
+        func fault(
+            _ notification: PushNotification,
+            _ policy: MessageStoragePolicy? = nil
+        ) -> ValidationError.Code? {
+            code { _ = try notification.preparedForBroadcast(storagePolicy: policy) }
+        }
+        #expect(fault(update) == nil)
+        #expect(fault(.liveActivityEnd(topic: topic)) == nil)
+        let start = PushNotification.liveActivityStart(
+            topic: topic,
+            attributesType: "A",
+            attributes: State(),
+            contentState: State(),
+            alert: Alert(title: "T", body: "B")
+        )
+        #expect(fault(start) == .contentNotAllowed)
+        #expect(code { try start.prepared().validateForBroadcast() } == .contentNotAllowed)
+        #expect(fault(PushNotification(topic: topic, alert: "a")) == .contentNotAllowed)
+        #expect(fault(update.collapseID("c")) == .contentNotAllowed)
+        for priority in [Priority.immediate, .conserve, .low] { #expect(fault(update.priority(priority)) == nil) }
+        #expect(fault(update.priority(Priority(rawValue: 7))) == .priorityNotAllowed)
+        let later = update.expiration(.at(secondsSince1970: 1_700_000_000))
+        #expect(fault(later) == nil)
+        #expect(fault(later, .mostRecentMessageStored) == nil)
+        #expect(fault(later, .noMessageStored) == .expirationInvalid)
+        #expect(fault(update.expiration(.immediate), .noMessageStored) == nil)
+        #expect(fault(update.expiration(.at(secondsSince1970: -1))) == .expirationInvalid)
+        #expect(fault(later, MessageStoragePolicy(rawValue: 2)) == nil)
+        // Raw payloads are looked into for the event.
+        let raw = PushNotification(
+            topic: topic,
+            pushType: .liveactivity,
+            rawPayload: #"{"aps":{"x":[],"event":"start"}}"#.utf8
+        )
+        #expect(fault(raw) == .contentNotAllowed)
+        #expect(code { _ = try raw.preparedForBroadcast(skippingValidation: true) } == nil)
+        #expect(
+            fault(PushNotification(topic: topic, pushType: .liveactivity, rawPayload: Array("{}".utf8))) == nil
+        )
+    }
+}
