@@ -16,7 +16,7 @@ final class BulkEngine {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
-        var credential: ProviderToken?
+        var credential: PushCredential?
         /// For a retry: not before this instant.
         var notBefore: MonotonicInstant
     }
@@ -42,7 +42,7 @@ final class BulkEngine {
     private var resends: [Int] = []
     private var inFlight = 0
     /// The pool that has been asked for slots and has not answered: a call is one waiter at a time.
-    private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket)?
+    private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket, credential: PushCredential)?
     /// The earliest deadline of a resent push that waits while the pool is asked.
     private var resendExpiry = MonotonicInstant.distantFuture
     private var wakeUp = NIODeadline.uptimeNanoseconds(0)
@@ -158,15 +158,15 @@ final class BulkEngine {
     }
 
     /// Asks the pool. Its answer may come later, together with results.
-    private func checkOut(_ credential: ProviderToken?, deadline: MonotonicInstant) async -> Bool {
-        if let end = self.core.credentialFault() {
+    private func checkOut(_ credential: PushCredential, deadline: MonotonicInstant) async -> Bool {
+        if let end = self.core.credentialFault(credential) {
             self.endWaiting(end)
             return true
         }
-        let pool = self.core.pool
+        let pool = credential.scope.pool
         let start = await pool.startCheckout(
-            wanted: self.waiting.count,
-            deadline: deadline,
+            wanted: credential.limit(self.waiting.count),
+            deadline: credential.slotDeadline(deadline, now: self.core.clock.now),
             lane: PoolLane(self.options.lane)
         ) { [collector] answer in
             collector.answer(answer, from: pool)
@@ -175,29 +175,25 @@ final class BulkEngine {
         case .granted(let grant):
             self.submit(grant, credential, pool)
         case .failed(let error):
-            self.endWaiting(AttemptEnd(error))
+            self.endWaiting(credential.end(error))
         case .waiting(let ticket):
-            self.asked = (pool, ticket)
+            self.asked = (pool, ticket, credential)
             self.resendExpiry = .distantFuture
         }
         return true
     }
 
     private func use(_ answer: BulkCollector.Answer) -> Bool {
-        guard let pool = self.asked?.pool else { return true }
+        guard let (pool, _, credential) = self.asked else { return true }
         self.asked = nil
         switch answer {
         case .failure(let error):
-            self.endWaiting(AttemptEnd(error))
+            self.endWaiting(credential.end(error))
         case .success(let grant):
-            var credential: ProviderToken?
-            if self.core.signer != nil {
-                credential = self.core.tokens.current(now: self.core.clock.now)
-                if credential == nil {
-                    // The token ran out meanwhile: no slot is held while one is signed.
-                    pool.checkin(grant.grant, count: grant.count)
-                    return true
-                }
+            guard let credential = credential.renewed(now: self.core.clock.now) else {
+                // The token ran out meanwhile: no slot is held while one is signed.
+                pool.checkin(grant.grant, count: grant.count)
+                return true
             }
             self.submit(grant, credential, pool)
         }
@@ -206,11 +202,11 @@ final class BulkEngine {
 
     private func submit(
         _ grant: PoolGrant<ConnectionActor>,
-        _ credential: ProviderToken?,
+        _ credential: PushCredential,
         _ pool: Pool<ConnectionActor>
     ) {
         // While the credential is refused what was admitted is a probe: one push.
-        let count = self.core.settings.credentials.hasFault ? 1 : grant.count
+        let count = credential.limit(grant.count)
         let batch = self.batch(count: count, credential: credential, grant: grant.grant)
         pool.checkin(grant.grant, count: grant.count - batch.count)
         guard !batch.isEmpty else { return }
@@ -227,7 +223,7 @@ final class BulkEngine {
     }
 
     /// The requests of the first `count` waiting pushes; those that are not to be sent any more end here.
-    private func batch(count: Int, credential: ProviderToken?, grant: SlotGrant) -> [PushSubmission] {
+    private func batch(count: Int, credential: PushCredential, grant: SlotGrant) -> [PushSubmission] {
         var batch: [PushSubmission] = []
         batch.reserveCapacity(count)
         var taken = 0
@@ -251,7 +247,7 @@ final class BulkEngine {
                 block: self.headerBlock(flight.push),
                 to: flight.token,
                 id: flight.history.id,
-                credential: credential?.authorization
+                credential: credential.authorization
             )
             batch.append(
                 PushSubmission(
