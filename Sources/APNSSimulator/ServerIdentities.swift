@@ -16,7 +16,9 @@ final class ServerIdentities: Sendable {
     private static let day = 86_400
 
     init(names: [String], asksForCertificate: Bool = false) throws(WireError) {
-        let authority = try CertificateAuthority()
+        // Each with a name of its own: of two with one name TLS would look for the key of the wrong one.
+        let number = UInt32.random(in: .min ... .max)
+        let authority = try CertificateAuthority(commonName: "Simulated APNs Root \(number)")
         self.asksForCertificate = asksForCertificate
         self.certificateAuthorityPEM = authority.certificatePEM
         self.names = names

@@ -194,6 +194,8 @@ final class ClientCore: Sendable {
                 case .run(let scope):
                     group.addTask {
                         defer {
+                            // The tree holds this core.
+                            scope.supervisor.clear()
                             self.keeper.forget(scope)
                             scope.ended.open()
                         }

@@ -1,6 +1,7 @@
 import APNSSimulator
 import APNSTesting
 import Foundation
+import HTTP2Wire
 import Logging
 import TestSupport
 import Testing
@@ -180,19 +181,22 @@ struct CertificateTests {
 
     @Test func theLogWarnsOnceADayFromThirtyDaysBefore() {
         var watch = CertificateExpiryWatch()
+        func look(notAfter: Int64, wallNow: Int64) -> CertificateExpiryWatch.Warning? {
+            watch.look(notAfter: notAfter, wallNow: wallNow)
+        }
         let day: Int64 = 86_400
         let end = 100 * day
-        #expect(watch.look(notAfter: end, wallNow: 69 * day) == nil)
-        #expect(watch.look(notAfter: end, wallNow: 70 * day) == .expires(inDays: 30))
-        for hour in 1..<24 { #expect(watch.look(notAfter: end, wallNow: 70 * day + Int64(hour) * 3600) == nil) }
-        #expect(watch.look(notAfter: end, wallNow: 71 * day) == .expires(inDays: 29))
+        #expect(look(notAfter: end, wallNow: 69 * day) == nil)
+        #expect(look(notAfter: end, wallNow: 70 * day) == .expires(inDays: 30))
+        for hour in 1..<24 { #expect(look(notAfter: end, wallNow: 70 * day + Int64(hour) * 3600) == nil) }
+        #expect(look(notAfter: end, wallNow: 71 * day) == .expires(inDays: 29))
         // The clock goes back: told again, not never again.
-        #expect(watch.look(notAfter: end, wallNow: 70 * day + 60) == .expires(inDays: 29))
-        #expect(watch.look(notAfter: end, wallNow: end - 60) == .expires(inDays: 0))
-        #expect(watch.look(notAfter: end, wallNow: end) == .expired)
-        #expect(watch.look(notAfter: end, wallNow: end + 60) == nil)
-        #expect(watch.look(notAfter: end, wallNow: .max) == .expired)
-        #expect(watch.look(notAfter: .max, wallNow: .min) == nil)
+        #expect(look(notAfter: end, wallNow: 70 * day + 60) == .expires(inDays: 29))
+        #expect(look(notAfter: end, wallNow: end - 60) == .expires(inDays: 0))
+        #expect(look(notAfter: end, wallNow: end) == .expired)
+        #expect(look(notAfter: end, wallNow: end + 60) == nil)
+        #expect(look(notAfter: end, wallNow: .max) == .expired)
+        #expect(look(notAfter: .max, wallNow: .min) == nil)
     }
 
     @Test func aClientSaysThatItsCertificateEndsSoon() async throws {

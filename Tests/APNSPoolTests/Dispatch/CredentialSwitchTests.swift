@@ -9,14 +9,14 @@ import Testing
         var machine = CredentialSwitch(1)
         #expect(machine.begin(2) == nil)
         #expect(machine.route() == .current(1))
-        #expect(machine.arm(2))
+        #expect(machine.arm(2) == true)
         #expect(machine.route() == .trial(2))
         // One at a time.
         #expect(machine.route() == .current(1))
         let end = machine.accepted(2)
         #expect(end.isAdopted && end.retired == 1)
         #expect(machine.route() == .current(2))
-        #expect(!machine.giveUp(2))
+        #expect(machine.giveUp(2) == false)
     }
 
     @Test func aPushWithoutAVerdictLeavesItOnTrial() {
@@ -24,10 +24,10 @@ import Testing
         _ = machine.begin(2)
         _ = machine.arm(2)
         #expect(machine.route() == .trial(2))
-        #expect(machine.claimEnded(2))
-        #expect(!machine.claimEnded(2))
+        #expect(machine.claimEnded(2) == true)
+        #expect(machine.claimEnded(2) == false)
         #expect(machine.route() == .current(1))
-        #expect(machine.arm(2))
+        #expect(machine.arm(2) == true)
         #expect(machine.route() == .trial(2))
     }
 
@@ -36,11 +36,11 @@ import Testing
         _ = machine.begin(2)
         _ = machine.arm(2)
         _ = machine.route()
-        #expect(machine.giveUp(2))
+        #expect(machine.giveUp(2) == true)
         #expect(machine == CredentialSwitch(1))
         // What its push says afterwards changes nothing.
-        #expect(!machine.claimEnded(2))
-        #expect(!machine.arm(2))
+        #expect(machine.claimEnded(2) == false)
+        #expect(machine.arm(2) == false)
         #expect(!machine.accepted(2).isAdopted)
         #expect(machine.route() == .current(1))
     }
@@ -49,9 +49,9 @@ import Testing
         var machine = CredentialSwitch(1)
         _ = machine.begin(2)
         #expect(machine.begin(3) == 2)
-        #expect(!machine.arm(2))
+        #expect(machine.arm(2) == false)
         #expect(!machine.accepted(2).isAdopted)
-        #expect(machine.arm(3))
+        #expect(machine.arm(3) == true)
     }
 
     @Test func nothingIsSentAfterARevocationUntilAnotherOneIsThere() {
@@ -60,8 +60,8 @@ import Testing
         _ = machine.arm(2)
         #expect(machine.revoke() == [1, 2])
         #expect(machine.route() == .revoked)
-        #expect(machine.revoke().isEmpty)
-        #expect(machine.install(3).isEmpty)
+        #expect(machine.revoke() == [])
+        #expect(machine.install(3) == [])
         #expect(machine.route() == .current(3))
     }
 
