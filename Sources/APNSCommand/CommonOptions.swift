@@ -77,13 +77,24 @@ struct KeyOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The id of the developer account's team. [env: APNS_TEAM_ID]", valueName: "id"))
     var teamID: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Share the signed token through this file, so that all processes present one. [env: APNS_TOKEN_FILE]",
+            valueName: "file"
+        )
+    )
+    var tokenFile: String?
+
     struct Key {
         var file: String
         var id: String?
         var teamID: String
+        var tokenFile: String?
 
         var authentication: APNSAuthentication {
-            .token(keyFile: self.file, keyID: self.id, teamID: self.teamID)
+            var authentication = APNSAuthentication.token(keyFile: self.file, keyID: self.id, teamID: self.teamID)
+            authentication.tokenSource = self.tokenFile.map { SharedFileTokenSource(path: $0) }
+            return authentication
         }
     }
 
@@ -92,9 +103,10 @@ struct KeyOptions: ParsableArguments {
         let file = environment.setting("--key", self.key, "APNS_KEY_FILE")
         let id = environment.setting("--key-id", self.keyID, "APNS_KEY_ID")
         let team = environment.setting("--team-id", self.teamID, "APNS_TEAM_ID")
+        let tokenFile = environment.setting("--token-file", self.tokenFile, "APNS_TOKEN_FILE")
         guard let file else {
             // What stands in the environment may be meant for other calls.
-            for given in [id, team] {
+            for given in [id, team, tokenFile] {
                 if let given, given.isFromCommandLine {
                     throw UsageError("\(given.name) says whose key it is, but --key (or APNS_KEY_FILE) names none.")
                 }
@@ -104,7 +116,7 @@ struct KeyOptions: ParsableArguments {
         guard let team else {
             throw UsageError("--team-id (or APNS_TEAM_ID) is missing: the key in \(file.name) needs its team's id.")
         }
-        return Key(file: file.text, id: id?.text, teamID: team.text)
+        return Key(file: file.text, id: id?.text, teamID: team.text, tokenFile: tokenFile?.text)
     }
 }
 

@@ -14,7 +14,7 @@ struct ProviderTokenCommand: AsyncParsableCommand {
         abstract: "Prints a provider token, for use with curl.",
         discussion: """
             APNs takes it for an hour. Do not make a new one for each call: APNs answers too many of them with 429 \
-            TooManyProviderTokenUpdates.
+            TooManyProviderTokenUpdates. With --token-file a new one is made only when the one in the file is used up.
 
             Keep one in a variable:
 

@@ -11,11 +11,15 @@ final class ServerIdentities: Sendable {
 
     let certificateAuthorityPEM: String
     private let names: [String]
+    private let asksForCertificate: Bool
     private let state: Mutex<State>
     private static let day = 86_400
 
-    init(names: [String]) throws(WireError) {
-        let authority = try CertificateAuthority()
+    init(names: [String], asksForCertificate: Bool = false) throws(WireError) {
+        // Each with a name of its own: of two with one name TLS would look for the key of the wrong one.
+        let number = UInt32.random(in: .min ... .max)
+        let authority = try CertificateAuthority(commonName: "Simulated APNs Root \(number)")
+        self.asksForCertificate = asksForCertificate
         self.certificateAuthorityPEM = authority.certificatePEM
         self.names = names
         self.state = Mutex(State(authority: authority))
@@ -30,6 +34,24 @@ final class ServerIdentities: Sendable {
         }
     }
 
+    /// A client certificate of the simulator's own authority.
+    func issueClient(topics: [String], validFrom: Int, validTo: Int) throws(WireError) -> TLSIdentity {
+        let identity: CertificateAuthority.Identity
+        do {
+            identity = try self.state.withLock {
+                try $0.authority.issueClient(topics: topics, validFrom: validFrom, validTo: validTo)
+            }
+            return try TLSIdentity.read(
+                certificate: Array(identity.certificateChainPEM.utf8),
+                key: Array(identity.privateKeyPEM.utf8),
+                passphrase: nil
+            )
+        } catch {
+            throw error as? WireError
+                ?? WireError(.certificateUnusable, "no client certificate could be made: \(error)")
+        }
+    }
+
     private func makeContext(_ fault: TLSFault, _ state: inout State) throws(WireError) -> TLSContext {
         let identity = try self.identity(fault.certificate, &state)
         var tls = TLSConfiguration()
@@ -40,6 +62,11 @@ final class ServerIdentities: Sendable {
         if fault.versions == .tls12 { tls.maximumVersion = .tls12 }
         if fault.versions == .tls13 { tls.minimumVersion = .tls13 }
         tls.handshakeAlert = fault.handshakeAlert
+        if self.asksForCertificate {
+            tls.requiresClientCertificate = true
+            tls.trustsSystemRoots = false
+            tls.caPEM = self.certificateAuthorityPEM
+        }
         return try TLSContext(.server, configuration: tls)
     }
 

@@ -27,13 +27,15 @@ public final class Simulator: Sendable {
     public let seed: UInt64
 
     let core: SimulatorCore
+    let identities: ServerIdentities
     private let listener: ListenerKeeper
 
-    private init(core: SimulatorCore, listener: ListenerKeeper, certificateAuthorityPEM: String) {
+    private init(core: SimulatorCore, listener: ListenerKeeper, identities: ServerIdentities) {
         self.host = core.configuration.host
         self.port = listener.port
         self.seed = core.configuration.seed
-        self.certificateAuthorityPEM = certificateAuthorityPEM
+        self.certificateAuthorityPEM = identities.certificateAuthorityPEM
+        self.identities = identities
         self.core = core
         self.listener = listener
     }
@@ -48,7 +50,12 @@ public final class Simulator: Sendable {
     ) async throws(SimulatorError) -> Simulator {
         let core = SimulatorCore(configuration)
         do {
-            let identities = try ServerIdentities(names: configuration.certificateNames)
+            var asksForCertificate = false
+            if case .clientCertificate = configuration.credential { asksForCertificate = true }
+            let identities = try ServerIdentities(
+                names: configuration.certificateNames,
+                asksForCertificate: asksForCertificate
+            )
             // Made now, so that the first connection does not wait for it.
             _ = try identities.context(TLSFault())
             let listener = try await ListenerKeeper(port: configuration.port) { port throws(WireError) in
@@ -61,11 +68,7 @@ public final class Simulator: Sendable {
             }
             core.listener.withLock { $0 = listener }
             core.inject(configuration.faults)
-            return Simulator(
-                core: core,
-                listener: listener,
-                certificateAuthorityPEM: identities.certificateAuthorityPEM
-            )
+            return Simulator(core: core, listener: listener, identities: identities)
         } catch {
             let message = (error as? WireError)?.message ?? "\(error)"
             throw SimulatorError(code: .startFailed, message: "the simulator cannot start: \(message)")
@@ -298,7 +301,7 @@ public final class Simulator: Sendable {
         var session = HTTP2Session.Configuration()
         let initial = core.configuration.initialMaxConcurrentStreams
         session.maxConcurrentStreams = max(initial, core.configuration.maxConcurrentStreams)
-        if case .none = core.configuration.credential {
+        if !core.configuration.credential.asksForToken {
             session.maxConcurrentStreams = core.configuration.maxConcurrentStreams
         } else if initial < session.maxConcurrentStreams {
             session.announcedMaxConcurrentStreams = initial

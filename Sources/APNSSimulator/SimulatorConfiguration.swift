@@ -84,8 +84,19 @@ extension Simulator {
         case anyProviderToken
         /// Tokens signed by one of these keys; see also `Simulator.addKey`.
         case keys([Key])
-        /// Nothing is asked for, as on a connection with a client certificate.
+        /// Nothing is asked for.
         case none
+        /// The connection must show a client certificate of the simulator's own authority: see
+        /// `Simulator.makeClientCertificate`. TLS refuses others, and none, by an alert. No provider token is asked for.
+        case clientCertificate
+
+        /// Whether requests must carry a provider token.
+        var asksForToken: Bool {
+            switch self {
+            case .anyProviderToken, .keys: true
+            case .none, .clientCertificate: false
+            }
+        }
     }
 
     /// A key as APNs knows it.

@@ -17,7 +17,7 @@ final class SimulatorSession: ServerConnectionDelegate {
         self.connection = connection
         self.state = ConnectionState(number: number)
         // A client with a certificate is known from the start.
-        if case .none = core.configuration.credential { self.state.hasRaisedLimit = true }
+        if !core.configuration.credential.asksForToken { self.state.hasRaisedLimit = true }
     }
 
     var number: Int { self.state.number }

@@ -54,15 +54,14 @@ struct SimulatorState {
         self.rules = APNSRules(topics: configuration.topics)
         var keys: [String: ProviderTokenVerifier.Key] = [:]
         var acceptsUnknownKeys = false
+        self.asksForToken = configuration.credential.asksForToken
         switch configuration.credential {
         case .anyProviderToken:
             acceptsUnknownKeys = true
-            self.asksForToken = true
         case .keys(let known):
-            self.asksForToken = true
             for key in known { keys[key.keyID] = .init(teamID: key.teamID, publicKey: key.publicKey) }
-        case .none:
-            self.asksForToken = false
+        case .none, .clientCertificate:
+            break
         }
         self.verifier = ProviderTokenVerifier(acceptsUnknownKeys: acceptsUnknownKeys, keys: keys)
         self.engine = FaultEngine(seed: configuration.seed)

@@ -10,6 +10,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
@@ -48,6 +49,16 @@ static inline void capns_bio_reset(BIO *bio) { (void)BIO_reset(bio); }
 /* An empty BIO means "no bytes yet" (-1 with the retry flag), not "end of file". */
 static inline void capns_bio_set_mem_eof_return(BIO *bio, int value) { BIO_set_mem_eof_return(bio, value); }
 static inline EVP_PKEY *capns_new_p256_key(void) { return EVP_EC_gen("P-256"); }
+static inline int capns_x509_stack_count(const STACK_OF(X509) *stack) { return stack ? sk_X509_num(stack) : 0; }
+/* A reference of the caller's own. */
+static inline X509 *capns_x509_stack_copy(const STACK_OF(X509) *stack, int index) {
+  X509 *x509 = sk_X509_value(stack, index);
+  if (x509) X509_up_ref(x509);
+  return x509;
+}
+static inline void capns_x509_stack_free(STACK_OF(X509) *stack) { sk_X509_pop_free(stack, X509_free); }
+
+static inline void capns_free(void *memory) { OPENSSL_free(memory); }
 
 /* ALPN on the server's side: choose `protocol` (length-prefixed wire form) or refuse the handshake
    (RFC 7301, section 3.2). The argument must outlive the context. */

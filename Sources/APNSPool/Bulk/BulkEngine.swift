@@ -20,7 +20,7 @@ final class BulkEngine {
         var history: PushHistory
         /// How many elements were pulled before it.
         var sequence: UInt64
-        /// The provider token it was sent with: its place in `credentials`; -1: none.
+        /// What it was sent with: its place in `credentials`; -1: it was not.
         var credential: Int32 = -1
         /// For a retry: not before this instant.
         var notBefore = MonotonicInstant(nanoseconds: 0)
@@ -47,10 +47,12 @@ final class BulkEngine {
     /// To be sent again when their time has come.
     private var resends: [Int] = []
     private var inFlight = 0
-    /// Provider tokens that pushes were sent with; one more every 50 minutes.
-    private var credentials: [ProviderToken] = []
+    /// What pushes were sent with; one more every 50 minutes, with the next provider token.
+    private var credentials: [PushCredential] = []
+    /// The pushes that try a new credential: they alone keep their claim.
+    private var trials: [Int: PushCredential] = [:]
     /// The pool that has been asked for slots and has not answered: a call is one waiter at a time.
-    private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket)?
+    private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket, credential: PushCredential)?
     /// The earliest deadline of a resent push that waits while the pool is asked.
     private var resendExpiry = MonotonicInstant.distantFuture
     private var wakeUp = NIODeadline.uptimeNanoseconds(0)
@@ -210,15 +212,15 @@ final class BulkEngine {
     }
 
     /// Asks the pool. Its answer may come later, together with results.
-    private func checkOut(_ credential: ProviderToken?, deadline: MonotonicInstant) async -> Bool {
-        if let end = self.core.credentialFault() {
+    private func checkOut(_ credential: PushCredential, deadline: MonotonicInstant) async -> Bool {
+        if let end = self.core.credentialFault(credential) {
             self.endWaiting(end)
             return true
         }
-        let pool = self.core.pool
+        let pool = credential.scope.pool
         let start = await pool.startCheckout(
-            wanted: self.waiting.count,
-            deadline: deadline,
+            wanted: credential.limit(self.waiting.count),
+            deadline: credential.slotDeadline(deadline, now: self.core.clock.now),
             lane: PoolLane(self.options.lane)
         ) { [collector] answer in
             collector.answer(answer, from: pool)
@@ -227,29 +229,25 @@ final class BulkEngine {
         case .granted(let grant):
             self.submit(grant, credential, pool)
         case .failed(let error):
-            self.endWaiting(AttemptEnd(error))
+            self.endWaiting(credential.end(error))
         case .waiting(let ticket):
-            self.asked = (pool, ticket)
+            self.asked = (pool, ticket, credential)
             self.resendExpiry = .distantFuture
         }
         return true
     }
 
     private func use(_ answer: BulkCollector.Answer) -> Bool {
-        guard let pool = self.asked?.pool else { return true }
+        guard let (pool, _, credential) = self.asked else { return true }
         self.asked = nil
         switch answer {
         case .failure(let error):
-            self.endWaiting(AttemptEnd(error))
+            self.endWaiting(credential.end(error))
         case .success(let grant):
-            var credential: ProviderToken?
-            if self.core.signer != nil {
-                credential = self.core.tokens.current(now: self.core.clock.now)
-                if credential == nil {
-                    // The token ran out meanwhile: no slot is held while one is signed.
-                    pool.checkin(grant.grant, count: grant.count)
-                    return true
-                }
+            guard let credential = credential.renewed(now: self.core.clock.now) else {
+                // The token ran out meanwhile: no slot is held while one is signed.
+                pool.checkin(grant.grant, count: grant.count)
+                return true
             }
             self.submit(grant, credential, pool)
         }
@@ -260,11 +258,11 @@ final class BulkEngine {
     /// more end here.
     private func submit(
         _ grant: PoolGrant<ConnectionActor>,
-        _ credential: ProviderToken?,
+        _ credential: PushCredential,
         _ pool: Pool<ConnectionActor>
     ) {
         // While the credential is refused what was admitted is a probe: one push.
-        let slots = self.core.settings.credentials.hasFault ? 1 : grant.count
+        let slots = credential.limit(grant.count)
         let now = self.core.clock.now
         let loopNow = NIODeadline.now()
         let credentialIndex = self.remember(credential)
@@ -288,7 +286,7 @@ final class BulkEngine {
                 batch = PushBatch(
                     requests: RequestBatch(
                         shared: block,
-                        credential: credential?.authorization,
+                        credential: credential.authorization,
                         body: push.payload,
                         isBulk: self.options.lane == .bulk
                     ),
@@ -301,6 +299,7 @@ final class BulkEngine {
                 batch?.requests.reserve(room)
             }
             self.flights[index]?.credential = credentialIndex
+            if credential.isTrial { self.trials[index] = credential }
             self.add(index, push, isCommon: isCommon, to: &batch, now, loopNow)
             sent += 1
         }
@@ -349,10 +348,17 @@ final class BulkEngine {
         )
     }
 
-    private func remember(_ credential: ProviderToken?) -> Int32 {
-        guard let credential else { return -1 }
-        if self.credentials.last !== credential { self.credentials.append(credential) }
+    private func remember(_ credential: PushCredential) -> Int32 {
+        if credential.isTrial { return -1 }
+        if self.credentials.last?.isIdentical(to: credential) != true { self.credentials.append(credential) }
         return Int32(truncatingIfNeeded: self.credentials.count - 1)
+    }
+
+    /// What the push was sent with, whose result is here.
+    private func takeCredential(_ index: Int) -> PushCredential? {
+        if !self.trials.isEmpty, let trial = self.trials.removeValue(forKey: index) { return trial }
+        guard let place = self.flights[index]?.credential, place >= 0 else { return nil }
+        return self.credentials[Int(place)]
     }
 
     /// The call has ended; slots that still come go back.
@@ -474,12 +480,8 @@ final class BulkEngine {
                 continue
             }
             guard var history = self.flights[item.index]?.history else { continue }
-            let credential = self.flights[item.index]?.credential ?? -1
-            let end = self.core.read(
-                item.result,
-                credential: credential >= 0 ? self.credentials[Int(credential)] : nil,
-                history: &history
-            )
+            let credential = self.takeCredential(item.index)
+            let end = self.core.read(item.result, credential: credential, history: &history)
             self.flights[item.index]?.history = history
             if case .rejected(let rejection, _) = end { self.watch(rejection, item.index) }
             self.end(item.index, end)
@@ -489,6 +491,7 @@ final class BulkEngine {
     }
 
     private func accept(_ item: BulkCollector.Item) {
+        if !self.trials.isEmpty { self.trials[item.index] = nil }
         guard let flight = self.flights[item.index].take() else { return }
         self.tokenWorks(flight.token)
         let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)

@@ -154,8 +154,8 @@ public final class APNSClient: PushSender, Service {
                 pushesInFlight: self.core.lifecycle.pushesInFlight,
                 resends: self.core.counters.resends.load(ordering: .relaxed),
                 restarts: self.core.counters.restarts.load(ordering: .relaxed),
-                invalidTokenShare: self.core.settings.retries.invalidShare(now: self.core.clock.now),
-                degradedConnections: self.core.settings.events.degradedConnections,
+                invalidTokenShare: self.core.retries.invalidShare(now: self.core.clock.now),
+                degradedConnections: self.core.events.degradedConnections,
                 hasCredentialFault: self.core.settings.credentials.hasFault,
                 suspectsMisconfiguration: self.core.massRejection.isRaised
             )

@@ -170,6 +170,10 @@ public struct APNSClientConfiguration: Sendable {
     public var eventLoopGroup: (any EventLoopGroup)?
     /// Time, for tests.
     package var clock: any MonotonicClock = SystemMonotonicClock()
+    /// Seconds since 1970, for tests.
+    package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
+    /// Shared with other clients of the same trust; nil: the client's own.
+    var tlsContexts: TLSContexts?
     /// When a connection that answers nothing gets no further pushes, and when it is replaced; for tests.
     var silence = SilenceWatch.Limits.standard
     /// What a connection's own settings are, for tests.
@@ -197,6 +201,23 @@ public struct APNSClientConfiguration: Sendable {
         self.onEscalation = onEscalation
         self.logger = logger
         self.eventLoopGroup = eventLoopGroup
+    }
+
+    /// The pool's part of it.
+    var poolConfiguration: PoolConfiguration {
+        var configuration = PoolConfiguration()
+        configuration.size = self.pool.size
+        configuration.maxOverflow = self.pool.maxOverflow
+        configuration.strategy = self.pool.strategy.kind
+        configuration.maxWaiters = self.pool.maxQueued
+        configuration.maxQueuedBytes = self.pool.maxQueuedBytes
+        configuration.idleTimeout = self.pool.idleTimeout
+        configuration.connectSpacing = self.pool.connectSpacing
+        configuration.unavailableAfter = self.pool.unavailableAfter
+        configuration.maxQueueAge = self.pool.maxQueueAge
+        configuration.maximumLifetime = self.pool.maximumLifetime
+        configuration.whenUnavailable = self.pool.whenUnavailable == .wait ? .wait : .fail
+        return configuration
     }
 
     /// Throws for the first setting that is out of its limits, by name.

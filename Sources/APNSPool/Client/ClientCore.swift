@@ -12,20 +12,17 @@ final class ClientCore: Sendable {
     let lifecycle = ClientLifecycle()
     let encoder: RequestEncoder
     let ids = IDSource()
-    let settings: ConnectionSettings
-    /// Nil: no provider token is sent.
-    let signer: ProviderTokenSigner?
-    let tokens: ProviderTokenCache
-    let tokenActor = ChildRef<TokenActor>()
+    /// With what pushes are sent; each credential has its own pool and connections.
+    let keeper: CredentialKeeper
     let group: any EventLoopGroup
-    let poolConfiguration: PoolConfiguration
+    let retries: RetryBudget
+    let events: ClientEvents
+    private let contexts: TLSContexts
+    private let replacements: ReplacementBudget
     let counters = ClientCounters()
     let invalidTokens = EventHub<InvalidToken>()
     let massRejection: MassRejectionAlarm
 
-    /// The pool of the tree as it now stands. There is one before the first run, so that pushes can wait in it.
-    private let currentPool: Mutex<Pool<ConnectionActor>>
-    private let isInitialPoolUsed = Atomic<Bool>(false)
     /// Until when the tree rests after an escalation.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
     private static let firstPause = Duration.seconds(30)
@@ -41,83 +38,104 @@ final class ClientCore: Sendable {
         try configuration.validate()
         self.configuration = configuration
         self.answerNanoseconds = TimeAmount(configuration.timeouts.answer).nanoseconds
-        self.signer = try configuration.authentication.resolve()
-        self.tokens = ProviderTokenCache(policy: try configuration.authentication.tokenPolicy())
         self.encoder = RequestEncoder(authority: configuration.environment.authority)
         self.group = configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
-
-        var tls = TLSConfiguration()
-        tls.caFile = configuration.trust.caFile
-        tls.caPEM = configuration.trust.caPEM
-        let context: TLSContext
-        do {
-            context = try TLSContext(.client, configuration: tls)
-        } catch {
-            throw APNSConfigurationError(
-                .trustRootsUnusable,
-                setting: configuration.trust.caPEM == nil ? "trust.caFile" : "trust.caPEM",
-                message: error.message
+        self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)
+        self.retries = RetryBudget(percent: configuration.retry.budgetPercent)
+        self.events = ClientEvents()
+        self.replacements = ReplacementBudget(burst: configuration.pool.size)
+        self.contexts = configuration.tlsContexts ?? TLSContexts(trust: configuration.trust)
+        let resolved = try configuration.authentication.resolve(wallNow: configuration.wallClock())
+        let credentials = CredentialGuard(onEvent: { [events] in events.write(.credential($0)) })
+        self.keeper = CredentialKeeper(
+            Self.makeScope(
+                number: 1,
+                resolved,
+                configuration,
+                ConnectionSettings(
+                    connection: Self.connection(configuration, try self.contexts.context(for: resolved.certificate)),
+                    streamCap: configuration.pool.maxConcurrentStreams,
+                    backoffMinimum: .milliseconds(100),
+                    backoffMaximum: .seconds(30),
+                    replacements: self.replacements,
+                    retries: self.retries,
+                    silence: configuration.silence,
+                    events: self.events,
+                    credentials: credentials
+                )
             )
-        }
+        )
+    }
+
+    private static func connection(
+        _ configuration: APNSClientConfiguration,
+        _ tls: TLSContext
+    ) -> Connection.Configuration {
         var connection = Connection.Configuration(
             host: configuration.environment.host,
             port: configuration.environment.port,
-            tls: context,
+            tls: tls,
             variableNames: RequestEncoder.variableNames
         )
         connection.answerFilter = RequestEncoder.answerFilter
         connection.connectTimeout = TimeAmount(configuration.timeouts.connect)
         configuration.adjustConnection?(&connection)
-        self.settings = ConnectionSettings(
-            connection: connection,
-            streamCap: configuration.pool.maxConcurrentStreams,
-            backoffMinimum: .milliseconds(100),
-            backoffMaximum: .seconds(30),
-            replacements: ReplacementBudget(burst: configuration.pool.size),
-            retries: RetryBudget(percent: configuration.retry.budgetPercent),
-            silence: configuration.silence
-        )
-        self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)
-        let pool = configuration.pool
-        var poolConfiguration = PoolConfiguration()
-        poolConfiguration.size = pool.size
-        poolConfiguration.maxOverflow = pool.maxOverflow
-        poolConfiguration.strategy = pool.strategy.kind
-        poolConfiguration.maxWaiters = pool.maxQueued
-        poolConfiguration.maxQueuedBytes = pool.maxQueuedBytes
-        poolConfiguration.idleTimeout = pool.idleTimeout
-        poolConfiguration.connectSpacing = pool.connectSpacing
-        poolConfiguration.unavailableAfter = pool.unavailableAfter
-        poolConfiguration.maxQueueAge = pool.maxQueueAge
-        poolConfiguration.maximumLifetime = pool.maximumLifetime
-        poolConfiguration.whenUnavailable = pool.whenUnavailable == .wait ? .wait : .fail
-        self.poolConfiguration = poolConfiguration
+        return connection
+    }
+
+    private static func makeScope(
+        number: CredentialSwitch.Number,
+        _ resolved: ResolvedAuthentication,
+        _ configuration: APNSClientConfiguration,
+        _ settings: ConnectionSettings,
+        trial: TrialEvents = TrialEvents()
+    ) -> CredentialScope {
+        let pool = configuration.poolConfiguration
+        let clock = configuration.clock
         let logger = configuration.logger
-        self.currentPool = Mutex(Self.makePool(poolConfiguration, configuration.clock, logger))
+        return CredentialScope(number: number, resolved: resolved, settings: settings, trial: trial) {
+            Pool(configuration: pool, clock: clock, onEvent: { event in logger.log(event) })
+        }
     }
 
-    private static func makePool(
-        _ configuration: PoolConfiguration,
-        _ clock: any MonotonicClock,
-        _ logger: Logger
-    ) -> Pool<ConnectionActor> {
-        Pool(configuration: configuration, clock: clock, onEvent: { event in logger.log(event) })
+    /// A pool and its belongings for another credential.
+    ///
+    /// - Parameter isOnTrial: whether the keeper is to hear of its first answers.
+    func makeScope(
+        _ resolved: ResolvedAuthentication,
+        isOnTrial: Bool
+    ) throws(APNSConfigurationError) -> CredentialScope {
+        let context = try self.contexts.context(for: resolved.certificate)
+        let number = self.keeper.nextNumber()
+        let events = self.events
+        let credentials = CredentialGuard(isOnTrial: isOnTrial) { [weak keeper] event in
+            switch event {
+            case .proven, .refusedOnTrial: keeper?.judged(number, event)
+            case .declared, .ended: events.write(.credential(event))
+            }
+        }
+        return Self.makeScope(
+            number: number,
+            resolved,
+            self.configuration,
+            ConnectionSettings(
+                connection: Self.connection(self.configuration, context),
+                streamCap: self.configuration.pool.maxConcurrentStreams,
+                backoffMinimum: .milliseconds(100),
+                backoffMaximum: .seconds(30),
+                replacements: self.replacements,
+                retries: self.retries,
+                silence: self.configuration.silence,
+                events: events,
+                credentials: credentials
+            )
+        )
     }
 
-    var pool: Pool<ConnectionActor> { self.currentPool.withLock { $0 } }
-
-    /// The pool for a (re)started child: the first one takes over the pool that pushes may already wait in.
-    func poolForChild() -> Pool<ConnectionActor> {
-        let isFirst = self.isInitialPoolUsed.compareExchange(
-            expected: false,
-            desired: true,
-            ordering: .acquiringAndReleasing
-        ).exchanged
-        if isFirst { return self.pool }
-        let pool = Self.makePool(self.poolConfiguration, self.clock, self.logger)
-        self.currentPool.withLock { $0 = pool }
-        return pool
-    }
+    /// The current credential's pool.
+    var pool: Pool<ConnectionActor> { self.keeper.latest.pool }
+    /// The current credential's.
+    var settings: ConnectionSettings { self.keeper.latest.settings }
 
     // MARK: Run
 
@@ -138,8 +156,11 @@ final class ClientCore: Sendable {
             result = .failure(error)
         }
         // A pool that was never run would let its waiters wait for their deadlines.
-        await self.pool.drain()
-        await self.pool.failWaiters()
+        self.keeper.finish()
+        for scope in self.keeper.all + [self.keeper.latest] {
+            await scope.pool.drain()
+            await scope.pool.failWaiters()
+        }
         // In a task of its own: the cancellation that may have brought us here must not cut this short.
         _ = await Task { await self.lifecycle.quiet.wait() }.value
         self.lifecycle.finish()
@@ -149,11 +170,11 @@ final class ClientCore: Sendable {
 
     private func runUntilEnd() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            let supervisor = ChildRef<Supervisor>()
-            group.addTask { try await self.runTrees(supervisor) }
-            group.addTask { await self.stopAfterDrain(supervisor) }
+            self.keeper.start()
+            group.addTask { try await self.runScopes() }
+            group.addTask { await self.stopAfterDrain() }
             group.addTask {
-                for await event in self.settings.events.stream {
+                for await event in self.events.stream {
                     self.logger.log(event, credential: self.credentialName)
                 }
                 // Cancelled: the others say when the run is over, not this one.
@@ -165,25 +186,50 @@ final class ClientCore: Sendable {
         }
     }
 
-    private func runTrees(_ current: ChildRef<Supervisor>) async throws {
+    /// Runs the tree of each credential, one at a time but while one takes another's place.
+    private func runScopes() async throws {
         defer { self.lifecycle.end() }
+        try await withThrowingDiscardingTaskGroup { group in
+            for await job in self.keeper.jobs {
+                switch job {
+                case .run(let scope):
+                    group.addTask {
+                        defer {
+                            // The tree holds this core.
+                            scope.supervisor.clear()
+                            self.keeper.forget(scope)
+                            scope.ended.open()
+                        }
+                        try await self.runTrees(scope)
+                    }
+                    if scope.isWatched { group.addTask { await self.watch(scope) } }
+                case .retire(let scope):
+                    group.addTask { await self.retire(scope) }
+                }
+            }
+        }
+    }
+
+    private func runTrees(_ scope: CredentialScope) async throws {
         var pause = Self.firstPause
         while true {
             let began = self.clock.now
-            let supervisor = ClientTree.make(self)
-            current.set(supervisor)
-            if self.lifecycle.current == .draining, self.lifecycle.idle.isOpen { return }
+            let supervisor = ClientTree.make(self, scope)
+            scope.supervisor.set(supervisor)
+            if scope.isRetired || self.lifecycle.current == .draining && self.lifecycle.idle.isOpen { return }
             do {
                 try await supervisor.run()
                 return
             } catch {
-                if Task.isCancelled || self.lifecycle.current != .running { return }
+                if Task.isCancelled || self.lifecycle.current != .running || scope.isRetired { return }
                 if began.duration(to: self.clock.now) > .seconds(600) { pause = Self.firstPause }
                 self.counters.escalations.wrappingAdd(1, ordering: .relaxed)
                 self.logger.critical(
                     "the supervision tree gave up; this is a bug in the library",
                     metadata: ["error": "\(error)", "next-start-in": "\(pause)"]
                 )
+                // One on trial does not take the others with it.
+                if self.keeper.giveUp(scope, because: .refused("an internal fault: \(error)")) { return }
                 if self.configuration.onEscalation == .throw { throw error }
                 let until = self.clock.now.advanced(by: pause)
                 self.pausedUntil.withLock { $0 = until }
@@ -195,7 +241,7 @@ final class ClientCore: Sendable {
         }
     }
 
-    private func stopAfterDrain(_ supervisor: ChildRef<Supervisor>) async {
+    private func stopAfterDrain() async {
         guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else { return }
         let time = self.lifecycle.drainTime ?? self.configuration.timeouts.drain
         self.logger.info(
@@ -205,9 +251,10 @@ final class ClientCore: Sendable {
         let isIdle = await self.lifecycle.idle.wait(until: self.clock.now.advanced(by: time), clock: self.clock)
         if !isIdle {
             // What waits is not sent; what is on the wire ends with its connection.
-            await self.pool.failWaiters()
+            for scope in self.keeper.all { await scope.pool.failWaiters() }
         }
-        supervisor.current?.shutdown()
+        self.keeper.finish()
+        for scope in self.keeper.all { scope.stop() }
     }
 
     // MARK: Helpers of the dispatch

@@ -13,10 +13,10 @@ import SupervisedPool
 /// └─ provider-token                         signs and caches one token for all connections
 /// ```
 ///
-/// The pool's loss restarts the connections, whose leases mean nothing without it. The token's child stands last:
+/// There is one such tree for each credential: one as a rule, two while one takes another's place. The pool's loss restarts the connections, whose leases mean nothing without it. The token's child stands last:
 /// its token lives in a cache outside it, so its restart disturbs nobody.
 enum ClientTree {
-    static func make(_ core: ClientCore) -> Supervisor {
+    static func make(_ core: ClientCore, _ scope: CredentialScope) -> Supervisor {
         let logger = core.logger
         let counters = core.counters
         let onEvent: @Sendable (SupervisorEvent) -> Void = { event in
@@ -25,7 +25,7 @@ enum ClientTree {
         }
         var children = [
             ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
-                let pool = core.poolForChild()
+                let pool = scope.poolForChild()
                 core.lifecycle.serving.open()
                 try await pool.run(context)
             },
@@ -33,17 +33,23 @@ enum ClientTree {
                 Supervisor(
                     name: "connections",
                     strategy: .oneForOne,
-                    children: Self.connections(core, pool: core.pool),
+                    children: Self.connections(core, scope, pool: scope.pool),
                     clock: core.clock,
                     onEvent: onEvent
                 )
             },
         ]
-        if let signer = core.signer {
+        if let signer = scope.resolved.signer {
             children.append(
                 ChildSpec(id: "provider-token", shutdown: .within(.seconds(5))) { context in
-                    let actor = TokenActor(signer: signer, cache: core.tokens, clock: core.clock)
-                    core.tokenActor.set(actor)
+                    let actor = TokenActor(
+                        signer: signer,
+                        source: scope.resolved.authentication.tokenSource,
+                        cache: scope.tokens,
+                        clock: core.clock,
+                        wallClock: core.configuration.wallClock
+                    )
+                    scope.tokenActor.set(actor)
                     try await actor.run(context)
                 }
             )
@@ -57,17 +63,26 @@ enum ClientTree {
         )
     }
 
-    private static func connections(_ core: ClientCore, pool: Pool<ConnectionActor>) -> [ChildSpec] {
+    private static func connections(
+        _ core: ClientCore,
+        _ scope: CredentialScope,
+        pool: Pool<ConnectionActor>
+    ) -> [ChildSpec] {
         let size = core.configuration.pool.size
         return (0..<size + core.configuration.pool.maxOverflow).map { slot in
             // One loop for each worker, whatever its generation.
             let loop = core.group.next()
             return ChildSpec(id: ChildSpec.ID("connection-\(slot)"), shutdown: .within(.seconds(1))) { context in
+                if slot > 0 {
+                    // A credential on trial has one connection.
+                    context.started()
+                    await scope.adopted.wait()
+                }
                 let worker = ConnectionActor(
                     id: WorkerID(slot: slot, generation: context.generation),
                     isBase: slot < size,
                     pool: pool,
-                    settings: core.settings,
+                    settings: scope.settings,
                     clock: core.clock,
                     loop: loop
                 )

@@ -256,6 +256,7 @@ actor ConnectionActor: PoolWorker {
         var good = 0
         var invalid = 0
         var provesCredential = false
+        var isTaken = false
         for result in results {
             if result.tag == self.latency.tag { self.noteLatency(result) }
             if result.ending == .response {
@@ -267,6 +268,7 @@ actor ConnectionActor: PoolWorker {
                 case 200, 400, 410:
                     good += 1
                     provesCredential = true
+                    if result.status != 400 { isTaken = true }
                     if result.status == 410 { invalid += 1 }
                 default:
                     // 404, 405 and 413 may come from a server that looked at no credential, 429 is about it.
@@ -278,7 +280,7 @@ actor ConnectionActor: PoolWorker {
             }
         }
         self.judge(session, good: &good)
-        if provesCredential { self.shared.credentials.accepted() }
+        if provesCredential { self.shared.credentials.accepted(isTaken: isTaken) }
         if answers > 0 { self.shared.retries.recordAnswers(answers, invalid: invalid, now: self.clock.now) }
     }
 
@@ -349,7 +351,7 @@ actor ConnectionActor: PoolWorker {
     private func readFault(_ session: Int, _ error: WireError) -> (isConfiguration: Bool, holdOff: Duration) {
         guard error.code == .clientCertificateRefused else { return (error.isConfiguration, .zero) }
         let holdOff = self.shared.credentials.refused(
-            .certificate,
+            .certificate(error.message),
             by: .init(worker: self.id, session: session),
             isFresh: self.machine.isFresh(session: session),
             now: self.clock.now

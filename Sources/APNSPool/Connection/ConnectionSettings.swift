@@ -23,7 +23,8 @@ final class ConnectionSettings: Sendable {
         replacements: ReplacementBudget,
         retries: RetryBudget,
         silence: SilenceWatch.Limits = .standard,
-        events: ClientEvents = ClientEvents()
+        events: ClientEvents = ClientEvents(),
+        credentials: CredentialGuard? = nil
     ) {
         self.connection = connection
         self.streamCap = streamCap
@@ -33,7 +34,7 @@ final class ConnectionSettings: Sendable {
         self.retries = retries
         self.silence = silence
         self.events = events
-        self.credentials = CredentialGuard(onEvent: { events.write(.credential($0)) })
+        self.credentials = credentials ?? CredentialGuard(onEvent: { events.write(.credential($0)) })
     }
 
     func nextTicket() -> UInt64 {

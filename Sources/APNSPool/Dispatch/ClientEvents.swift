@@ -46,6 +46,9 @@ extension Logger {
                 "APNs refuses the credential: pushes fail until it accepts one",
                 metadata: ["credential": "\(credential)", "refusal": "\(refusal)", "next-try-in": "\(holdOff)"]
             )
+        case .credential(.proven), .credential(.refusedOnTrial):
+            // The trial tells.
+            break
         case .credential(.ended):
             self.notice("APNs accepts the credential again", metadata: ["credential": "\(credential)"])
         case .degraded:
@@ -60,7 +63,7 @@ extension CredentialStateMachine.Refusal: CustomStringConvertible {
     var description: String {
         switch self {
         case .answer(let reason): "\(reason.rawValue): \(reason.meaning ?? "no meaning known")"
-        case .certificate: "the client certificate was refused"
+        case .certificate(let words): "the client certificate was refused: \(words)"
         }
     }
 }

@@ -4,14 +4,18 @@ import Synchronization
 /// The one `CredentialStateMachine` of a client. Connections give it evidence from their loops, the dispatch asks it
 /// before each push; while all is well both cost one look at an atomic.
 final class CredentialGuard: Sendable {
-    private let machine = Mutex(CredentialStateMachine())
+    private let machine: Mutex<CredentialStateMachine>
     /// Anything but trusted.
-    private let isTroubled = Atomic<Bool>(false)
+    private let isTroubled: Atomic<Bool>
     private let isDeclared = Atomic<Bool>(false)
     private let onEvent: @Sendable (CredentialStateMachine.Event) -> Void
 
-    /// - Parameter onEvent: told once when a fault is declared and once when it ends; called on connections' loops.
-    init(onEvent: @escaping @Sendable (CredentialStateMachine.Event) -> Void = { _ in }) {
+    /// - Parameters:
+    ///   - isOnTrial: whether it is to take another one's place.
+    ///   - onEvent: told once when a fault is declared and once when it ends; called on connections' loops.
+    init(isOnTrial: Bool = false, onEvent: @escaping @Sendable (CredentialStateMachine.Event) -> Void = { _ in }) {
+        self.machine = Mutex(CredentialStateMachine(isOnTrial: isOnTrial))
+        self.isTroubled = Atomic(isOnTrial)
         self.onEvent = onEvent
     }
 
@@ -29,9 +33,10 @@ final class CredentialGuard: Sendable {
         }
     }
 
-    func accepted() {
+    /// - Parameter isTaken: see `CredentialStateMachine.accepted`.
+    func accepted(isTaken: Bool = true) {
         guard self.isTroubled.load(ordering: .relaxed) else { return }
-        self.change { ($0.accepted(), ()) }
+        self.change { ($0.accepted(isTaken: isTaken), ()) }
     }
 
     func connected(now: MonotonicInstant) {

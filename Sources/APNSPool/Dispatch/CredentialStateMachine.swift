@@ -19,8 +19,8 @@ struct CredentialStateMachine: Sendable {
     enum Refusal: Hashable, Sendable {
         /// An answer 403 with this reason.
         case answer(RejectionReason)
-        /// TLS, or a GOAWAY that names the certificate.
-        case certificate
+        /// TLS, or a GOAWAY that names the certificate; and its words.
+        case certificate(String)
 
         /// Nil: the answer does not say that the credential itself is bad.
         init?(status: Int, reason: RejectionReason?) {
@@ -42,6 +42,8 @@ struct CredentialStateMachine: Sendable {
     }
 
     enum State: Equatable, Sendable {
+        /// It is to take another one's place, and no push was taken with it yet.
+        case onTrial
         case trusted
         case suspected(Refusal, by: Source)
         /// Nothing is sent before `until`.
@@ -54,6 +56,9 @@ struct CredentialStateMachine: Sendable {
         case declared(Refusal, holdOff: Duration)
         /// The fault is over.
         case ended
+        /// The first push was taken with a credential on trial.
+        case proven
+        case refusedOnTrial(Refusal)
     }
 
     enum Admission: Equatable, Sendable {
@@ -66,7 +71,11 @@ struct CredentialStateMachine: Sendable {
     /// How long a probe's silence keeps the next one back.
     static let probeTime = Duration.seconds(15)
 
-    private(set) var state = State.trusted
+    private(set) var state: State
+
+    init(isOnTrial: Bool = false) {
+        self.state = isOnTrial ? .onTrial : .trusted
+    }
 
     // MARK: Evidence
 
@@ -75,6 +84,10 @@ struct CredentialStateMachine: Sendable {
     /// - Parameter isFresh: no push was answered well on that connection.
     mutating func refused(_ refusal: Refusal, by source: Source, isFresh: Bool, now: MonotonicInstant) -> Event? {
         switch self.state {
+        case .onTrial:
+            // The other one goes on, so that one refusal is enough.
+            self.holdOff(refusal, Self.firstHoldOff, now)
+            return .refusedOnTrial(refusal)
         case .trusted:
             if isFresh { self.state = .suspected(refusal, by: source) }
         case .suspected(let before, let first):
@@ -99,7 +112,14 @@ struct CredentialStateMachine: Sendable {
     }
 
     /// A push was answered in a way that only a good credential gets.
-    mutating func accepted() -> Event? {
+    ///
+    /// - Parameter isTaken: a push was taken, and so the credential is good for its topic, too. A trial asks for that.
+    mutating func accepted(isTaken: Bool = true) -> Event? {
+        if self.state == .onTrial {
+            guard isTaken else { return nil }
+            self.state = .trusted
+            return .proven
+        }
         defer { self.state = .trusted }
         return self.isDeclared ? .ended : nil
     }
@@ -109,8 +129,8 @@ struct CredentialStateMachine: Sendable {
 
     /// A connection got through TLS and SETTINGS: after a fault of the certificate the next push may try at once.
     mutating func connected(now: MonotonicInstant) {
-        if case .declared(.certificate, _, let holdOff) = self.state {
-            self.state = .declared(.certificate, until: now, holdOff: holdOff)
+        if case .declared(.certificate(let words), _, let holdOff) = self.state {
+            self.state = .declared(.certificate(words), until: now, holdOff: holdOff)
         }
     }
 
@@ -124,7 +144,7 @@ struct CredentialStateMachine: Sendable {
     /// Whether a push may be sent now. One that may while the fault is declared is the probe.
     mutating func admit(now: MonotonicInstant) -> Admission {
         switch self.state {
-        case .trusted, .suspected:
+        case .onTrial, .trusted, .suspected:
             return .send
         case .declared(let refusal, let until, let holdOff), .probing(let refusal, let until, let holdOff):
             guard now >= until else { return .refuse(refusal, retryAfter: now.duration(to: until)) }
@@ -136,7 +156,7 @@ struct CredentialStateMachine: Sendable {
     var isDeclared: Bool {
         switch self.state {
         case .declared, .probing: true
-        case .trusted, .suspected: false
+        case .onTrial, .trusted, .suspected: false
         }
     }
 
@@ -144,7 +164,7 @@ struct CredentialStateMachine: Sendable {
     func holdOff(now: MonotonicInstant) -> Duration? {
         switch self.state {
         case .declared(_, let until, _), .probing(_, let until, _): max(now.duration(to: until), .zero)
-        case .trusted, .suspected: nil
+        case .onTrial, .trusted, .suspected: nil
         }
     }
 }

@@ -53,8 +53,8 @@ extension ClientCore {
             policy: self.configuration.retry,
             now: self.clock.now,
             using: &generator,
-            isDegraded: self.settings.events.degradedConnections > 0,
-            takeBudget: { self.settings.retries.take(now: self.clock.now) }
+            isDegraded: self.events.degradedConnections > 0,
+            takeBudget: { self.retries.take(now: self.clock.now) }
         )
         if case .retry = decision {
             // What is left when the tree is gone is not tried again.
@@ -75,16 +75,16 @@ extension ClientCore {
     ) async -> AttemptEnd {
         if let end = self.refusal(push) { return end }
         // The provider token before the slot: a slow signer must not hold one.
-        let credential: ProviderToken?
+        let credential: PushCredential
         switch await self.credential(until: history.deadline) {
-        case .success(let token): credential = token
+        case .success(let found): credential = found
         case .failure(let failure): return failure.end
         }
-        if let end = self.credentialFault() { return end }
+        if let end = self.credentialFault(credential) { return end }
         let result: StreamResult
         do {
-            let lease = try await self.pool.checkout(
-                deadline: history.deadline,
+            let lease = try await credential.scope.pool.checkout(
+                deadline: credential.slotDeadline(history.deadline, now: self.clock.now),
                 bytes: push.payload.count,
                 lane: PoolLane(lane),
                 atFront: history.isResend
@@ -98,7 +98,7 @@ extension ClientCore {
                 block: block,
                 to: token,
                 id: history.id,
-                credential: credential?.authorization
+                credential: credential.authorization
             )
             result = await lease.worker.send(
                 request,
@@ -106,7 +106,7 @@ extension ClientCore {
                 isBulk: lane == .bulk
             )
         } catch {
-            return AttemptEnd(error)
+            return credential.end(error)
         }
         let end = self.read(result, credential: credential, history: &history)
         self.watchForMassRejection(end, token, topic: push.topic)
@@ -114,7 +114,7 @@ extension ClientCore {
     }
 
     /// Counts the try and reads its result; tells the token's keeper what concerns it.
-    func read(_ result: StreamResult, credential: ProviderToken?, history: inout PushHistory) -> AttemptEnd {
+    func read(_ result: StreamResult, credential: PushCredential?, history: inout PushHistory) -> AttemptEnd {
         if result.ending != .notSent { history.countAttempt() }
         if result.isAccepted { return .accepted(result.receipt(id: history.id, attempts: history.attempts)) }
         let end = AttemptEnd(
@@ -126,16 +126,18 @@ extension ClientCore {
             isShuttingDown: !self.lifecycle.current.takesPushes
         )
         guard case .rejected(let rejection, let retryAfter) = end, let credential else { return end }
+        if let end = self.refusedOnTrial(rejection, credential) { return end }
+        guard let token = credential.token else { return end }
         if rejection.status == 403 { self.tellClockSkew(result.fields.first("date")) }
         switch rejection.reason {
         case .some(.expiredProviderToken):
             // However it is decided the push goes once more, on a new session: one that refused an old token has been
             // seen to refuse the fresh one too.
-            let decision = self.tokens.expired(generation: credential.generation, now: self.clock.now)
+            let decision = credential.scope.tokens.expired(generation: token.generation, now: self.clock.now)
             if decision == .clockSuspect { self.tellClockSuspect() }
             return end
         case .some(.tooManyProviderTokenUpdates):
-            let (until, isNew) = self.tokens.tooManyUpdates(now: self.clock.now)
+            let (until, isNew) = credential.scope.tokens.tooManyUpdates(now: self.clock.now)
             let time = self.clock.now.duration(to: until)
             if isNew { self.tellTooManyUpdates(time) }
             return .rejected(rejection, retryAfter: retryAfter ?? time)
@@ -191,37 +193,40 @@ extension ClientCore {
 
     /// Why nothing is sent while APNs refuses the credential. Nil for all when it does not, else for one push at a time:
     /// the probe.
-    func credentialFault() -> AttemptEnd? {
-        guard let (refusal, retryAfter) = self.settings.credentials.refusal(now: self.clock.now) else { return nil }
+    func credentialFault(_ credential: PushCredential) -> AttemptEnd? {
+        let scope = credential.scope
+        guard let (refusal, retryAfter) = scope.settings.credentials.refusal(now: self.clock.now) else { return nil }
+        if credential.isTrial { return credential.again }
         return .notSent(
             .credential,
-            "APNs refuses the credential (\(self.credentialName)) on each new connection: \(refusal)",
+            "APNs refuses the credential (\(scope.resolved.name)) on each new connection: \(refusal)",
             retryAfter: retryAfter,
             isFinal: true
         )
     }
 
     /// What is shown to APNs, without secrets.
-    var credentialName: String {
-        self.signer.map { "key id \($0.identifiers.keyID), team id \($0.identifiers.teamID)" } ?? "no provider token"
-    }
+    var credentialName: String { self.keeper.latest.resolved.name }
 
     struct CredentialFailure: Error {
         var end: AttemptEnd
     }
 
-    /// The provider token to send with, or nil where none is used.
-    func credential(until deadline: MonotonicInstant) async -> Result<ProviderToken?, CredentialFailure> {
-        guard self.signer != nil else { return .success(nil) }
-        if let token = self.tokens.current(now: self.clock.now) { return .success(token) }
-        return await self.signedCredential(until: deadline)
+    /// What to send with: pool, connections and provider token of one credential.
+    func credential(until deadline: MonotonicInstant) async -> Result<PushCredential, CredentialFailure> {
+        guard let credential = self.keeper.route() else { return .failure(.revoked) }
+        if let credential = credential.renewed(now: self.clock.now) { return .success(credential) }
+        return await self.signedCredential(credential, until: deadline)
     }
 
     /// The slow path: the actor signs, or its first run is still to come.
-    private func signedCredential(until deadline: MonotonicInstant) async -> Result<ProviderToken?, CredentialFailure> {
+    private func signedCredential(
+        _ credential: PushCredential,
+        until deadline: MonotonicInstant
+    ) async -> Result<PushCredential, CredentialFailure> {
         var pause = Duration.milliseconds(5)
         while true {
-            if let actor = self.tokenActor.current {
+            if let actor = credential.scope.tokenActor.current {
                 let answer = await withTaskGroup(of: Result<ProviderToken, TokenError>?.self) { group in
                     group.addTask { await actor.token() }
                     group.addTask {
@@ -234,7 +239,7 @@ extension ClientCore {
                 }
                 switch answer {
                 case .success(let token):
-                    return .success(token)
+                    return .success(PushCredential(scope: credential.scope, token: token, claim: credential.claim))
                 case .failure(let error) where error.code == .signingFailed:
                     return .failure(
                         CredentialFailure(end: .notSent(.credential, error.description, isFinal: true))
@@ -250,6 +255,7 @@ extension ClientCore {
                 )
             }
             if let end = self.interruption() { return .failure(CredentialFailure(end: end)) }
+            if credential.scope.isRetired { return .failure(CredentialFailure(end: credential.again)) }
             let now = self.clock.now
             guard now < deadline else {
                 return .failure(

@@ -14,16 +14,22 @@ enum KeyFile {
     /// The bytes of the file at `path`. Blocks while it reads.
     ///
     /// - Throws: `missing` for an empty path, `fileUnreadable` for all that the system refuses, `notAKey` above 64 KiB.
-    static func read(_ path: String, setting: String) throws(APNSConfigurationError) -> [UInt8] {
+    ///
+    /// - Parameter kind: What the file is called in the errors.
+    static func read(
+        _ path: String,
+        setting: String,
+        kind: String = ".p8 file"
+    ) throws(APNSConfigurationError) -> [UInt8] {
         guard !path.isEmpty else {
             throw APNSConfigurationError(
                 .missing,
                 setting: setting,
-                message: "The path is empty. Name the .p8 file that the developer portal gave you."
+                message: "The path is empty. Name the \(kind) that the developer portal gave you."
             )
         }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw unreadable(path, errno, setting) }
+        guard descriptor >= 0 else { throw unreadable(path, errno, setting, kind) }
         defer { _ = close(descriptor) }
 
         var bytes: [UInt8] = []
@@ -34,14 +40,14 @@ enum KeyFile {
             if count < 0 {
                 let code = errno
                 if code == EINTR { continue }
-                throw unreadable(path, code, setting)
+                throw unreadable(path, code, setting, kind)
             }
             bytes.append(contentsOf: piece.prefix(count))
             guard bytes.count <= limit else {
                 throw APNSConfigurationError(
                     .notAKey,
                     setting: setting,
-                    message: "The file '\(path)' has more than 64 KiB, so it is not a key. Name the .p8 file."
+                    message: "The file '\(path)' has more than 64 KiB, so it is not a key. Name the \(kind)."
                 )
             }
         }
@@ -57,6 +63,15 @@ enum KeyFile {
         return id.utf8.count == TokenIdentifiers.length ? String(id) : nil
     }
 
+    /// The path, or that of the file that a symbolic link leads to if only that one's name holds a key id: keys are then
+    /// changed by changing the link.
+    static func nameWithKeyID(_ path: String) -> String {
+        guard keyID(inNameOf: path) == nil, let target = realpath(path, nil) else { return path }
+        defer { free(target) }
+        let name = String(cString: target)
+        return keyID(inNameOf: name) == nil ? path : name
+    }
+
     private static func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
         #if canImport(Glibc)
             Glibc.read(descriptor, buffer.baseAddress, buffer.count)
@@ -67,7 +82,12 @@ enum KeyFile {
         #endif
     }
 
-    private static func unreadable(_ path: String, _ code: Int32, _ setting: String) -> APNSConfigurationError {
+    private static func unreadable(
+        _ path: String,
+        _ code: Int32,
+        _ setting: String,
+        _ kind: String
+    ) -> APNSConfigurationError {
         let advice =
             switch code {
             case ENOENT where path.hasPrefix("~"):
@@ -77,7 +97,7 @@ enum KeyFile {
             case EACCES, EPERM:
                 "The process may not read '\(path)'. Give its user the right to read the file."
             case EISDIR:
-                "'\(path)' is a directory. Name the .p8 file in it."
+                "'\(path)' is a directory. Name the \(kind) in it."
             default:
                 "'\(path)' cannot be read: \(text(of: code))."
             }

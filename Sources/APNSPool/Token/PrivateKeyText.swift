@@ -32,6 +32,8 @@ enum PrivateKeyText {
     }
 
     private static func key(in text: [UInt8], mayBeEncoded: Bool) throws(Fault) -> P256.Signing.PrivateKey {
+        // No text starts like this: base64 of PEM starts with L, of DER with M.
+        if text.first == DER.sequence { return try key(inDER: text) }
         let text = withoutEscapes(trimmed(text[...]))
         guard !text.isEmpty else {
             throw Fault(.missing, "It is empty. It must hold the text of the .p8 file from the developer portal.")
@@ -137,6 +139,22 @@ enum PrivateKeyText {
         )
     }
 
+    // MARK: - PEM of any kind
+
+    /// A PEM text of any kind as environments carry it, in the form that OpenSSL reads: with line ends, and without
+    /// base64 around the whole. DER, and what is no PEM text at all, comes back as it is.
+    static func plainPEM(_ bytes: [UInt8]) -> [UInt8] {
+        guard bytes.first != DER.sequence else { return bytes }
+        var text = withoutEscapes(trimmed(bytes[...]))
+        if text.firstRange(of: PEMBlock.begin) == nil {
+            guard let decoded = base64(text) else { return bytes }
+            if decoded.first == DER.sequence { return decoded }
+            text = withoutEscapes(trimmed(decoded[...]))
+            guard text.firstRange(of: PEMBlock.begin) != nil else { return bytes }
+        }
+        return text.contains(0x0A) ? text + [0x0A] : PEMBlock.withLines(text)
+    }
+
     // MARK: - Bytes
 
     private static func isBlank(_ byte: UInt8) -> Bool {
@@ -206,6 +224,29 @@ private struct PEMBlock {
     var body: [UInt8]
     /// Whether its END line is there.
     var isComplete: Bool
+
+    /// The blocks of a text whose line ends are lost, written anew.
+    static func withLines(_ text: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        var rest = text[...]
+        while let start = rest.firstRange(of: begin), let labelEnd = rest[start.upperBound...].firstRange(of: dashes) {
+            let label = Array(rest[start.upperBound..<labelEnd.lowerBound])
+            let end = Array("-----END ".utf8) + label + dashes
+            guard let ending = rest[labelEnd.upperBound...].firstRange(of: end) else { break }
+            result += begin + label + dashes + [0x0A]
+            var column = 0
+            for byte in rest[labelEnd.upperBound..<ending.lowerBound]
+            where byte != 0x20 && !(0x09...0x0D).contains(byte) {
+                result.append(byte)
+                column += 1
+                if column % 64 == 0 { result.append(0x0A) }
+            }
+            if column % 64 != 0 { result.append(0x0A) }
+            result += end + [0x0A]
+            rest = rest[ending.upperBound...]
+        }
+        return result
+    }
 
     /// The first private key in the text, else the first block of another kind; `nil` without any block.
     static func mostPromising(in text: [UInt8]) throws(PrivateKeyText.Fault) -> PEMBlock? {

@@ -81,17 +81,20 @@ final class ProviderTokenCache: Sendable {
 
     /// A signature was made.
     ///
-    /// - Parameter isUsed: Whether somebody waits for the token and will use it now.
+    /// - Parameters:
+    ///   - isUsed: Whether somebody waits for the token and will use it now.
+    ///   - isShared: Whether other processes have it, too.
     /// - Returns: The current token: this one, unless another one came first.
     func install(
         _ jwt: String,
         for order: TokenStateMachine.Order,
         now: MonotonicInstant,
-        isUsed: Bool
+        isUsed: Bool,
+        isShared: Bool = false
     ) -> ProviderToken {
         let token = ProviderToken(jwt: jwt, generation: order.generation, issuedAt: order.issuedAt)
         return state.withLock { state in
-            if state.machine.signed(order, now: now, isUsed: isUsed) {
+            if state.machine.signed(order, now: now, isUsed: isUsed, isShared: isShared) {
                 state.token = token
                 state.lastFailure = nil
             }
@@ -141,6 +144,28 @@ final class ProviderTokenCache: Sendable {
         state.withLock { state in
             let isNew = state.machine.heldBackUntil(now: now) == nil
             return (state.machine.tooManyUpdates(now: now), isNew)
+        }
+    }
+
+    /// What is to be known before a new token is made.
+    struct Current: Sendable {
+        /// The token in use, whether it still serves or not.
+        var jwt: String?
+        /// Whether it serves while another one is being made.
+        var isUsable: Bool
+        /// Whether APNs has called it expired.
+        var isRefused: Bool
+        var refreshInterval: Duration
+    }
+
+    func inspect(now: MonotonicInstant, wallNow: Int64) -> Current {
+        state.withLock { state in
+            Current(
+                jwt: state.token?.jwt,
+                isUsable: state.machine.isUsable(now: now, wallNow: wallNow),
+                isRefused: state.machine.isRefused,
+                refreshInterval: state.machine.policy.refreshInterval
+            )
         }
     }
 

@@ -6,21 +6,57 @@ import Crypto
     import Foundation
 #endif
 
+/// Signs provider tokens where the key itself is not at hand: in a hardware module, in a cloud's key store.
+///
+/// ```swift
+/// struct VaultSigner: APNSTokenSigner {
+///     func signature(for bytes: [UInt8]) async throws -> [UInt8] {
+///         try await vault.sign(bytes, key: "apns", algorithm: "ES256")
+///     }
+/// }
+/// ```
+/// It is asked about once in 50 minutes, in no push's task; pushes that need the token wait for it within their
+/// deadlines. When it fails, or takes more than ten seconds, the token in use goes on until it is 58 minutes old.
+public protocol APNSTokenSigner: Sendable {
+    /// The ECDSA signature of the SHA-256 of these bytes by the P-256 key whose id the authentication names (ES256, RFC
+    /// 7518, section 3.4).
+    ///
+    /// - Parameter bytes: What is signed, not yet hashed: header and claims of the token, about 130 bytes.
+    /// - Returns: r and s of 32 bytes each, or the same in DER.
+    /// - Throws: Anything; its description goes into the error of pushes that have no token. It should end soon after
+    ///   its task was cancelled.
+    func signature(for bytes: [UInt8]) async throws -> [UInt8]
+}
+
 /// What makes provider tokens of one key: the identifiers and a function that signs.
 struct ProviderTokenSigner: Sendable {
     /// Answers the ES256 signature of the bytes, 64 bytes r‖s. It may take its time: only the token actor waits for it.
     typealias Sign = @Sendable ([UInt8]) async throws -> [UInt8]
 
     let identifiers: TokenIdentifiers
+    /// The key's other half, which tells two keys apart; nil where only the signer knows it.
+    let publicKey: [UInt8]?
     private let sign: Sign
 
-    init(identifiers: TokenIdentifiers, sign: @escaping Sign) {
+    init(identifiers: TokenIdentifiers, publicKey: [UInt8]? = nil, sign: @escaping Sign) {
         self.identifiers = identifiers
+        self.publicKey = publicKey
         self.sign = sign
     }
 
-    init(privateKey: P256.Signing.PrivateKey, identifiers: TokenIdentifiers) {
+    /// A signer of the user's; its signatures may be in either form.
+    init(signer: any APNSTokenSigner, identifiers: TokenIdentifiers) {
         self.init(identifiers: identifiers) { bytes in
+            let signature = try await signer.signature(for: bytes)
+            // A raw one has 64 bytes, and DER needs more for numbers of that size.
+            guard signature.count != JWT.signatureLength, signature.first == DER.sequence else { return signature }
+            return Array(try P256.Signing.ECDSASignature(derRepresentation: signature).rawRepresentation)
+        }
+    }
+
+    init(privateKey: P256.Signing.PrivateKey, identifiers: TokenIdentifiers) {
+        let publicKey = Array(privateKey.publicKey.rawRepresentation)
+        self.init(identifiers: identifiers, publicKey: publicKey) { bytes in
             Array(try privateKey.signature(for: bytes).rawRepresentation)
         }
     }
@@ -41,7 +77,7 @@ struct ProviderTokenSigner: Sendable {
             throw TokenError(
                 .signingFailed,
                 "The signer gave \(signature.count) bytes. An ES256 signature has \(JWT.signatureLength), r and s of 32 "
-                    + "each (a DER signature has to be converted)."
+                    + "each, or is the same in DER."
             )
         }
         return input + "." + JWT.base64URL(signature)
@@ -73,6 +109,10 @@ struct TokenError: Error, Sendable, Hashable, CustomStringConvertible {
     static let stopped = TokenError(
         .stopped,
         "No provider token is signed while the client stops or starts anew."
+    )
+    static let tooSlow = TokenError(
+        .signingFailed,
+        "The provider token was not signed within \(TokenPolicy.longestRefresh)."
     )
     static let cancelled = TokenError(.cancelled, "Cancelled while waiting for a provider token.")
 }

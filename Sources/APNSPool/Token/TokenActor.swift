@@ -23,6 +23,7 @@ actor TokenActor {
     }
 
     private let signer: ProviderTokenSigner
+    private let source: (any ProviderTokenSource)?
     private let cache: ProviderTokenCache
     private let clock: any MonotonicClock
     private let wallClock: @Sendable () -> Int64
@@ -35,16 +36,19 @@ actor TokenActor {
 
     /// - Parameters:
     ///   - signer: Makes the tokens.
+    ///   - source: Where they are shared with other processes; nil: they are not.
     ///   - cache: Outlives this actor.
     ///   - clock: Measures the tokens' age.
     ///   - wallClock: Seconds since 1970, for `iat`.
     init(
         signer: ProviderTokenSigner,
+        source: (any ProviderTokenSource)? = nil,
         cache: ProviderTokenCache,
         clock: any MonotonicClock,
         wallClock: @escaping @Sendable () -> Int64 = TokenActor.systemWallClock
     ) {
         self.signer = signer
+        self.source = source
         self.cache = cache
         self.clock = clock
         self.wallClock = wallClock
@@ -136,18 +140,80 @@ actor TokenActor {
         case .use(let token):
             resume(takeWaiters(), with: .success(token))
         case .sign(let order):
-            do throws(TokenError) {
-                let jwt = try await signer.jwt(issuedAt: order.issuedAt)
+            let current = cache.inspect(now: clock.now, wallNow: wallClock())
+            // Nobody shall wait long for a new token while the old one serves.
+            let limit = current.isUsable ? TokenPolicy.longestRefresh : nil
+            let signed = await within(limit) { await self.newToken(order, current) }
+            // Cancelled with its signer: end() answers.
+            if Task.isCancelled { return }
+            switch signed ?? .failure(.tooSlow) {
+            case .success(let shared):
                 let waiters = takeWaiters()
-                let token = cache.install(jwt, for: order, now: clock.now, isUsed: !waiters.isEmpty)
+                let token = install(shared, order, isUsed: !waiters.isEmpty)
                 resume(waiters, with: .success(token))
-            } catch {
-                // Cancelled with its signer: end() answers.
-                if Task.isCancelled { return }
+            case .failure(let error):
                 let old = cache.signingFailed(error, now: clock.now, wallNow: wallClock())
                 resume(takeWaiters(), with: old.map(Result.success) ?? .failure(error))
             }
         }
+    }
+
+    private nonisolated func newToken(
+        _ order: TokenStateMachine.Order,
+        _ current: ProviderTokenCache.Current
+    ) async -> Result<SharedProviderToken, TokenError> {
+        let request = ProviderTokenRequest(
+            signer: signer,
+            now: order.issuedAt,
+            refreshAge: min(current.refreshInterval, TokenPolicy.refreshAge),
+            refused: current.isRefused ? current.jwt : nil
+        )
+        do {
+            guard let source else { return .success(try await request.sign()) }
+            let token = try await source.token(for: request)
+            try request.check(token, isReplacing: current.jwt)
+            return .success(token)
+        } catch let error as TokenError {
+            return .failure(error)
+        } catch {
+            return .failure(TokenError(.signingFailed, "The shared provider token could not be had: \(error)"))
+        }
+    }
+
+    private func install(
+        _ shared: SharedProviderToken,
+        _ order: TokenStateMachine.Order,
+        isUsed: Bool
+    ) -> ProviderToken {
+        var order = order
+        if source != nil {
+            // As old as it is, whoever signed it.
+            let age = max(order.issuedAt.subtractingReportingOverflow(shared.issuedAt).partialValue, 0)
+            order.orderedAt = order.orderedAt.advanced(by: .zero - .seconds(age))
+            order.issuedAt = shared.issuedAt
+        }
+        return cache.install(shared.jwt, for: order, now: clock.now, isUsed: isUsed, isShared: source != nil)
+    }
+
+    /// What `body` answers, or nil when it takes longer than `limit`; it is then cancelled, and not waited for.
+    private func within<Value: Sendable>(
+        _ limit: Duration?,
+        _ body: @escaping @Sendable () async -> Value
+    ) async -> Value? {
+        guard let limit else { return await body() }
+        let (answers, answer) = AsyncStream<Value?>.makeStream(bufferingPolicy: .bufferingOldest(1))
+        let work = Task { answer.yield(await body()) }
+        let end = clock.now.advanced(by: limit)
+        let timer = Task { [clock] in
+            try await clock.sleep(until: end)
+            answer.yield(nil)
+        }
+        defer {
+            work.cancel()
+            timer.cancel()
+        }
+        for await value in answers { return value }
+        return nil
     }
 
     private func end() {

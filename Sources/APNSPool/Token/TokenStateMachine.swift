@@ -21,6 +21,8 @@ struct TokenPolicy: Sendable, Hashable {
     /// The wait after a first failed refresh, doubling to `longestRetry`, while the old token serves.
     static let firstRetry = Duration.seconds(5)
     static let longestRetry = Duration.seconds(60)
+    /// How long a signature may take while the token in use still serves.
+    static let longestRefresh = Duration.seconds(10)
     /// How often at least the wall clock is looked at.
     static let wallCheckInterval = Duration.seconds(30)
 
@@ -82,7 +84,7 @@ struct TokenStateMachine: Sendable {
         var isRefused = false
     }
 
-    private let policy: TokenPolicy
+    let policy: TokenPolicy
     private var token: Token?
     private var retryAt: MonotonicInstant?
     private var retryDelay = TokenPolicy.firstRetry
@@ -132,7 +134,7 @@ struct TokenStateMachine: Sendable {
     }
 
     /// Whether the current token may be sent, however much a new one is due.
-    private func isUsable(now: MonotonicInstant, wallNow: Int64) -> Bool {
+    func isUsable(now: MonotonicInstant, wallNow: Int64) -> Bool {
         guard let token, !token.isRefused else { return false }
         let age = token.signedAt.duration(to: now)
         if age >= TokenPolicy.usableAge { return false }
@@ -150,14 +152,16 @@ struct TokenStateMachine: Sendable {
 
     /// The token ordered is there. `false`: another one came first, and this one must be thrown away.
     ///
-    /// - Parameter isUsed: Whether a request will carry it at once.
-    mutating func signed(_ order: Order, now: MonotonicInstant, isUsed: Bool) -> Bool {
+    /// - Parameters:
+    ///   - isUsed: Whether a request will carry it at once.
+    ///   - isShared: Others have it too, perhaps since it was signed: its use counts from there.
+    mutating func signed(_ order: Order, now: MonotonicInstant, isUsed: Bool, isShared: Bool = false) -> Bool {
         guard order.generation > (token?.generation ?? 0) else { return false }
         token = Token(
             generation: order.generation,
             issuedAt: order.issuedAt,
             signedAt: order.orderedAt,
-            firstUse: isUsed ? now : nil,
+            firstUse: isShared ? order.orderedAt : isUsed ? now : nil,
             isForced: token?.isRefused ?? false
         )
         retryAt = nil
@@ -258,6 +262,9 @@ struct TokenStateMachine: Sendable {
     func heldBackUntil(now: MonotonicInstant) -> MonotonicInstant? {
         isHeldBack(now: now) ? heldBackUntil : nil
     }
+
+    /// Whether APNs has refused the current token.
+    var isRefused: Bool { token?.isRefused ?? false }
 
     /// The current token's age since it was ordered.
     func age(now: MonotonicInstant) -> Duration? {

@@ -67,6 +67,54 @@ package final class CertificateAuthority {
         )
     }
 
+    /// A client certificate in the form of Apple's: the first topic is the subject's UID; with more than one, the
+    /// extension 1.2.840.113635.100.6.3.6 lists them all.
+    ///
+    /// - Parameters:
+    ///   - topics: what it may push to; at least one, of printable ASCII.
+    ///   - validFrom, validTo: seconds from now; both may be negative, for a certificate that has expired.
+    package func issueClient(
+        topics: [String],
+        validFrom: Int = -86_400,
+        validTo: Int = 365 * 86_400
+    ) throws(WireError) -> Identity {
+        self.serial += 1
+        let key = try Self.makeKey()
+        let first = topics.first ?? "com.example.app"
+        let certificate = try Self.makeCertificate(
+            commonName: "Apple Push Services: \(first)",
+            userID: first,
+            key: key,
+            serial: self.serial,
+            validFrom: validFrom,
+            validTo: validTo
+        )
+        X509_set_issuer_name(certificate.pointer, X509_get_subject_name(self.certificate.pointer))
+        try Self.add(NID_basic_constraints, "critical,CA:FALSE", to: certificate)
+        try Self.add(NID_ext_key_usage, "clientAuth", to: certificate)
+        if topics.count > 1 { try Self.add(topics: topics, to: certificate) }
+        try Self.sign(certificate, with: self.key)
+        return Identity(
+            certificateChainPEM: PEM.text { PEM_write_bio_X509($0, certificate.pointer) },
+            privateKeyPEM: PEM.text { PEM_write_bio_PrivateKey($0, key.pointer, nil, nil, 0, nil, nil) }
+        )
+    }
+
+    private static func add(topics: [String], to certificate: X509Certificate) throws(WireError) {
+        func wrapped(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+            [tag, 0x82, UInt8(truncatingIfNeeded: content.count >> 8), UInt8(truncatingIfNeeded: content.count)]
+                + content
+        }
+        let items = topics.flatMap { wrapped(0x0C, Array($0.utf8)) + wrapped(0x30, wrapped(0x0C, Array("app".utf8))) }
+        let digits = Array("0123456789ABCDEF")
+        let text = wrapped(0x30, items).map { "\(digits[Int($0 >> 4)])\(digits[Int($0 & 15)])" }
+        guard
+            let item = X509V3_EXT_nconf(nil, nil, "1.2.840.113635.100.6.3.6", "DER:" + text.joined(separator: ":"))
+        else { throw self.failure("the list of topics is not valid") }
+        X509_add_ext(certificate.pointer, item, -1)
+        X509_EXTENSION_free(item)
+    }
+
     private static func failure(_ what: String) -> WireError {
         WireError(.certificateUnusable, "\(what): \(OpenSSLErrors.drain().text)")
     }
@@ -78,6 +126,7 @@ package final class CertificateAuthority {
 
     private static func makeCertificate(
         commonName: String,
+        userID: String? = nil,
         key: PrivateKey,
         serial: Int,
         validFrom: Int,
@@ -90,16 +139,19 @@ package final class CertificateAuthority {
         ASN1_INTEGER_set(X509_get_serialNumber(pointer), serial)
         X509_gmtime_adj(X509_getm_notBefore(pointer), validFrom)
         X509_gmtime_adj(X509_getm_notAfter(pointer), validTo)
-        let name = Array(commonName.utf8)
-        X509_NAME_add_entry_by_txt(
-            X509_get_subject_name(pointer),
-            "CN",
-            MBSTRING_FLAG | 1,  // MBSTRING_ASC
-            name,
-            Int32(clamping: name.count),
-            -1,
-            0
-        )
+        let parts = [("UID", userID), ("CN", commonName)]
+        for case (let field, let value?) in parts {
+            let text = Array(value.utf8)
+            X509_NAME_add_entry_by_txt(
+                X509_get_subject_name(pointer),
+                field,
+                MBSTRING_FLAG | 1,  // MBSTRING_ASC
+                text,
+                Int32(clamping: text.count),
+                -1,
+                0
+            )
+        }
         guard X509_set_pubkey(pointer, key.pointer) == 1 else { throw self.failure("the key does not fit") }
         return certificate
     }

@@ -16,6 +16,8 @@ package struct TLSConfiguration: Sendable, Hashable {
     /// Our certificate chain (PEM, leaf first) and its private key (PEM).
     package var certificateChainPEM: String?
     package var privateKeyPEM: String?
+    /// A server's: clients must show a certificate that the trust roots vouch for.
+    package var requiresClientCertificate = false
     /// For tests of clients: the server takes HTTP/1.1 instead of `h2`.
     package var offersHTTP11Only = false
     /// For tests of clients: the server chooses no application protocol at all.

@@ -44,6 +44,10 @@ package final class TLSContext: @unchecked Sendable {
             try self.addTrustRoots(configuration)
         case .server:
             SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
+            if configuration.requiresClientCertificate {
+                SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
+                try self.addTrustRoots(configuration)
+            }
             // No tickets: TLS 1.3 would send two after each handshake, which nobody here resumes.
             SSL_CTX_set_num_tickets(pointer, 0)
             if configuration.offersHTTP11Only {

@@ -212,7 +212,8 @@ final class TLSSession {
             return WireError(.notTLS, "'\(peerName)' does not speak TLS on this port")
         case Self.alertOffset + 120:
             return self.noHTTP2(peerName: peerName, chosen: nil)
-        case Self.alertOffset + 42...Self.alertOffset + 48, Self.alertOffset + 116:
+        case Self.alertOffset + 42...Self.alertOffset + 48, Self.alertOffset + 51, Self.alertOffset + 116:
+            // 51, decrypt_error: a signature in or by our certificate is wrong.
             return self.clientCertificateRefused(errors, peerName: peerName)
         default:
             return nil

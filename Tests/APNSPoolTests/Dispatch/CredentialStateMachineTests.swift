@@ -58,8 +58,8 @@ import Testing
     @Test func anotherRefusalIsAnotherSuspicion() {
         var machine = Machine()
         _ = machine.refused(invalid, by: source(1), isFresh: true, now: start)
-        #expect(machine.refused(.certificate, by: source(2), isFresh: true, now: start) == nil)
-        #expect(machine.state == .suspected(.certificate, by: source(2)))
+        #expect(machine.refused(.certificate("alert"), by: source(2), isFresh: true, now: start) == nil)
+        #expect(machine.state == .suspected(.certificate("alert"), by: source(2)))
     }
 
     @Test func anAcceptedPushBetweenThemClearsTheFirst() {
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func aConnectionThatGetsThroughAllowsAProbeAfterAFaultOfTheCertificate() {
-        var machine = declared(.certificate)
+        var machine = declared(.certificate("alert"))
         machine.connected(now: at(1))
         #expect(machine.admit(now: at(1)) == .send)
         var other = declared()

@@ -1,0 +1,228 @@
+import HTTP2Wire
+
+/// Where a client certificate and its key come from.
+enum CertificateInput: Sendable {
+    case files(String, key: String?, passphrase: String?)
+    case bytes([UInt8], key: [UInt8], passphrase: String?)
+    case pkcs12File(String, passphrase: String)
+    case pkcs12([UInt8], passphrase: String)
+
+    /// The files that it is read from.
+    var paths: [String] {
+        switch self {
+        case .files(let certificate, let key, _): [certificate] + (key.map { [$0] } ?? [])
+        case .pkcs12File(let path, _): [path]
+        case .bytes, .pkcs12: []
+        }
+    }
+
+    /// Reads and checks it. Blocks while files are read.
+    ///
+    /// - Parameter wallNow: Seconds since 1970.
+    func read(wallNow: Int64) throws(APNSConfigurationError) -> TLSIdentity {
+        let identity = try identity()
+        guard identity.notAfter > wallNow else {
+            throw APNSConfigurationError(
+                .certificateExpired,
+                setting: setting,
+                message: "The certificate '\(identity.commonName)' expired on \(CivilDate.text(identity.notAfter)). "
+                    + "Make a new one in the developer portal, or use a .p8 key, which does not expire."
+            )
+        }
+        guard identity.notBefore <= wallNow else {
+            throw APNSConfigurationError(
+                .certificateNotYetValid,
+                setting: setting,
+                message: "The certificate '\(identity.commonName)' is valid from "
+                    + "\(CivilDate.text(identity.notBefore)) only. Is this machine's clock right?"
+            )
+        }
+        return identity
+    }
+
+    private var setting: String {
+        switch self {
+        case .files: "authentication.certificateFile"
+        case .bytes: "authentication.certificateBytes"
+        case .pkcs12File: "authentication.pkcs12File"
+        case .pkcs12: "authentication.pkcs12Bytes"
+        }
+    }
+
+    private var keySetting: String {
+        switch self {
+        case .files(_, let key, _): key == nil ? setting : "authentication.keyFile"
+        case .bytes: "authentication.privateKeyBytes"
+        case .pkcs12File, .pkcs12: setting
+        }
+    }
+
+    private func identity() throws(APNSConfigurationError) -> TLSIdentity {
+        switch self {
+        case .files(let path, let keyPath, let passphrase):
+            let certificate = try KeyFile.read(path, setting: setting, kind: "certificate's file")
+            var key = certificate
+            if let keyPath { key = try KeyFile.read(keyPath, setting: keySetting, kind: "certificate's key file") }
+            return try identity(certificate, key, passphrase)
+        case .bytes(let certificate, let key, let passphrase):
+            return try identity(certificate, key, passphrase)
+        case .pkcs12File(let path, let passphrase):
+            return try identity(try KeyFile.read(path, setting: setting, kind: ".p12 file"), passphrase)
+        case .pkcs12(let bytes, let passphrase):
+            return try identity(bytes, passphrase)
+        }
+    }
+
+    private func identity(
+        _ certificate: [UInt8],
+        _ key: [UInt8],
+        _ passphrase: String?
+    ) throws(APNSConfigurationError) -> TLSIdentity {
+        do {
+            return try TLSIdentity.read(
+                certificate: PrivateKeyText.plainPEM(certificate),
+                key: PrivateKeyText.plainPEM(key),
+                passphrase: passphrase
+            )
+        } catch {
+            throw self.error(error)
+        }
+    }
+
+    private func identity(_ pkcs12: [UInt8], _ passphrase: String) throws(APNSConfigurationError) -> TLSIdentity {
+        do {
+            return try TLSIdentity.read(pkcs12: pkcs12, passphrase: passphrase)
+        } catch {
+            throw self.error(error)
+        }
+    }
+
+    private var isPKCS12: Bool {
+        switch self {
+        case .pkcs12File, .pkcs12: true
+        case .files, .bytes: false
+        }
+    }
+
+    private func error(_ fault: TLSIdentity.Fault) -> APNSConfigurationError {
+        switch fault.code {
+        case .notACertificate:
+            APNSConfigurationError(
+                .notACertificate,
+                setting: setting,
+                message: isPKCS12
+                    ? "It is not a PKCS#12 file, or a part of it is missing: \(fault.detail). "
+                        + "If it is a PEM text, use certificate(certificateFile:keyFile:)."
+                    : "It holds no certificate in PEM form or DER: \(fault.detail). "
+                        + "If it is a .p12 file, use certificate(pkcs12File:passphrase:)."
+            )
+        case .notAKey:
+            APNSConfigurationError(
+                .notAKey,
+                setting: keySetting,
+                message: "There is no private key that can be read: \(fault.detail). The key is made together with the "
+                    + "request for the certificate; Apple does not have it."
+            )
+        case .passphraseMissing:
+            APNSConfigurationError(
+                .keyEncrypted,
+                setting: "authentication.passphrase",
+                message: "The key is encrypted, and no passphrase was given. Give passphrase."
+            )
+        case .passphraseWrong:
+            APNSConfigurationError(
+                .passphraseWrong,
+                setting: "authentication.passphrase",
+                message: "The passphrase is wrong, or what it encrypts is damaged. It is the one that the file was "
+                    + "exported with."
+            )
+        case .encryptionTooOld:
+            APNSConfigurationError(
+                .encryptionTooOld,
+                setting: isPKCS12 ? setting : keySetting,
+                message:
+                    "It is encrypted in an old way (RC2 or the like) that OpenSSL 3 reads with its legacy provider "
+                    + "only. Convert it: 'openssl pkcs12 -legacy -in OLD.p12 -nodes -out apns.pem', then use "
+                    + "certificate(certificateFile: \"apns.pem\")."
+            )
+        case .keyMismatch:
+            APNSConfigurationError(
+                .keyMismatch,
+                setting: keySetting,
+                message: "The private key is not the one of this certificate. Give the key that the certificate was "
+                    + "requested with."
+            )
+        }
+    }
+}
+
+extension APNSConfigurationError.Code {
+    /// The text or file is not a certificate.
+    public static let notACertificate = APNSConfigurationError.Code(rawValue: "not-a-certificate")
+    /// The passphrase does not open the key or the PKCS#12 file.
+    public static let passphraseWrong = APNSConfigurationError.Code(rawValue: "passphrase-wrong")
+    /// The key or the PKCS#12 file is encrypted with an algorithm that OpenSSL 3 no longer has.
+    public static let encryptionTooOld = APNSConfigurationError.Code(rawValue: "encryption-too-old")
+    /// The private key belongs to another certificate.
+    public static let keyMismatch = APNSConfigurationError.Code(rawValue: "key-mismatch")
+    /// The certificate's time is over.
+    public static let certificateExpired = APNSConfigurationError.Code(rawValue: "certificate-expired")
+    /// The certificate's time has not come, or this machine's clock is wrong.
+    public static let certificateNotYetValid = APNSConfigurationError.Code(rawValue: "certificate-not-yet-valid")
+}
+
+/// An authentication that was read and checked.
+struct ResolvedAuthentication: Sendable {
+    let authentication: APNSAuthentication
+    let policy: TokenPolicy
+    /// Nil: no provider token is sent.
+    var signer: ProviderTokenSigner?
+    /// Nil: no certificate is shown.
+    var certificate: TLSIdentity?
+    /// What its files were before they were read.
+    var stamps: [FileStamp?] = []
+
+    init(authentication: APNSAuthentication, policy: TokenPolicy) {
+        self.authentication = authentication
+        self.policy = policy
+    }
+
+    /// What is shown to APNs, without secrets.
+    var name: String {
+        if let certificate {
+            return "certificate '\(certificate.commonName)', valid until \(CivilDate.text(certificate.notAfter))"
+        }
+        return signer.map { "key id \($0.identifiers.keyID), team id \($0.identifiers.teamID)" } ?? "no provider token"
+    }
+
+    /// Whether both are the same key or certificate, whatever file they came from.
+    func isSame(as other: ResolvedAuthentication) -> Bool {
+        if let certificate, let theirs = other.certificate { return certificate.fingerprint == theirs.fingerprint }
+        if let signer, let theirs = other.signer {
+            return signer.publicKey != nil && signer.publicKey == theirs.publicKey
+                && signer.identifiers == theirs.identifiers
+        }
+        return false
+    }
+}
+
+/// A day as people write it.
+enum CivilDate {
+    /// The day in UTC, as `2027-03-01`.
+    ///
+    /// - Parameter seconds: Since 1970.
+    static func text(_ seconds: Int64) -> String {
+        // Days are counted from 1 March 0000, so that a leap day is last of its year (Gregorian calendar).
+        let days = (seconds >= 0 ? seconds : seconds - 86_399) / 86_400 + 719_468
+        let era = (days >= 0 ? days : days - 146_096) / 146_097
+        let dayOfEra = days - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let marchMonth = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
+        let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(year)-\(two(month))-\(two(day))"
+    }
+}

@@ -1,0 +1,276 @@
+import APNSModel
+import HTTP2Wire
+import Logging
+import NIOPosix
+import SupervisedPool
+
+/// How one credential takes another one's place while pushes go on.
+extension ClientCore {
+    /// The pause before a credential on trial is tried again that got no verdict, doubling to `longestTrialPause`.
+    private static let firstTrialPause = Duration.seconds(1)
+    private static let longestTrialPause = Duration.seconds(30)
+    /// How long its connection may take at one go.
+    private static let trialConnectTime = Duration.seconds(30)
+
+    /// Reads and checks an authentication, on a thread that may wait for files.
+    func resolve(_ authentication: APNSAuthentication) async throws(APNSAuthenticationError) -> ResolvedAuthentication {
+        let wallNow = self.configuration.wallClock()
+        let result = try? await NIOThreadPool.singleton.runIfActive {
+            Result { () throws(APNSConfigurationError) in try authentication.resolve(wallNow: wallNow) }
+        }
+        switch result {
+        case .success(let resolved): return resolved
+        case .failure(let error): throw APNSAuthenticationError(error)
+        case nil: throw .cancelled
+        }
+    }
+
+    /// Puts another credential in the place of the current one.
+    ///
+    /// - Parameter time: how long to wait for a verdict; nil: for ever.
+    func replace(
+        with resolved: ResolvedAuthentication,
+        within time: Duration?
+    ) async throws(APNSAuthenticationError) {
+        let scope: CredentialScope
+        do {
+            scope = try self.makeScope(
+                resolved,
+                isOnTrial: !self.keeper.isRevoked && self.lifecycle.current == .running
+            )
+        } catch {
+            throw APNSAuthenticationError(error)
+        }
+        guard self.keeper.begin(scope) else {
+            // There is nothing that could go on meanwhile.
+            scope.settings.credentials.replaced()
+            guard self.keeper.install(scope) else { throw .clientStopped }
+            return
+        }
+        let name = resolved.name
+        self.logger.info("another credential is tried", metadata: ["credential": "\(name)"])
+        let end = await withTaskGroup(of: TrialEnd.self) { group in
+            group.addTask { await self.runTrial(scope) }
+            group.addTask {
+                guard let time else {
+                    await scope.ended.wait()
+                    return .event(.superseded)
+                }
+                try? await self.clock.sleep(until: self.clock.now.advanced(by: time))
+                return .timeOver
+            }
+            let first = await group.next() ?? .timeOver
+            group.cancelAll()
+            return first
+        }
+        // Whatever came first here: if it was accepted meanwhile, it is accepted.
+        if self.keeper.giveUp(scope) || end != .event(.accepted) && scope.isRetired {
+            switch end {
+            case .event(.refused(let words)):
+                throw APNSAuthenticationError(.refused, "APNs refuses \(name): \(words). The old credential goes on.")
+            case .event(.superseded), .event(.inconclusive):
+                if self.lifecycle.current != .running { throw .clientStopped }
+                throw APNSAuthenticationError(.superseded, "Another change of the authentication came first.")
+            case .event(.accepted), .timeOver:
+                if Task.isCancelled { throw .cancelled }
+                throw APNSAuthenticationError(.noVerdict, await self.noVerdict(scope))
+            }
+        }
+        self.logger.notice("another credential is in use now", metadata: ["credential": "\(name)"])
+    }
+
+    private enum TrialEnd: Sendable, Equatable {
+        case event(TrialEvents.Event)
+        case timeOver
+    }
+
+    private func noVerdict(_ scope: CredentialScope) async -> String {
+        let name = scope.resolved.name
+        do {
+            try await scope.pool.waitUntilReady(1, deadline: self.clock.now)
+        } catch {
+            if let fault = error.fault {
+                return "No connection could be made with \(name) in time: \(fault). The old credential goes on."
+            }
+        }
+        return "No push was answered with \(name) in time. The old credential goes on."
+    }
+
+    /// Makes its connection and its token ready, lets one push try it, and again until there is a verdict.
+    private func runTrial(_ scope: CredentialScope) async -> TrialEnd {
+        var events = scope.trial.stream.makeAsyncIterator()
+        var pause = Self.firstTrialPause
+        while true {
+            switch await self.prepare(scope) {
+            case .ready: break
+            case .hopeless(let words): return .event(.refused(words))
+            case .notYet:
+                if Task.isCancelled || scope.isRetired { break }
+                try? await self.clock.sleep(until: self.clock.now.advanced(by: pause))
+                pause = min(pause * 2, Self.longestTrialPause)
+                continue
+            }
+            _ = self.keeper.arm(scope)
+            guard let event = await events.next() else { return .timeOver }
+            guard event == .inconclusive else { return .event(event) }
+            // Not at once: the push that has just failed with it shall find the other one.
+            try? await self.clock.sleep(until: self.clock.now.advanced(by: pause))
+            if Task.isCancelled { return .timeOver }
+            pause = min(pause * 2, Self.longestTrialPause)
+        }
+    }
+
+    private enum Preparation {
+        case ready
+        case notYet
+        case hopeless(String)
+    }
+
+    private func prepare(_ scope: CredentialScope) async -> Preparation {
+        do {
+            try await scope.pool.prewarm(1, deadline: self.clock.now.advanced(by: Self.trialConnectTime))
+        } catch {
+            guard error.code == .configurationFault else { return .notYet }
+            return .hopeless(error.fault?.description ?? error.description)
+        }
+        guard scope.resolved.signer != nil else { return .ready }
+        guard let actor = scope.tokenActor.current else { return .notYet }
+        switch await actor.token() {
+        case .success: return .ready
+        case .failure(let error) where error.code == .signingFailed: return .hopeless(error.description)
+        case .failure: return .notYet
+        }
+    }
+
+    /// What an answer says of a credential on trial; the push itself goes once more, with the other one.
+    func refusedOnTrial(_ rejection: Rejection, _ credential: PushCredential) -> AttemptEnd? {
+        guard credential.isTrial else { return nil }
+        let reason = rejection.reason
+        if rejection.status == 403 || reason == .tooManyProviderTokenUpdates {
+            let words = reason.map { "\($0.rawValue): \($0.meaning ?? "no meaning known")" } ?? "status 403"
+            self.keeper.giveUp(credential.scope, because: .refused(words))
+            return credential.again
+        }
+        // Perhaps the new key is not for this topic, perhaps nothing is: the old one knows.
+        return reason == .topicDisallowed || reason == .deviceTokenNotForTopic ? credential.again : nil
+    }
+
+    // MARK: The end of one
+
+    /// Lets what is in flight finish, and ends its tree. What waits in its pool goes with the next one.
+    func retire(_ scope: CredentialScope) async {
+        scope.retire()
+        scope.settings.credentials.replaced()
+        await scope.pool.drain()
+        await scope.pool.failWaiters()
+        _ = await scope.pool.drain(within: self.configuration.timeouts.drain)
+        scope.stop()
+    }
+
+    /// Ends everything that shows the credential, now.
+    func revoke() async {
+        let revoked = self.keeper.revoke()
+        self.logger.notice("the authentication was revoked: nothing is sent until another one is given")
+        for scope in revoked { scope.stop() }
+        for scope in revoked {
+            guard self.lifecycle.current != .notStarted else { continue }
+            _ = await scope.ended.wait()
+        }
+    }
+
+    // MARK: Watching files and the calendar
+
+    /// Reads the files of the current credential again.
+    ///
+    /// - Returns: whether they held another key or certificate, which is now in use.
+    func reload(within time: Duration?) async throws(APNSAuthenticationError) -> Bool {
+        let current = self.keeper.latest.resolved
+        let resolved = try await self.resolve(current.authentication)
+        if resolved.isSame(as: current), !self.keeper.isRevoked { return false }
+        try await self.replace(with: resolved, within: time)
+        return true
+    }
+
+    /// Looks after the files of a credential and the end of its certificate, until it is used no more.
+    func watch(_ scope: CredentialScope) async {
+        let authentication = scope.resolved.authentication
+        let interval = authentication.fileCheckInterval ?? .seconds(3600)
+        var files = CredentialFileWatch(scope.resolved.stamps)
+        var expiry = CertificateExpiryWatch()
+        await withDiscardingTaskGroup { group in
+            while !scope.isRetired, !Task.isCancelled {
+                self.tell(expiry.look(scope.resolved, wallNow: self.configuration.wallClock()), scope)
+                if await scope.ended.wait(until: self.clock.now.advanced(by: interval), clock: self.clock) { break }
+                guard authentication.fileCheckInterval != nil, !authentication.files.isEmpty, scope.adopted.isOpen,
+                    !scope.isRetired, files.look(authentication.files.map(FileStamp.init(of:)))
+                else { continue }
+                do throws(APNSAuthenticationError) {
+                    let resolved = try await self.resolve(authentication)
+                    files.wereRead()
+                    guard !resolved.isSame(as: scope.resolved) else { continue }
+                    group.addTask { await self.tryReloaded(resolved) }
+                } catch {
+                    if files.couldNotBeUsed() {
+                        self.logger.warning(
+                            "a changed key or certificate file cannot be used (yet); the old credential goes on",
+                            metadata: ["error": "\(error)"]
+                        )
+                    }
+                }
+            }
+            group.cancelAll()
+        }
+    }
+
+    private func tryReloaded(_ resolved: ResolvedAuthentication) async {
+        do throws(APNSAuthenticationError) {
+            try await self.replace(with: resolved, within: nil)
+        } catch {
+            guard error.code == .refused || error.code == .configuration else { return }
+            self.logger.error(
+                "the key or certificate in the changed file is not taken into use",
+                metadata: ["error": "\(error)"]
+            )
+        }
+    }
+
+    private func tell(_ warning: CertificateExpiryWatch.Warning?, _ scope: CredentialScope) {
+        let name = scope.resolved.name
+        switch warning {
+        case .expires(let days):
+            self.logger.warning(
+                "the client certificate expires in \(days) days: make a new one in the developer portal",
+                metadata: ["credential": "\(name)"]
+            )
+        case .expired:
+            self.logger.error("the client certificate has expired", metadata: ["credential": "\(name)"])
+        case nil:
+            break
+        }
+    }
+}
+
+extension CertificateExpiryWatch {
+    fileprivate mutating func look(_ resolved: ResolvedAuthentication, wallNow: Int64) -> Warning? {
+        resolved.certificate.flatMap { self.look(notAfter: $0.notAfter, wallNow: wallNow) }
+    }
+}
+
+extension CredentialScope {
+    /// Whether time alone can change something about it.
+    var isWatched: Bool {
+        self.resolved.certificate != nil
+            || !self.resolved.authentication.files.isEmpty && self.resolved.authentication.fileCheckInterval != nil
+    }
+}
+
+extension ClientCore.CredentialFailure {
+    /// There is no credential.
+    static let revoked = ClientCore.CredentialFailure(
+        end: .notSent(
+            .credential,
+            "the authentication was revoked: nothing is sent until replaceAuthentication gives another one",
+            isFinal: true
+        )
+    )
+}

@@ -1,0 +1,147 @@
+/// Where several processes get one provider token from.
+///
+/// ECDSA signatures are random, so that two processes that sign the same claims make two tokens, and APNs counts a key's
+/// tokens wherever they come from: more than one in 20 minutes can be answered with 429 `TooManyProviderTokenUpdates`. A
+/// fleet, or a service that restarts often, therefore shares the signed token itself. ``SharedFileTokenSource`` does it
+/// for the processes of one machine; a source of your own may use any store:
+///
+/// ```swift
+/// struct StoreTokenSource: ProviderTokenSource {
+///     func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
+///         if let token = try await store.read(), request.accepts(token) { return token }
+///         return try await store.withLock {
+///             // Another process may have been faster.
+///             if let token = try await store.read(), request.accepts(token) { return token }
+///             let token = try await request.sign()
+///             try await store.write(token)
+///             return token
+///         }
+///     }
+/// }
+/// ```
+public protocol ProviderTokenSource: Sendable {
+    /// The token to use now.
+    ///
+    /// Called when the process has none, when the one in use is due for a refresh, and when APNs has refused it; never
+    /// twice at a time for one client. Pushes wait for it within their deadlines; while an older token still serves,
+    /// they wait ten seconds at the most.
+    ///
+    /// - Throws: Anything; its description goes into the error of pushes that have no token.
+    func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken
+}
+
+/// A signed provider token with what is known about it.
+public struct SharedProviderToken: Sendable, Hashable {
+    /// The token in its compact form, as the `authorization` field carries it behind `bearer`. A secret.
+    public let jwt: String
+    /// The key that signed it.
+    public let keyID: String
+    /// The team in its claims.
+    public let teamID: String
+    /// Its `iat`, in seconds since 1970.
+    public let issuedAt: Int64
+
+    public init(jwt: String, keyID: String, teamID: String, issuedAt: Int64) {
+        self.jwt = jwt
+        self.keyID = keyID
+        self.teamID = teamID
+        self.issuedAt = issuedAt
+    }
+}
+
+extension SharedProviderToken: CustomStringConvertible, CustomReflectable {
+    /// Without the token itself.
+    public var description: String { "provider token of key \(keyID), team \(teamID), issued at \(issuedAt)" }
+
+    /// Shows the description only.
+    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
+}
+
+/// What a ``ProviderTokenSource`` is asked for.
+public struct ProviderTokenRequest: Sendable {
+    /// The key id that the token must name.
+    public let keyID: String
+    /// The team id that it must name.
+    public let teamID: String
+    /// The time, in seconds since 1970 by this machine's clock.
+    public let now: Int64
+    /// A token of this age is to be replaced.
+    public let refreshAge: Duration
+
+    private let signer: ProviderTokenSigner
+    private let refused: String?
+
+    init(signer: ProviderTokenSigner, now: Int64, refreshAge: Duration, refused: String?) {
+        self.signer = signer
+        self.keyID = signer.identifiers.keyID
+        self.teamID = signer.identifiers.teamID
+        self.now = now
+        self.refreshAge = refreshAge
+        self.refused = refused
+    }
+
+    /// Whether a token from the store can be used: it is of this key and team, younger than ``refreshAge``, not from the
+    /// future (more than a minute ahead of this machine's clock), and not the one that APNs has just refused.
+    public func accepts(_ token: SharedProviderToken) -> Bool {
+        isOurs(token) && token.jwt != refused && age(token) < refreshAge
+            && age(token) >= .zero - TokenPolicy.futureTolerance
+    }
+
+    /// Makes a new token.
+    ///
+    /// - Throws: An error that says why the signer failed.
+    public func sign() async throws -> SharedProviderToken {
+        SharedProviderToken(
+            jwt: try await signer.jwt(issuedAt: now),
+            keyID: keyID,
+            teamID: teamID,
+            issuedAt: now
+        )
+    }
+
+    /// Refuses what a source must not give.
+    ///
+    /// - Parameter current: The token that is due to be replaced.
+    func check(_ token: SharedProviderToken, isReplacing current: String?) throws(TokenError) {
+        func fault(_ text: String) -> TokenError { TokenError(.signingFailed, "The token source gave \(text).") }
+        guard isOurs(token) else {
+            throw fault("a token of key \(token.keyID), team \(token.teamID) for key \(keyID), team \(teamID)")
+        }
+        if token.jwt == refused { throw fault("the token that APNs has just refused") }
+        if token.jwt == current { throw fault("the token that is in use already") }
+        guard age(token) < TokenPolicy.usableAge else { throw fault("a token that is \(age(token)) old") }
+        guard age(token) >= .zero - TokenPolicy.futureTolerance else { throw fault("a token from the future") }
+        // It goes into a header field.
+        guard !token.jwt.isEmpty, token.jwt.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw fault("a text that is no token")
+        }
+    }
+
+    private func isOurs(_ token: SharedProviderToken) -> Bool {
+        token.keyID == keyID && token.teamID == teamID
+    }
+
+    private func age(_ token: SharedProviderToken) -> Duration {
+        let (difference, overflow) = now.subtractingReportingOverflow(token.issuedAt)
+        return .seconds(overflow ? (now < token.issuedAt ? Int64.min : .max) : difference)
+    }
+}
+
+/// One token for all clients of this process that have the same key.
+actor ProcessTokenSource: ProviderTokenSource {
+    private var tokens: [String: SharedProviderToken] = [:]
+    private var signing: [String: Task<SharedProviderToken, any Error>] = [:]
+
+    func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
+        let name = "\(request.teamID)/\(request.keyID)"
+        if let token = tokens[name], request.accepts(token) { return token }
+        if let task = signing[name] { return try await task.value }
+        // In a task of its own: the client that asked first may stop before the others have their token.
+        let task = Task { try await request.sign() }
+        signing[name] = task
+        defer { signing[name] = nil }
+        let token = try await task.value
+        tokens[name] = token
+        return token
+    }
+}

@@ -1,0 +1,212 @@
+import Crypto
+public import Logging
+package import SupervisedPool
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Shares the provider token among the processes of one machine by a file: one of them signs and writes, the others
+/// read. A process that restarts reads the file before it signs.
+///
+/// ```swift
+/// var authentication = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
+/// authentication.tokenSource = SharedFileTokenSource(path: "/run/myservice/apns-token")
+/// ```
+/// The file is readable by its owner alone (0600), so all processes run as one user; a file that others may read or
+/// write, or that is damaged, is not believed but replaced. It is replaced in one step (`rename`), by whoever holds the
+/// lock on a second file (`path` with `.lock` added): the system takes the lock from a process that dies. Its first line
+/// is the token, so that `head -1` gives it to `curl`. It needs a local file system, and one file for each key.
+public struct SharedFileTokenSource: ProviderTokenSource {
+    /// The file's path. Its directory must exist, and the process must be allowed to make files in it.
+    public let path: String
+    /// How long another process may sign before it is given up waiting for. Default 10 s.
+    public var lockTimeout: Duration = .seconds(10)
+    /// Told when the file cannot be written; the token is then this process's own.
+    public var logger: Logger
+
+    package var clock: any MonotonicClock = SystemMonotonicClock()
+
+    public init(path: String, logger: Logger = Logger(label: "apns-pool")) {
+        self.path = path
+        self.logger = logger
+    }
+
+    /// The file's token if it can be used, else a new one, which is then in the file.
+    ///
+    /// - Throws: An error that names the file when it cannot be locked; the signer's error.
+    public func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
+        if let token = read(), request.accepts(token) { return token }
+        let lock = try await lock()
+        defer { _ = close(lock) }
+        // Somebody may have written it while this process waited.
+        if let token = read(), request.accepts(token) { return token }
+        let token = try await request.sign()
+        if let trouble = write(token) {
+            logger.warning(
+                "the shared provider token cannot be written: each process signs its own, which APNs may refuse",
+                metadata: ["file": "\(path)", "error": "\(trouble)"]
+            )
+        }
+        return token
+    }
+
+    /// The token in the file; nil if there is none that can be believed.
+    package func read() -> SharedProviderToken? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { _ = close(descriptor) }
+        var information = stat()
+        guard fstat(descriptor, &information) == 0, information.st_mode & 0o077 == 0, information.st_uid == geteuid()
+        else { return nil }
+        var bytes = [UInt8](repeating: 0, count: SharedTokenFile.limit + 1)
+        var count = 0
+        while count < bytes.count {
+            let read = bytes.withUnsafeMutableBytes { buffer in
+                systemRead(descriptor, UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+            }
+            if read < 0, errno == EINTR { continue }
+            if read <= 0 { break }
+            count += read
+        }
+        return SharedTokenFile.token(in: bytes[..<count])
+    }
+
+    private func lock() async throws(TokenError) -> Int32 {
+        let descriptor = open("\(path).lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw TokenError(
+                .signingFailed,
+                "'\(path).lock' cannot be opened: \(Self.text(errno)). The shared token needs a directory to write to."
+            )
+        }
+        let end = clock.now.advanced(by: lockTimeout)
+        var pause = Duration.milliseconds(5)
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            let code = errno
+            if code == EINTR { continue }
+            let now = clock.now
+            guard code == EWOULDBLOCK, now < end, !Task.isCancelled else {
+                _ = close(descriptor)
+                throw TokenError(
+                    .signingFailed,
+                    code == EWOULDBLOCK
+                        ? "Another process has held '\(path).lock' for \(lockTimeout)."
+                        : "'\(path).lock' cannot be locked: \(Self.text(code))."
+                )
+            }
+            try? await clock.sleep(until: min(now.advanced(by: pause), end))
+            pause = min(pause * 2, .milliseconds(100))
+        }
+        return descriptor
+    }
+
+    /// Only whoever holds the lock writes, so that the new file's name may be the same each time.
+    private func write(_ token: SharedProviderToken) -> String? {
+        let new = "\(path).new"
+        _ = unlink(new)
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return Self.text(errno) }
+        let bytes = SharedTokenFile.bytes(of: token)
+        var written = 0
+        var trouble: Int32 = 0
+        while written < bytes.count, trouble == 0 {
+            let count = bytes.withUnsafeBytes {
+                systemWrite(descriptor, UnsafeRawBufferPointer(rebasing: $0[written...]))
+            }
+            if count >= 0 {
+                written += count
+            } else if errno != EINTR {
+                trouble = errno
+            }
+        }
+        if trouble == 0, fsync(descriptor) != 0 { trouble = errno }
+        if close(descriptor) != 0, trouble == 0 { trouble = errno }
+        if trouble == 0, rename(new, path) != 0 { trouble = errno }
+        guard trouble != 0 else { return nil }
+        _ = unlink(new)
+        return Self.text(trouble)
+    }
+
+    private func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        #if canImport(Glibc)
+            Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+        #elseif canImport(Musl)
+            Musl.read(descriptor, buffer.baseAddress, buffer.count)
+        #else
+            Darwin.read(descriptor, buffer.baseAddress, buffer.count)
+        #endif
+    }
+
+    private func systemWrite(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int {
+        #if canImport(Glibc)
+            Glibc.write(descriptor, buffer.baseAddress, buffer.count)
+        #elseif canImport(Musl)
+            Musl.write(descriptor, buffer.baseAddress, buffer.count)
+        #else
+            Darwin.write(descriptor, buffer.baseAddress, buffer.count)
+        #endif
+    }
+
+    private static func text(_ code: Int32) -> String {
+        guard let text = strerror(code) else { return "error \(code)" }
+        return String(cString: text)
+    }
+}
+
+/// What stands in a shared token's file: the token, what is known about it, and a checksum, a line each.
+///
+/// ```
+/// eyJhbGciOiJFUzI1NiIsImtpZCI6…
+/// key-id 9UC9ZLQ8YW
+/// team-id ABBM6U9RM5
+/// issued-at 1800000000
+/// sha256 5f1e…
+/// ```
+/// The checksum is that of the bytes before its line.
+enum SharedTokenFile {
+    /// Far more than a token; so that a wrong path does not fill the memory.
+    static let limit = 8192
+
+    static func bytes(of token: SharedProviderToken) -> [UInt8] {
+        let text = """
+            \(token.jwt)
+            key-id \(token.keyID)
+            team-id \(token.teamID)
+            issued-at \(token.issuedAt)
+
+            """
+        return Array("\(text)sha256 \(checksum(Array(text.utf8)[...]))\n".utf8)
+    }
+
+    /// Nil for a file that is cut off, damaged or something else.
+    static func token(in bytes: ArraySlice<UInt8>) -> SharedProviderToken? {
+        guard bytes.count <= limit else { return nil }
+        let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+        guard lines.count == 6, lines[5].isEmpty,
+            let keyID = value("key-id ", lines[1]), let teamID = value("team-id ", lines[2]),
+            let issuedAt = value("issued-at ", lines[3]).flatMap({ Int64($0) }),
+            let sum = value("sha256 ", lines[4]), sum == checksum(bytes[..<lines[4].startIndex])
+        else { return nil }
+        return SharedProviderToken(
+            jwt: String(decoding: lines[0], as: UTF8.self),
+            keyID: keyID,
+            teamID: teamID,
+            issuedAt: issuedAt
+        )
+    }
+
+    private static func value(_ name: String, _ line: ArraySlice<UInt8>) -> String? {
+        guard line.starts(with: name.utf8) else { return nil }
+        return String(decoding: line.dropFirst(name.utf8.count), as: UTF8.self)
+    }
+
+    private static func checksum(_ bytes: ArraySlice<UInt8>) -> String {
+        let digits = Array("0123456789abcdef")
+        return String(SHA256.hash(data: Array(bytes)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+    }
+}

@@ -1,0 +1,262 @@
+import CAPNSOpenSSL
+
+/// A certificate chain with its private key, read and checked: what one side of a TLS connection shows.
+package struct TLSIdentity: Sendable, Hashable {
+    /// Leaf first.
+    package let certificateChainPEM: String
+    /// Not encrypted. A secret: never logged.
+    package let privateKeyPEM: String
+    /// From when and until when the certificate is valid, in seconds since 1970.
+    package let notBefore: Int64
+    package let notAfter: Int64
+    /// The subject's common name; empty if it has none.
+    package let commonName: String
+    /// What the certificate may push to: Apple's extension 1.2.840.113635.100.6.3.6, else the subject's UID, which holds
+    /// the bundle ID of certificates for one app.
+    package let topics: [String]
+    /// SHA-256 of the leaf, in hexadecimal: tells two certificates apart.
+    package let fingerprint: String
+
+    /// Why a certificate or its key cannot be used.
+    package struct Fault: Error, Sendable, Hashable {
+        package enum Code: Sendable, Hashable {
+            case notACertificate
+            case notAKey
+            /// The key or the PKCS#12 file is encrypted, and no passphrase was given.
+            case passphraseMissing
+            case passphraseWrong
+            /// Encrypted in a way that OpenSSL 3 reads with its legacy provider only.
+            case encryptionTooOld
+            case keyMismatch
+        }
+
+        package let code: Code
+        /// What OpenSSL says of it. Holds no secret.
+        package let detail: String
+    }
+
+    /// Reads a certificate (PEM with its chain, or DER) and its private key (PEM, or DER).
+    ///
+    /// - Parameters:
+    ///   - key: May be the same bytes as the certificate's, when one PEM text holds both.
+    ///   - passphrase: For an encrypted key; not looked at otherwise.
+    package static func read(certificate: [UInt8], key: [UInt8], passphrase: String?) throws(Fault) -> TLSIdentity {
+        let chain = try Self.certificates(in: certificate)
+        return try Self.identity(chain, try Self.privateKey(in: key, passphrase: passphrase))
+    }
+
+    /// Reads a PKCS#12 file (`.p12`, `.pfx`; RFC 7292): a certificate, its key and perhaps its chain.
+    package static func read(pkcs12 bytes: [UInt8], passphrase: String?) throws(Fault) -> TLSIdentity {
+        ERR_clear_error()
+        let file = bytes.withUnsafeBufferPointer { buffer in
+            var start = buffer.baseAddress
+            return d2i_PKCS12(nil, &start, buffer.count)
+        }
+        guard let file else {
+            throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text)
+        }
+        defer { PKCS12_free(file) }
+        // No passphrase and an empty one are two things in PKCS#12, and people mean either.
+        let given = passphrase ?? ""
+        let isOpen =
+            PKCS12_mac_present(file) == 0 || PKCS12_verify_mac(file, given, -1) == 1
+            || (given.isEmpty && PKCS12_verify_mac(file, nil, 0) == 1)
+        guard isOpen else {
+            let errors = OpenSSLErrors.drain()
+            if errors.isUnsupported { throw Fault(code: .encryptionTooOld, detail: errors.text) }
+            throw Fault(code: given.isEmpty ? .passphraseMissing : .passphraseWrong, detail: errors.text)
+        }
+        ERR_clear_error()
+        var keyPointer: OpaquePointer?
+        var leafPointer: OpaquePointer?
+        var others: OpaquePointer?
+        let isParsed = PKCS12_parse(file, given, &keyPointer, &leafPointer, &others) == 1
+        let key = keyPointer.map(PrivateKey.init(owning:))
+        let leaf = leafPointer.map(X509Certificate.init(owning:))
+        defer { capns_x509_stack_free(others) }
+        guard isParsed else {
+            let errors = OpenSSLErrors.drain()
+            if errors.isUnsupported { throw Fault(code: .encryptionTooOld, detail: errors.text) }
+            throw Fault(code: .passphraseWrong, detail: errors.text)
+        }
+        guard let key else { throw Fault(code: .notAKey, detail: "the file holds no private key") }
+        guard let leaf else { throw Fault(code: .notACertificate, detail: "the file holds no certificate for its key") }
+        var chain = [leaf]
+        for index in 0..<capns_x509_stack_count(others) {
+            if let pointer = capns_x509_stack_copy(others, index) { chain.append(X509Certificate(owning: pointer)) }
+        }
+        return try Self.identity(chain, key)
+    }
+
+    /// The same as a PKCS#12 file, for simulators and tests.
+    package func pkcs12(passphrase: String) throws(Fault) -> [UInt8] {
+        let chain = try Self.certificates(in: Array(self.certificateChainPEM.utf8))
+        let key = try Self.privateKey(in: Array(self.privateKeyPEM.utf8), passphrase: nil)
+        ERR_clear_error()
+        guard let leaf = chain.first,
+            let file = PKCS12_create(passphrase, "apns", key.pointer, leaf.pointer, nil, 0, 0, 0, 0, 0)
+        else { throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text) }
+        defer { PKCS12_free(file) }
+        var start: UnsafeMutablePointer<UInt8>?
+        let count = i2d_PKCS12(file, &start)
+        guard count > 0, let start else { throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text) }
+        defer { capns_free(start) }
+        return Array(UnsafeBufferPointer(start: start, count: Int(count)))
+    }
+
+    // MARK: Reading
+
+    private static func certificates(in bytes: [UInt8]) throws(Fault) -> [X509Certificate] {
+        ERR_clear_error()
+        if bytes.first == DERReader.sequence {
+            let pointer = bytes.withUnsafeBufferPointer { buffer in
+                var start = buffer.baseAddress
+                return d2i_X509(nil, &start, buffer.count)
+            }
+            guard let pointer else { throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text) }
+            return [X509Certificate(owning: pointer)]
+        }
+        do {
+            return try PEM.certificates(in: String(decoding: bytes, as: UTF8.self), code: .certificateUnusable)
+        } catch {
+            throw Fault(code: .notACertificate, detail: error.message)
+        }
+    }
+
+    private static func privateKey(in bytes: [UInt8], passphrase: String?) throws(Fault) -> PrivateKey {
+        ERR_clear_error()
+        if bytes.first == DERReader.sequence {
+            let pointer = bytes.withUnsafeBufferPointer { buffer in
+                var start = buffer.baseAddress
+                return d2i_AutoPrivateKey(nil, &start, buffer.count)
+            }
+            guard let pointer else { throw Fault(code: .notAKey, detail: OpenSSLErrors.drain().text) }
+            return PrivateKey(owning: pointer)
+        }
+        guard let bio = BIO_new(BIO_s_mem()) else { throw Fault(code: .notAKey, detail: "OpenSSL is out of memory") }
+        defer { BIO_free(bio) }
+        _ = bytes.withUnsafeBytes { BIO_write(bio, $0.baseAddress, Int32(clamping: $0.count)) }
+        let pointer: OpaquePointer?
+        if let passphrase {
+            // Without a callback OpenSSL takes the argument for the passphrase.
+            pointer = passphrase.withCString {
+                PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0))
+            }
+        } else {
+            // OpenSSL would ask the terminal.
+            pointer = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil)
+        }
+        if let pointer { return PrivateKey(owning: pointer) }
+        let errors = OpenSSLErrors.drain()
+        guard bytes.firstRange(of: Array("ENCRYPTED".utf8)) != nil else {
+            throw Fault(code: .notAKey, detail: errors.text)
+        }
+        if errors.isUnsupported { throw Fault(code: .encryptionTooOld, detail: errors.text) }
+        throw Fault(code: passphrase == nil ? .passphraseMissing : .passphraseWrong, detail: errors.text)
+    }
+
+    private static func identity(_ chain: [X509Certificate], _ key: PrivateKey) throws(Fault) -> TLSIdentity {
+        ERR_clear_error()
+        // The leaf is the one with the key's other half, wherever it stands.
+        guard let position = chain.firstIndex(where: { X509_check_private_key($0.pointer, key.pointer) == 1 }) else {
+            throw Fault(code: .keyMismatch, detail: OpenSSLErrors.drain().text)
+        }
+        ERR_clear_error()
+        let leaf = chain[position]
+        let others = chain.enumerated().filter { $0.offset != position }.map(\.element)
+        let subject = X509_get_subject_name(leaf.pointer)
+        let userID = Self.text(subject, NID_userId)
+        let named = Self.extensionBytes("1.2.840.113635.100.6.3.6", of: leaf).map(Self.topics(inExtension:)) ?? []
+        return TLSIdentity(
+            certificateChainPEM: ([leaf] + others).map { certificate in
+                PEM.text { PEM_write_bio_X509($0, certificate.pointer) }
+            }.joined(),
+            privateKeyPEM: PEM.text { PEM_write_bio_PrivateKey($0, key.pointer, nil, nil, 0, nil, nil) },
+            notBefore: Self.seconds(X509_get0_notBefore(leaf.pointer)),
+            notAfter: Self.seconds(X509_get0_notAfter(leaf.pointer)),
+            commonName: Self.text(subject, NID_commonName) ?? "",
+            topics: named.isEmpty ? userID.map { [$0] } ?? [] : named,
+            fingerprint: Self.fingerprint(leaf)
+        )
+    }
+
+    private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
+        guard let time, let epoch = ASN1_TIME_set(nil, 0) else { return 0 }
+        defer { ASN1_TIME_free(epoch) }
+        var days: Int32 = 0
+        var seconds: Int32 = 0
+        guard ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 else { return 0 }
+        return Int64(days) * 86_400 + Int64(seconds)
+    }
+
+    private static func text(_ name: OpaquePointer?, _ id: Int32) -> String? {
+        var buffer = [CChar](repeating: 0, count: 256)
+        let count = X509_NAME_get_text_by_NID(name, id, &buffer, Int32(buffer.count))
+        guard count > 0 else { return nil }
+        return String(decoding: buffer.prefix(Int(count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private static func fingerprint(_ certificate: X509Certificate) -> String {
+        var digest = [UInt8](repeating: 0, count: 64)
+        var count: UInt32 = 0
+        guard X509_digest(certificate.pointer, EVP_sha256(), &digest, &count) == 1 else { return "" }
+        let digits = Array("0123456789abcdef")
+        return String(digest.prefix(Int(count)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+    }
+
+    private static func extensionBytes(_ id: String, of certificate: X509Certificate) -> [UInt8]? {
+        guard let object = OBJ_txt2obj(id, 1) else { return nil }
+        defer { ASN1_OBJECT_free(object) }
+        let position = X509_get_ext_by_OBJ(certificate.pointer, object, -1)
+        guard position >= 0, let item = X509_get_ext(certificate.pointer, position),
+            let data = X509_EXTENSION_get_data(item), let start = ASN1_STRING_get0_data(data)
+        else { return nil }
+        return Array(UnsafeBufferPointer(start: start, count: Int(ASN1_STRING_length(data))))
+    }
+
+    /// The extension is a sequence in which each topic (a UTF8String) is followed by a sequence of its kinds: app, voip,
+    /// complication.
+    static func topics(inExtension bytes: [UInt8]) -> [String] {
+        var outer = DERReader(bytes[...])
+        guard let whole = outer.next(), whole.tag == DERReader.sequence else { return [] }
+        var items = DERReader(whole.content)
+        var topics: [String] = []
+        while let item = items.next() {
+            if item.tag == DERReader.utf8String { topics.append(String(decoding: item.content, as: UTF8.self)) }
+        }
+        return topics
+    }
+}
+
+/// Reads one tag, length and content after another (X.690). Ends at the first that does not fit.
+private struct DERReader {
+    static let sequence: UInt8 = 0x30
+    static let utf8String: UInt8 = 0x0C
+
+    private var rest: ArraySlice<UInt8>
+
+    init(_ bytes: ArraySlice<UInt8>) {
+        self.rest = bytes
+    }
+
+    mutating func next() -> (tag: UInt8, content: ArraySlice<UInt8>)? {
+        guard let tag = self.rest.popFirst(), let first = self.rest.popFirst() else { return nil }
+        var length = Int(first)
+        if first >= 0x80 {
+            guard (0x81...0x83).contains(first) else { return nil }
+            length = 0
+            for _ in 0..<Int(first & 0x7F) {
+                guard let byte = self.rest.popFirst() else { return nil }
+                length = length << 8 | Int(byte)
+            }
+        }
+        guard length <= self.rest.count else { return nil }
+        defer { self.rest = self.rest.dropFirst(length) }
+        return (tag, self.rest.prefix(length))
+    }
+}
+
+extension OpenSSLErrors {
+    /// Whether an algorithm is one that OpenSSL 3 has in its legacy provider only, or not at all.
+    var isUnsupported: Bool { self.text.contains("unsupported") }
+}

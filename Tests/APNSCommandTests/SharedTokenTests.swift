@@ -1,0 +1,124 @@
+import APNSSimulator
+import Foundation
+import Testing
+
+/// One provider token for several processes, by a file.
+@Suite(.timeLimit(.minutes(2)))
+struct SharedTokenTests {
+    private let folder: URL
+    private let key = SimulatedKey()
+
+    init() throws {
+        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("token-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        try self.key.p8.write(
+            to: self.folder.appendingPathComponent(self.key.fileName),
+            atomically: true,
+            encoding: .utf8
+        )
+    }
+
+    private func path(_ name: String) -> String { self.folder.appendingPathComponent(name).path }
+
+    private func arguments(_ command: String, sharing: Bool = true) -> [String] {
+        [command, "--key", self.path(self.key.fileName), "--team-id", self.key.teamID]
+            + (sharing ? ["--token-file", self.path("token")] : [])
+    }
+
+    private func token() async throws -> String {
+        let result = try await Tool.run(self.arguments("provider-token"))
+        #expect(result.status == 0, "\(result.error)")
+        return result.output
+    }
+
+    private func send(to simulator: Simulator, sharing: Bool) async throws -> [Tool.Result] {
+        let ca = self.path("ca.pem")
+        try simulator.certificateAuthorityPEM.write(toFile: ca, atomically: true, encoding: .utf8)
+        let arguments =
+            self.arguments("send", sharing: sharing) + [
+                "--endpoint", "https://localhost:\(simulator.port)", "--ca-file", ca, "--topic", "com.example.app",
+                "--title", "Hello", String(repeating: "ab", count: 32),
+            ]
+        return try await withThrowingTaskGroup(of: Tool.Result.self) { group in
+            for _ in 0..<4 { group.addTask { try await Tool.run(arguments) } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+
+    /// A simulator that refuses a second token of one key, as APNs does.
+    private func simulator() async throws -> Simulator {
+        var configuration = Simulator.Configuration()
+        configuration.credential = .keys([.init(self.key)])
+        configuration.limitsProviderTokenUpdates = true
+        return try await Simulator.start(configuration)
+    }
+
+    @Test func fourProcessesPresentOneTokenThroughRestarts() async throws {
+        let simulator = try await self.simulator()
+        for _ in 0..<3 {
+            for result in try await self.send(to: simulator, sharing: true) {
+                #expect(result.status == 0, "\(result.output) \(result.error)")
+            }
+        }
+        #expect(simulator.record.requestsProcessed == 12)
+        let text = try String(contentsOfFile: self.path("token"), encoding: .utf8)
+        #expect(try await self.token() == text.prefix { $0 != "\n" } + "\n")
+        let mode = try FileManager.default.attributesOfItem(atPath: self.path("token"))[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        await simulator.stop()
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    /// The test above can fail: each process with a token of its own is refused.
+    @Test func withoutTheFileTheyAreRefused() async throws {
+        let simulator = try await self.simulator()
+        let results = try await self.send(to: simulator, sharing: false)
+        #expect(results.count { $0.status != 0 } == 3)
+        #expect(results.contains { $0.output.contains("TooManyProviderTokenUpdates") })
+        await simulator.stop()
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    @Test func aProcessThatDiesWithTheLockLeavesItToOthers() async throws {
+        let first = try await self.token()
+        // So that the next one must take the lock.
+        try FileManager.default.removeItem(atPath: self.path("token"))
+        let holder = Process()
+        holder.executableURL = URL(fileURLWithPath: "/bin/sh")
+        holder.arguments = [
+            "-c", "exec 9>\"$1.lock\" && flock 9 && : >\"$1.held\" && exec sleep 1000", "sh", self.path("token"),
+        ]
+        try holder.run()
+        while !FileManager.default.fileExists(atPath: self.path("token.held")) {
+            try await ContinuousClock().sleep(for: .milliseconds(1))
+            #expect(holder.isRunning)
+        }
+        async let waiting = self.token()
+        // It waits for the lock, or has not come so far; either way the death of the holder lets it go on.
+        try await ContinuousClock().sleep(for: .milliseconds(200))
+        #expect(!FileManager.default.fileExists(atPath: self.path("token")))
+        kill(holder.processIdentifier, SIGKILL)
+        let second = try await waiting
+        #expect(second != first)
+        #expect(try await self.token() == second)
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    @Test func aDamagedFileOrOneOpenToOthersIsReplaced() async throws {
+        let file = self.path("token")
+        let first = try await self.token()
+        let good = try String(contentsOfFile: file, encoding: .utf8)
+        for damaged in ["", String(good.dropLast(10)), String(repeating: "x", count: 100_000), "A" + good.dropFirst()] {
+            try damaged.write(toFile: file, atomically: false, encoding: .utf8)
+            let fresh = try await self.token()
+            #expect(fresh != first && fresh.split(separator: ".").count == 3)
+            #expect(try await self.token() == fresh)
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+        let before = try String(contentsOfFile: file, encoding: .utf8)
+        let fresh = try await self.token()
+        #expect(!before.hasPrefix(fresh.dropLast()))
+        #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+}

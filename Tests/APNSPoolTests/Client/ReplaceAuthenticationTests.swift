@@ -1,0 +1,352 @@
+import APNSSimulator
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// Another key in the place of the one in use, while pushes go on.
+@Suite(.timeLimit(.minutes(1)))
+struct ReplaceAuthenticationTests {
+    private let push = samplePush()
+
+    /// A simulator that knows two keys of different teams, and a client with the first.
+    private func withKeys(
+        knowsSecond: Bool = true,
+        configure: (inout APNSClientConfiguration) -> Void = { _ in },
+        _ body: (APNSClient, Simulator, _ first: SimulatedKey, _ second: SimulatedKey) async throws -> Void
+    ) async throws {
+        let first = SimulatedKey()
+        let second = SimulatedKey()
+        var simulation = Simulator.Configuration()
+        simulation.credential = .keys(knowsSecond ? [.init(first), .init(second)] : [.init(first)])
+        simulation.limitsProviderTokenUpdates = true
+        let simulator = try await Simulator.start(simulation)
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = Self.authentication(first)
+        configure(&configuration)
+        do {
+            try await withAPNSClient(configuration: configuration) { try await body($0, simulator, first, second) }
+        } catch {
+            await simulator.stop()
+            throw error
+        }
+        await simulator.stop()
+    }
+
+    private static func authentication(_ key: SimulatedKey) -> APNSAuthentication {
+        .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+    }
+
+    /// Sends single pushes until told to stop, and says what became of them.
+    private func traffic(
+        _ client: APNSClient,
+        tasks: Int = 8,
+        while isWanted: @escaping @Sendable () -> Bool
+    ) async -> [PushOutcome] {
+        await withTaskGroup(of: [PushOutcome].self) { group in
+            for task in 0..<tasks {
+                group.addTask {
+                    var outcomes: [PushOutcome] = []
+                    while isWanted() {
+                        outcomes.append(
+                            await client.deliver(samplePush(), to: .sample(task * 100_000 + outcomes.count))
+                        )
+                    }
+                    return outcomes
+                }
+            }
+            return await group.reduce(into: []) { $0 += $1 }
+        }
+    }
+
+    @Test func underLoadNothingIsLostAndNoConnectionSeesTwoTeams() async throws {
+        try await self.withKeys(configure: { $0.pool = .init(size: 2, maxOverflow: 1, connectSpacing: .zero) }) {
+            client,
+            simulator,
+            _,
+            second in
+            let flag = Flag()
+            async let outcomes = self.traffic(client, while: { !flag.isSet })
+            try await simulator.waitUntil { $0.requestsProcessed > 200 }
+            try await client.replaceAuthentication(Self.authentication(second))
+            #expect(client.authenticationStatus.keyID == second.keyID)
+            let count = simulator.record.requestsProcessed
+            try await simulator.waitUntil { $0.requestsProcessed > count + 200 }
+            // The old ones are gone, the new ones are as many as are wanted.
+            await until { simulator.openConnections <= 3 && client.core.keeper.all.count == 1 }
+            flag.set()
+            let all = await outcomes
+            let failed = all.filter { $0.certainty != .accepted }
+            #expect(failed.isEmpty, "\(failed.prefix(3))")
+            #expect(simulator.record.processedCounts.values.allSatisfy { $0 == 1 })
+            #expect(simulator.record.requestsProcessed == all.count)
+        }
+    }
+
+    @Test func aBulkCallAloneMakesTheSwitch() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            let flag = Flag()
+            async let summaries = {
+                var summaries: [BulkSummary] = []
+                while !flag.isSet {
+                    summaries.append(await client.sendAll(samplePush(), to: (0..<500).map { .sample($0) }))
+                }
+                return summaries
+            }()
+            try await simulator.waitUntil { $0.requestsProcessed > 500 }
+            try await client.replaceAuthentication(Self.authentication(second))
+            let count = simulator.record.requestsProcessed
+            try await simulator.waitUntil { $0.requestsProcessed > count + 1000 }
+            flag.set()
+            for summary in await summaries { #expect(summary.accepted == 500, "\(summary)") }
+        }
+    }
+
+    @Test func aKeyThatAPNsRefusesIsNotTakenAndNoPushSuffers() async throws {
+        try await self.withKeys(knowsSecond: false) { client, simulator, first, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            let flag = Flag()
+            async let outcomes = self.traffic(client, while: { !flag.isSet })
+            let error = await #expect(throws: APNSAuthenticationError.self) {
+                try await client.replaceAuthentication(Self.authentication(second))
+            }
+            #expect(error?.code == .refused)
+            #expect(error?.message.contains("InvalidProviderToken") == true, "\(String(describing: error))")
+            #expect(error?.message.contains(second.keyID) == true)
+            flag.set()
+            #expect(await outcomes.allSatisfy { $0.certainty == .accepted })
+            #expect(client.authenticationStatus.keyID == first.keyID)
+            #expect(client.authenticationStatus.onTrial == nil)
+            #expect(simulator.record.pushes.count { $0.status == 403 } == 1)
+            await until { client.core.keeper.all.count == 1 }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        }
+    }
+
+    @Test func withoutAPushThereIsNoVerdict() async throws {
+        let clock = ShiftedClock()
+        try await self.withKeys(configure: { $0.clock = clock }) { client, simulator, first, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            async let result = Self.result {
+                try await client.replaceAuthentication(Self.authentication(second), within: .seconds(60))
+            }
+            // Its one connection is there, and waits.
+            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            #expect(simulator.openConnections == 2)
+            clock.advance(by: .seconds(61))
+            #expect(await result?.code == .noVerdict)
+            #expect(client.authenticationStatus.keyID == first.keyID)
+            await until { simulator.openConnections == 1 }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        }
+    }
+
+    private static func result(_ body: () async throws -> Void) async -> APNSAuthenticationError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? APNSAuthenticationError
+        }
+    }
+
+    @Test func aLaterReplacementEndsAnEarlierOne() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            let third = SimulatedKey()
+            async let early = Self.result {
+                try await client.replaceAuthentication(Self.authentication(third), within: nil)
+            }
+            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            async let late = Self.result { try await client.replaceAuthentication(Self.authentication(second)) }
+            #expect(await early?.code == .superseded)
+            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(await late == nil)
+            #expect(client.authenticationStatus.keyID == second.keyID)
+        }
+    }
+
+    @Test func aRevokedAuthenticationSendsNothingUntilThereIsAnother() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            await client.revokeAuthentication()
+            #expect(client.authenticationStatus.isRevoked)
+            await until { simulator.openConnections == 0 }
+            let outcome = await client.deliver(self.push, to: deviceToken)
+            #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
+            #expect(outcome.error?.message.contains("revoked") == true)
+            #expect(await client.sendAll(self.push, to: (0..<100).map { .sample($0) }).notSent == 100)
+            #expect(simulator.record.connectionsOpened == 1)
+            try await client.replaceAuthentication(Self.authentication(second))
+            #expect(!client.authenticationStatus.isRevoked)
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            // Twice is as good as once.
+            await client.revokeAuthentication()
+            await client.revokeAuthentication()
+            #expect(await client.deliver(self.push, to: deviceToken).error?.code == .credential)
+        }
+    }
+
+    @Test func whatIsInFlightWhenItIsRevokedIsUnknownAndWhatWaitsIsNotSent() async throws {
+        try await self.withKeys { client, simulator, _, _ in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.inject(Fault(.stall(), when: .always))
+            async let outcome = client.deliver(self.push, to: deviceToken)
+            try await simulator.waitUntil { $0.requestsReceived == 2 }
+            await client.revokeAuthentication()
+            #expect(await outcome.certainty == .unknown)
+        }
+    }
+
+    @Test func aFaultOfTheOldKeyEndsWithTheNewOne() async throws {
+        try await self.withKeys { client, simulator, first, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.removeKey(keyID: first.keyID)
+            // Once on the connection that was good, then on two fresh ones.
+            for _ in 0..<3 { _ = await client.deliver(self.push, to: deviceToken) }
+            #expect(await client.status.hasCredentialFault)
+            async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
+            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            try await replaced
+            #expect(await !client.status.hasCredentialFault)
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        }
+    }
+
+    @Test func aClientThatDoesNotRunTakesItAtOnceAndOneThatHasEndedDoesNot() async throws {
+        let simulator = try await Simulator.start()
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = Self.authentication(SimulatedKey())
+        let second = SimulatedKey()
+        let client = try APNSClient(configuration: configuration)
+        try await client.replaceAuthentication(Self.authentication(second))
+        #expect(client.authenticationStatus.keyID == second.keyID)
+        try await client.start()
+        #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        await client.shutdown()
+        #expect(
+            await Self.result { try await client.replaceAuthentication(Self.authentication(second)) }?.code
+                == .clientStopped
+        )
+        await simulator.stop()
+    }
+
+    @Test func aShutdownEndsATrial() async throws {
+        try await self.withKeys { client, _, _, second in
+            async let result = Self.result {
+                try await client.replaceAuthentication(Self.authentication(second), within: nil)
+            }
+            await until { client.core.keeper.onTrial != nil }
+            await client.shutdown()
+            #expect(await result?.code == .clientStopped)
+        }
+    }
+
+    // MARK: Files
+
+    @Test func aChangedFileIsReadWhenItCanBe() throws {
+        let one = FileStamp(device: 1, inode: 1, size: 1, modifiedSeconds: 1, modifiedNanoseconds: 1)
+        let two = FileStamp(device: 1, inode: 2, size: 1, modifiedSeconds: 1, modifiedNanoseconds: 1)
+        var watch = CredentialFileWatch([one, one])
+        #expect(watch.look([one, one]) == false)
+        #expect(watch.look([one, two]) == true)
+        #expect(watch.couldNotBeUsed() == true)
+        // Again at each look until it can, and told once.
+        #expect(watch.look([one, two]) == true)
+        #expect(watch.couldNotBeUsed() == false)
+        #expect(watch.look([two, two]) == true)
+        watch.wereRead()
+        #expect(watch.look([two, two]) == false)
+        #expect(watch.look([two, nil]) == true)
+    }
+
+    @Test func aReplacedFileIsTakenAndAHalfWrittenOneIsWaitedFor() async throws {
+        let clock = ShiftedClock()
+        let (logger, lines) = RecordingLog.make()
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var simulation = Simulator.Configuration()
+        simulation.credential = .clientCertificate
+        let simulator = try await Simulator.start(simulation)
+        let first = try simulator.makeClientCertificate()
+        let second = try simulator.makeClientCertificate(validTo: 500 * 86_400)
+        let certificateFile = folder.appendingPathComponent("apns.pem")
+        let keyFile = folder.appendingPathComponent("apns.key")
+        try first.certificatePEM.write(to: certificateFile, atomically: true, encoding: .utf8)
+        try first.privateKeyPEM.write(to: keyFile, atomically: true, encoding: .utf8)
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = .certificate(certificateFile: certificateFile.path, keyFile: keyFile.path)
+        configuration.clock = clock
+        configuration.logger = logger
+        try await withAPNSClient(configuration: configuration) { client in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(try await !client.reloadAuthentication())
+            // The new certificate is there, and half of its key.
+            try second.certificatePEM.write(to: certificateFile, atomically: true, encoding: .utf8)
+            try String(second.privateKeyPEM.prefix(100)).write(to: keyFile, atomically: false, encoding: .utf8)
+            clock.advance(by: .seconds(60))
+            await lines.wait { $0.contains { $0.message.contains("cannot be used (yet)") } }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(await Self.result { try await client.reloadAuthentication() }?.code == .configuration)
+            try second.privateKeyPEM.write(to: keyFile, atomically: false, encoding: .utf8)
+            clock.advance(by: .seconds(60))
+            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            #expect(client.authenticationStatus.certificateExpiry == first.notAfter)
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            await until { client.authenticationStatus.certificateExpiry == second.notAfter }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(simulator.record.requestsProcessed == 4)
+        }
+        #expect(lines.count(.warning, containing: "cannot be used (yet)") == 1)
+        await simulator.stop()
+    }
+
+    @Test func aLinkToAnotherKeyFileIsAnotherKey() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let team = "ABBM6U9RM5"
+        let keys = [SimulatedKey(teamID: team), SimulatedKey(teamID: team)]
+        for key in keys {
+            try key.p8.write(to: folder.appendingPathComponent(key.fileName), atomically: true, encoding: .utf8)
+        }
+        let link = folder.appendingPathComponent("current").path
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[0].fileName)
+        try await self.withKeys(configure: { $0.authentication = .token(keyFile: link, teamID: team) }) {
+            client,
+            simulator,
+            _,
+            _ in
+            for key in keys { simulator.addKey(key) }
+            #expect(client.authenticationStatus.keyID == keys[0].keyID)
+            try FileManager.default.removeItem(atPath: link)
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[1].fileName)
+            async let isChanged = client.reloadAuthentication()
+            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(try await isChanged)
+            #expect(client.authenticationStatus.keyID == keys[1].keyID)
+        }
+    }
+}
+
+/// Something that has happened.
+private final class Flag: Sendable {
+    private let value = Atomic<Bool>(false)
+    var isSet: Bool { self.value.load(ordering: .relaxed) }
+    func set() { self.value.store(true, ordering: .relaxed) }
+}

@@ -1,0 +1,121 @@
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// The transitions of the diagram, and what holds after any of them.
+@Suite struct CredentialSwitchTests {
+    @Test func oneAcceptedPushMakesTheSwitch() {
+        var machine = CredentialSwitch(1)
+        #expect(machine.begin(2) == nil)
+        #expect(machine.route() == .current(1))
+        #expect(machine.arm(2) == true)
+        #expect(machine.route() == .trial(2))
+        // One at a time.
+        #expect(machine.route() == .current(1))
+        let end = machine.accepted(2)
+        #expect(end.isAdopted && end.retired == 1)
+        #expect(machine.route() == .current(2))
+        #expect(machine.giveUp(2) == false)
+    }
+
+    @Test func aPushWithoutAVerdictLeavesItOnTrial() {
+        var machine = CredentialSwitch(1)
+        _ = machine.begin(2)
+        _ = machine.arm(2)
+        #expect(machine.route() == .trial(2))
+        #expect(machine.claimEnded(2) == true)
+        #expect(machine.claimEnded(2) == false)
+        #expect(machine.route() == .current(1))
+        #expect(machine.arm(2) == true)
+        #expect(machine.route() == .trial(2))
+    }
+
+    @Test func aRefusedOneIsForgotten() {
+        var machine = CredentialSwitch(1)
+        _ = machine.begin(2)
+        _ = machine.arm(2)
+        _ = machine.route()
+        #expect(machine.giveUp(2) == true)
+        #expect(machine == CredentialSwitch(1))
+        // What its push says afterwards changes nothing.
+        #expect(machine.claimEnded(2) == false)
+        #expect(machine.arm(2) == false)
+        #expect(!machine.accepted(2).isAdopted)
+        #expect(machine.route() == .current(1))
+    }
+
+    @Test func aLaterTrialEndsTheEarlierOne() {
+        var machine = CredentialSwitch(1)
+        _ = machine.begin(2)
+        #expect(machine.begin(3) == 2)
+        #expect(machine.arm(2) == false)
+        #expect(!machine.accepted(2).isAdopted)
+        #expect(machine.arm(3) == true)
+    }
+
+    @Test func nothingIsSentAfterARevocationUntilAnotherOneIsThere() {
+        var machine = CredentialSwitch(1)
+        _ = machine.begin(2)
+        _ = machine.arm(2)
+        #expect(machine.revoke() == [1, 2])
+        #expect(machine.route() == .revoked)
+        #expect(machine.revoke() == [])
+        #expect(machine.install(3) == [])
+        #expect(machine.route() == .current(3))
+    }
+
+    /// Whatever happens in whatever order: at most one push tries a new one at a time, an adopted one was on trial, and
+    /// no number that was given up or retired is ever routed to again.
+    @Test func anyOrderOfEventsKeepsTheRules() {
+        let run = PropertyRun(commands: 20_000, runs: 100)
+        for seed in run.seeds {
+            var random = SeededRandom(seed: seed)
+            var machine = CredentialSwitch(1)
+            var last = 1
+            var gone: Set<Int> = []
+            var claimed: Int?
+            for _ in 0..<run.commandsPerRun {
+                let some = Int.random(in: 1...last, using: &random)
+                switch Int.random(in: 0..<9, using: &random) {
+                case 0:
+                    last += 1
+                    if let old = machine.begin(last) { gone.insert(old) }
+                    claimed = nil
+                case 1: #expect(machine.arm(some) == (machine.trial?.number == some))
+                case 2:
+                    let wasOnTrial = machine.trial?.number == some
+                    let end = machine.accepted(some)
+                    #expect(end.isAdopted == wasOnTrial)
+                    if let old = end.retired { gone.insert(old) }
+                    if end.isAdopted { claimed = nil }
+                case 3:
+                    if machine.giveUp(some) {
+                        gone.insert(some)
+                        claimed = nil
+                    }
+                case 4:
+                    if machine.claimEnded(some) {
+                        #expect(claimed == some)
+                        claimed = nil
+                    }
+                case 5 where Int.random(in: 0..<5, using: &random) == 0:
+                    gone.formUnion(machine.revoke())
+                    claimed = nil
+                case 6 where machine.current == nil:
+                    last += 1
+                    gone.formUnion(machine.install(last))
+                    claimed = nil
+                default:
+                    switch machine.route() {
+                    case .current(let number): #expect(!gone.contains(number), "\(run.replay(seed))")
+                    case .trial(let number):
+                        #expect(!gone.contains(number) && claimed == nil, "\(run.replay(seed))")
+                        claimed = number
+                    case .revoked: #expect(machine.current == nil)
+                    }
+                }
+            }
+        }
+    }
+}

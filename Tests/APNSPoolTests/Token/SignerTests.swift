@@ -1,0 +1,431 @@
+import Crypto
+import Foundation
+import SupervisedPool
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// Keys that are not in a file: bytes, and signers that the program brings along.
+@Suite(.timeLimit(.minutes(1)))
+struct SignerTests {
+    private static let keyID = "9UC9ZLQ8YW"
+    private static let teamID = "ABBM6U9RM5"
+
+    /// A key somewhere else, that may be slow or out of order.
+    private final class RemoteKey: APNSTokenSigner {
+        struct OutOfOrder: Error {}
+
+        let key = P256.Signing.PrivateKey()
+        let givesDER: Bool
+        private let gate: Gate?
+        private let isFailing = Atomic<Bool>(false)
+        private let asked = Atomic<Int>(0)
+
+        init(givesDER: Bool = false, gate: Gate? = nil) {
+            self.givesDER = givesDER
+            self.gate = gate
+        }
+
+        var count: Int { self.asked.load(ordering: .relaxed) }
+        func fail() { self.isFailing.store(true, ordering: .relaxed) }
+
+        func signature(for bytes: [UInt8]) async throws -> [UInt8] {
+            self.asked.wrappingAdd(1, ordering: .relaxed)
+            await self.gate?.wait()
+            try Task.checkCancellation()
+            if self.isFailing.load(ordering: .relaxed) { throw OutOfOrder() }
+            let signature = try self.key.signature(for: bytes)
+            return Array(self.givesDER ? signature.derRepresentation : signature.rawRepresentation)
+        }
+    }
+
+    private func authentication(_ signer: RemoteKey) -> APNSAuthentication {
+        .token(signer: signer, keyID: Self.keyID, teamID: Self.teamID)
+    }
+
+    @Test(arguments: [false, true])
+    func aSignatureInEitherFormMakesAToken(givesDER: Bool) async throws {
+        let remote = RemoteKey(givesDER: givesDER)
+        let signer = try #require(try self.authentication(remote).resolve())
+        // Numbers with leading zeros make DER shorter: some hundred tokens have some of them.
+        for time in 0..<300 {
+            let parts = try await signer.jwt(issuedAt: Int64(time)).split(separator: ".")
+            var text = parts[2].replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
+            while text.count % 4 != 0 { text += "=" }
+            let raw = try #require(Data(base64Encoded: text))
+            let signature = try P256.Signing.ECDSASignature(rawRepresentation: raw)
+            #expect(remote.key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
+        }
+    }
+
+    @Test func theBytesOfAKeyAreReadInEveryForm() throws {
+        let key = P256.Signing.PrivateKey()
+        let forms: [[UInt8]] = [
+            Array(key.pemRepresentation.utf8), Array(key.derRepresentation),
+            Array(key.derRepresentation.base64EncodedString().utf8),
+        ]
+        for bytes in forms {
+            let authentication = APNSAuthentication.token(
+                privateKeyBytes: bytes,
+                keyID: Self.keyID,
+                teamID: Self.teamID
+            )
+            #expect(try authentication.resolve()?.publicKey == Array(key.publicKey.rawRepresentation))
+        }
+        let error = try configurationError(
+            .token(privateKeyBytes: [0x30, 0x03, 1, 2], keyID: Self.keyID, teamID: Self.teamID)
+        )
+        #expect(error.code == .keyDamaged && error.setting == "authentication.privateKeyBytes")
+    }
+
+    @Test func aSlowSignerIsInsideThePushsDeadline() async throws {
+        let gate = Gate()
+        let remote = RemoteKey(gate: gate)
+        try await withServer(configure: { $0.authentication = self.authentication(remote) }) { client, server in
+            let start = ContinuousClock.now
+            let late = await client.deliver(
+                samplePush(),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .milliseconds(100))
+            )
+            #expect(late.error?.code == .deadlineExceeded && late.certainty == .notSent)
+            #expect(start.duration(to: .now) < .seconds(10))
+            async let patient = client.deliver(samplePush(), to: deviceToken)
+            gate.open()
+            #expect(await patient.certainty == .accepted)
+            #expect(remote.count == 1)
+        }
+    }
+
+    @Test func aSignerThatFailsIsNamedInTheError() async throws {
+        let remote = RemoteKey()
+        remote.fail()
+        try await withServer(configure: { $0.authentication = self.authentication(remote) }) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.error?.code == .credential)
+            #expect(outcome.error?.message.contains("OutOfOrder") == true)
+        }
+    }
+
+    @Test func whileASignerFailsTheOldTokenServesForFiftyEightMinutes() async throws {
+        let clock = ShiftedClock()
+        let start = clock.now
+        let remote = RemoteKey()
+        try await withServer(
+            configure: {
+                $0.authentication = self.authentication(remote)
+                $0.clock = clock
+                $0.wallClock = {
+                    1_800_000_000 + start.duration(to: clock.now).components.seconds
+                }
+            }
+        ) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            remote.fail()
+            for minutes in [51, 54, 57] {
+                clock.advance(by: .seconds(60 * minutes) - start.duration(to: clock.now))
+                #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted, "\(minutes)")
+            }
+            #expect(remote.count > 1)
+            clock.advance(by: .seconds(60 * 58) - start.duration(to: clock.now))
+            #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .credential)
+            #expect(Set(server.record.pushes.map { $0.field("authorization") }).count == 1)
+        }
+    }
+
+    /// With a token that still serves nobody waits for more than ten seconds.
+    @Test func aSignerThatHangsDoesNotHoldUpPushes() async throws {
+        let clock = ManualClock()
+        let gate = Gate()
+        let cache = ProviderTokenCache()
+        let remote = RemoteKey(gate: gate)
+        let signer = ProviderTokenSigner(signer: remote, identifiers: try .sample)
+        let actor = TokenActor(
+            signer: signer,
+            cache: cache,
+            clock: clock,
+            wallClock: { 1_800_000_000 + clock.now.nanoseconds / 1_000_000_000 - 1_000 }
+        )
+        let context = ChildContext(id: "token")
+        async let life: Void = actor.run(context)
+        async let first = actor.token()
+        gate.open()
+        let token = try await first.get()
+        // From now on it hangs.
+        let stuck = RemoteKey(gate: Gate())
+        let second = TokenActor(
+            signer: ProviderTokenSigner(signer: stuck, identifiers: try .sample),
+            cache: cache,
+            clock: clock,
+            wallClock: { 1_800_000_000 + clock.now.nanoseconds / 1_000_000_000 - 1_000 }
+        )
+        context.requestShutdown()
+        try await life
+        let next = ChildContext(id: "token", generation: 2)
+        async let afterlife: Void = second.run(next)
+        clock.advance(by: .seconds(51 * 60))
+        async let late = second.token()
+        await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(10))
+        let answer = try await late.get()
+        #expect(answer === token)
+        #expect(stuck.count == 1)
+        #expect(cache.status(now: clock.now).lastFailure?.code == .signingFailed)
+        next.requestShutdown()
+        try await afterlife
+    }
+}
+
+/// What a source gives is looked at before it is used.
+@Suite(.timeLimit(.minutes(1)))
+struct ProviderTokenSourceTests {
+    private let clock = SettableClock()
+
+    private struct Given: ProviderTokenSource {
+        let answer: @Sendable (ProviderTokenRequest) async throws -> SharedProviderToken
+        func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken { try await answer(request) }
+    }
+
+    private func request(refused: String? = nil) throws -> ProviderTokenRequest {
+        ProviderTokenRequest(
+            signer: try ScriptedSigner().signer(),
+            now: clock.wall,
+            refreshAge: .seconds(3000),
+            refused: refused
+        )
+    }
+
+    private func token(_ jwt: String = "a.b.c", age: Int64, keyID: String = "9UC9ZLQ8YW") -> SharedProviderToken {
+        SharedProviderToken(jwt: jwt, keyID: keyID, teamID: "ABBM6U9RM5", issuedAt: clock.wall - age)
+    }
+
+    @Test func onlyATokenThatServesIsAccepted() throws {
+        let request = try self.request(refused: "refused")
+        #expect(request.accepts(token(age: 0)))
+        #expect(request.accepts(token(age: 2999)))
+        #expect(!request.accepts(token(age: 3000)))
+        // A minute ahead is the tolerance; the clock may have been set back.
+        #expect(request.accepts(token(age: -60)))
+        #expect(!request.accepts(token(age: -61)))
+        #expect(!request.accepts(token("refused", age: 0)))
+        #expect(!request.accepts(token(age: 0, keyID: "OTHERKEY01")))
+        #expect(
+            !request.accepts(SharedProviderToken(jwt: "x", keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5", issuedAt: .min))
+        )
+        #expect(
+            !request.accepts(SharedProviderToken(jwt: "x", keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5", issuedAt: .max))
+        )
+    }
+
+    private func jwt(_ actor: TokenActor) async -> String? {
+        try? await actor.token().get().jwt
+    }
+
+    private func withActor(
+        _ source: any ProviderTokenSource,
+        cache: ProviderTokenCache = ProviderTokenCache(),
+        _ body: (TokenActor, ProviderTokenCache) async throws -> Void
+    ) async throws {
+        let actor = TokenActor(
+            signer: try ScriptedSigner().signer(),
+            source: source,
+            cache: cache,
+            clock: clock,
+            wallClock: { [clock] in clock.wall }
+        )
+        let context = ChildContext(id: "token")
+        async let life: Void = actor.run(context)
+        do {
+            try await body(actor, cache)
+        } catch {
+            context.requestShutdown()
+            throw error
+        }
+        context.requestShutdown()
+        try await life
+    }
+
+    @Test func aSharedTokenIsAsOldAsItIs() async throws {
+        let asked = Atomic<Int>(0)
+        let source = Given { request in
+            asked.wrappingAdd(1, ordering: .relaxed)
+            let old = SharedProviderToken(
+                jwt: "old",
+                keyID: request.keyID,
+                teamID: request.teamID,
+                issuedAt: 1_800_000_000 - 40 * 60
+            )
+            return request.accepts(old) ? old : try await request.sign()
+        }
+        try await self.withActor(source) { actor, _ in
+            #expect(await jwt(actor) == "old")
+            clock.advance(minutes: 9)
+            #expect(await jwt(actor) == "old")
+            #expect(asked.load(ordering: .relaxed) == 1)
+            // 50 minutes after its signature, wherever that was made.
+            clock.advance(minutes: 1)
+            #expect(await jwt(actor) != "old")
+            #expect(asked.load(ordering: .relaxed) == 2)
+        }
+    }
+
+    @Test func aTokenThatAPNsRefusedIsNotTakenAgain() async throws {
+        let source = Given { request in
+            let old = SharedProviderToken(
+                jwt: "old",
+                keyID: request.keyID,
+                teamID: request.teamID,
+                issuedAt: 1_800_000_000 - 600
+            )
+            return request.accepts(old) ? old : try await request.sign()
+        }
+        try await self.withActor(source) { actor, _ in
+            let old = try await actor.token().get()
+            #expect(actor.expired(generation: old.generation) == .refresh)
+            #expect(await jwt(actor) != "old")
+        }
+    }
+
+    @Test(arguments: ["other key", "too old", "from the future", "no token"])
+    func aSourceThatGivesNonsenseIsNotBelieved(_ kind: String) async throws {
+        let source = Given { request in
+            switch kind {
+            case "other key":
+                SharedProviderToken(jwt: "x", keyID: "OTHERKEY01", teamID: request.teamID, issuedAt: request.now)
+            case "too old":
+                SharedProviderToken(
+                    jwt: "x",
+                    keyID: request.keyID,
+                    teamID: request.teamID,
+                    issuedAt: request.now - 59 * 60
+                )
+            case "from the future":
+                SharedProviderToken(jwt: "x", keyID: request.keyID, teamID: request.teamID, issuedAt: .max)
+            default:
+                SharedProviderToken(
+                    jwt: "x\r\ny: z",
+                    keyID: request.keyID,
+                    teamID: request.teamID,
+                    issuedAt: request.now
+                )
+            }
+        }
+        try await self.withActor(source) { actor, _ in
+            guard case .failure(let error) = await actor.token() else {
+                Issue.record("it was taken")
+                return
+            }
+            #expect(error.code == .signingFailed && error.message.contains("token source"))
+        }
+    }
+
+    @Test func aSourceWithoutAnythingNewIsNotAskedForEachPush() async throws {
+        let asked = Atomic<Int>(0)
+        let source = Given { request in
+            asked.wrappingAdd(1, ordering: .relaxed)
+            return SharedProviderToken(
+                jwt: "old",
+                keyID: request.keyID,
+                teamID: request.teamID,
+                issuedAt: 1_800_000_000
+            )
+        }
+        try await self.withActor(source) { actor, _ in
+            #expect(await jwt(actor) == "old")
+            clock.advance(minutes: 51)
+            for _ in 0..<100 { #expect(await jwt(actor) == "old") }
+            #expect(asked.load(ordering: .relaxed) == 2)
+            // Until it serves no more.
+            clock.advance(minutes: 8)
+            guard case .failure = await actor.token() else {
+                Issue.record("it was taken")
+                return
+            }
+        }
+    }
+
+    // MARK: The file
+
+    @Test func aFileIsWrittenAndReadOrNotBelieved() throws {
+        let token = token(age: 5)
+        let bytes = SharedTokenFile.bytes(of: token)
+        #expect(SharedTokenFile.token(in: bytes[...]) == token)
+        for count in 0..<bytes.count { #expect(SharedTokenFile.token(in: bytes[..<count]) == nil) }
+        for index in bytes.indices {
+            var damaged = bytes
+            damaged[index] ^= 1
+            #expect(SharedTokenFile.token(in: damaged[...]) == nil, "\(index)")
+        }
+        #expect(SharedTokenFile.token(in: (bytes + [0x0A])[...]) == nil)
+    }
+
+    @Test func manyClientsOfOneProcessWriteOnce() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let source = SharedFileTokenSource(path: folder.appendingPathComponent("token").path)
+        let signer = ScriptedSigner()
+        let request = ProviderTokenRequest(
+            signer: try signer.signer(),
+            now: clock.wall,
+            refreshAge: .seconds(3000),
+            refused: nil
+        )
+        let tokens = try await withThrowingTaskGroup(of: SharedProviderToken.self) { group in
+            for _ in 0..<20 { group.addTask { try await source.token(for: request) } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(Set(tokens).count == 1 && signer.count == 1)
+        // The clock goes back by an hour: a token from the future is replaced, once.
+        clock.setWall(back: 3600)
+        let back = ProviderTokenRequest(
+            signer: try signer.signer(),
+            now: clock.wall,
+            refreshAge: .seconds(3000),
+            refused: nil
+        )
+        let second = try await source.token(for: back)
+        #expect(second.issuedAt == clock.wall)
+        #expect(try await source.token(for: back) == second)
+        #expect(signer.count == 2)
+    }
+
+    @Test func aDirectoryThatIsMissingIsNamed() async throws {
+        let source = SharedFileTokenSource(path: "/nowhere/token")
+        let error = await #expect(throws: TokenError.self) { try await source.token(for: try self.request()) }
+        #expect(error?.message.contains("/nowhere/token.lock") == true)
+    }
+
+    @Test func aLockThatIsNeverGivenBackIsAnErrorInTime() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("token").path
+        let gate = Gate()
+        let holder = SharedFileTokenSource(path: path)
+        let isHeld = Gate()
+        let slow = ProviderTokenSigner(identifiers: try .sample) { _ in
+            isHeld.open()
+            await gate.wait()
+            return [UInt8](repeating: 7, count: 64)
+        }
+        let now = clock.wall
+        let held = Task {
+            try await holder.token(
+                for: ProviderTokenRequest(signer: slow, now: now, refreshAge: .seconds(3000), refused: nil)
+            )
+        }
+        await isHeld.wait()
+        let waiting = ShiftedClock()
+        var other = SharedFileTokenSource(path: path)
+        other.clock = waiting
+        let late = Task { [other] in try await other.token(for: try self.request()) }
+        waiting.advance(by: .seconds(11))
+        let error = await #expect(throws: TokenError.self) { try await late.value }
+        #expect(error?.message.contains("has held") == true)
+        gate.open()
+        #expect(try await holder.token(for: try self.request()) == (try await held.value))
+    }
+}
