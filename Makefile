@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan chaos lint format docs bench clean toolchain
+.PHONY: help demo build test test-tsan chaos lint format docs bench bench-instructions clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks
 
@@ -9,7 +9,7 @@ SOURCES := Package.swift Sources Tests Benchmarks
 TOOL := .build/debug/apns
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 demo: $(TOOL) ## Build the tool and let it push to a simulated APNs
 	@$(TOOL) demo
@@ -53,6 +53,10 @@ docs: toolchain ## Write the documentation of SupervisedPool to .build/docs
 bench: toolchain ## Measure CPU per push beside h2load (PUSHES=200000, ROUNDS=5)
 	@.ci/install-packages bench
 	Benchmarks/bench.sh
+
+bench-instructions: toolchain ## Count the instructions of a push; fails above Benchmarks/limits.txt (UPDATE=1 writes it)
+	@.ci/install-packages bench
+	Benchmarks/instructions.sh
 
 clean: ## Remove what was built
 	rm -rf .build .build-tsan Benchmarks/.build

@@ -20,7 +20,7 @@ enum Format: String, CaseIterable, ExpressibleByArgument {
 }
 
 @main
-struct Throughput: AsyncParsableCommand {
+struct Throughput: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "throughput",
         abstract: "Measures how fast, and at what cost, pushes go through the client.",
@@ -49,6 +49,14 @@ struct Throughput: AsyncParsableCommand {
 
     @Option(help: "Pushes under way at once.")
     var inFlight = 500
+
+    @Option(
+        help: ArgumentHelp(
+            "The time that each push has, queue and answer. Without it: the client's own.",
+            valueName: "SECONDS"
+        )
+    )
+    var deadline: Double?
 
     @Option(help: "The payload's size. Without it: that of the sample notification.")
     var payloadBytes: Int?
@@ -90,11 +98,18 @@ struct Throughput: AsyncParsableCommand {
     func validate() throws {
         if pushes < 1 { throw ValidationError("--pushes must be 1 or more") }
         if inFlight < 1 { throw ValidationError("--in-flight must be 1 or more") }
+        if let deadline, !(0.001...86_400).contains(deadline) {
+            throw ValidationError("--deadline must be 0.001 to 86400 seconds")
+        }
         if key == nil, keyID != nil { throw ValidationError("--key-id needs --key") }
         if writeRequests != nil, endpoint == nil { throw ValidationError("--write-requests needs --endpoint") }
     }
 
-    func run() async throws {
+    func run() throws {
+        try blocking { try await execute() }
+    }
+
+    private func execute() async throws {
         if serve {
             try await Server.serve()
             return
@@ -128,6 +143,7 @@ struct Throughput: AsyncParsableCommand {
                 maxQueued: max(10_000, inFlight),
                 connectSpacing: .zero
             ),
+            timeouts: deadline.map { .init(deadline: .seconds($0), answer: .seconds($0)) } ?? .init(),
             trust: .init(caFile: server?.caFile ?? caFile),
             logger: Logger(label: "throughput") { label in
                 var handler = StreamLogHandler.standardError(label: label)
