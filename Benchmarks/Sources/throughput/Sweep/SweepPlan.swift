@@ -68,7 +68,7 @@ struct SweepPlan: Sendable {
                 let run = Run(pushes: pushes, inFlight: inFlight, poolSize: size)
                 points.append(
                     Point(
-                        series: "\(inFlight) in flight",
+                        series: "\(Axis.label(Double(inFlight))) in flight",
                         x: Double(size),
                         server: server,
                         run: run,
@@ -103,6 +103,7 @@ struct SweepPlan: Sendable {
             subtitle: "CPU time of the client's process; one connection, no round trip but the kernel's",
             xLabel: "pushes in flight",
             yLabel: "µs of CPU per push",
+            isYLogarithmic: true,
             points: points
         ) { [("", $0.cpuMicrosecondsPerPush)] }
     }
