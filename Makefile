@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan chaos lint format docs bench clean toolchain
+.PHONY: help demo build test test-tsan chaos lint format docs bench bench-instructions bench-goals bench-report clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks
 
@@ -9,7 +9,7 @@ SOURCES := Package.swift Sources Tests Benchmarks
 TOOL := .build/debug/apns
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 demo: $(TOOL) ## Build the tool and let it push to a simulated APNs
 	@$(TOOL) demo
@@ -50,12 +50,25 @@ docs: toolchain ## Write the documentation of SupervisedPool to .build/docs
 	@.ci/install-packages build
 	.ci/docs SupervisedPool
 
-bench: toolchain ## Measure CPU per push beside h2load (PUSHES=200000, ROUNDS=5)
+bench: toolchain ## Measure CPU per push beside h2load; fails above the limits (PUSHES=200000, ROUNDS=5)
 	@.ci/install-packages bench
 	Benchmarks/bench.sh
 
+bench-instructions: toolchain ## Count the instructions of a push; fails above Benchmarks/limits.txt (UPDATE=1 writes it)
+	@.ci/install-packages bench
+	Benchmarks/instructions.sh
+
+bench-goals: toolchain ## Measure memory, latency beside bulk and the like; fails if a goal is missed (ONLY=memory,…)
+	@.ci/install-packages build
+	swift build -c release --package-path Benchmarks --product throughput
+	Benchmarks/.build/release/throughput goals $(if $(ONLY),--only $(ONLY))
+
+bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; about 10 minutes, on a quiet machine
+	@.ci/install-packages bench
+	Benchmarks/report.sh
+
 clean: ## Remove what was built
-	rm -rf .build .build-tsan Benchmarks/.build
+	rm -rf .build .build-tsan Benchmarks/.build Benchmarks/.build-micro
 
 toolchain:
 	@.ci/check-swift

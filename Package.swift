@@ -202,3 +202,21 @@ let package = Package(
         ),
     ]
 )
+
+// What only measuring needs (`make bench-instructions`), so that nobody else builds it: the internals that it calls are
+// there for it in a build with `-enable-testing`.
+if Context.environment["APNS_MICROBENCHMARKS"] != nil {
+    package.targets.append(
+        .executableTarget(
+            name: "MicroBenchmarks",
+            dependencies: [
+                "APNSModel",
+                "APNSPool",
+                "HTTP2Wire",
+                "SupervisedPool",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            swiftSettings: settings
+        )
+    )
+}

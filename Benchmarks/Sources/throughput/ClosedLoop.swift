@@ -27,7 +27,7 @@ struct ClosedLoop: Sendable {
             Rows(count: pushes),
             options: BulkOptions(maxInFlight: inFlight)
         ) { row in
-            (workload.notification(), DeviceTokens.token(row.number))
+            (workload.notification(row.number), DeviceTokens.token(row.number))
         }
         return await count(deliveries)
     }
@@ -53,7 +53,7 @@ struct ClosedLoop: Sendable {
             guard number < pushes else { break }
             let start = MonotonicTime.microseconds()
             let token = DeviceTokens.token(UInt64(number))
-            let outcome = await client.deliver(workload.notification(), to: token)
+            let outcome = await client.deliver(workload.notification(UInt64(number)), to: token)
             let latency = MonotonicTime.microseconds() - start
             switch outcome {
             case .accepted:
@@ -84,28 +84,5 @@ private final class Counter: Sendable {
 
     func take() -> Int {
         value.wrappingAdd(1, ordering: .relaxed).oldValue
-    }
-}
-
-/// The tally of all tasks together.
-private final class SharedTally: Sendable {
-    private let tally = Mutex(Tally())
-
-    var value: Tally { tally.withLock { $0 } }
-
-    /// Empties `latencies`.
-    func addAccepted(_ latencies: inout [UInt64]) {
-        tally.withLock { tally in
-            tally.accepted += latencies.count
-            for latency in latencies { tally.latencies.record(latency) }
-        }
-        latencies.removeAll(keepingCapacity: true)
-    }
-
-    func addFailed(_ latency: UInt64, _ failure: String) {
-        tally.withLock { tally in
-            tally.latencies.record(latency)
-            tally.note(failure)
-        }
     }
 }

@@ -1,25 +1,22 @@
 /// The figures of one run. The names of the JSON keys are fixed: scripts read them.
 struct Report {
-    var mode: String
+    var mode: Mode
     var pushes: Int
-    var accepted: Int
-    var failed: Int
+    var tally: Tally
     var seconds: Double
     var cpuMicroseconds: Double
-    var latencies: Latencies
     var peakRSSBytes: Int
 
     private var pushesPerSecond: Double { seconds > 0 ? Double(pushes) / seconds : 0 }
     private var cpuPerPush: Double { pushes > 0 ? cpuMicroseconds / Double(pushes) : 0 }
 
     private var percentiles: [(name: String, milliseconds: Double)] {
-        guard !latencies.isEmpty else { return [] }
-        return [
-            ("p50", latencies.milliseconds(percentile: 50)),
-            ("p90", latencies.milliseconds(percentile: 90)),
-            ("p99", latencies.milliseconds(percentile: 99)),
-            ("p999", latencies.milliseconds(percentile: 99.9)),
-            ("max", latencies.maximum),
+        [
+            ("p50", tally.latencies.milliseconds(percentile: 50)),
+            ("p90", tally.latencies.milliseconds(percentile: 90)),
+            ("p99", tally.latencies.milliseconds(percentile: 99)),
+            ("p999", tally.latencies.milliseconds(percentile: 99.9)),
+            ("max", tally.latencies.maximum),
         ]
     }
 
@@ -27,10 +24,10 @@ struct Report {
         let latency = percentiles.map { "\"\($0.name)\":\(decimal($0.milliseconds, places: 3))" }
             .joined(separator: ",")
         let fields = [
-            "\"mode\":\"\(mode)\"",
+            "\"mode\":\"\(mode.rawValue)\"",
             "\"pushes\":\(pushes)",
-            "\"accepted\":\(accepted)",
-            "\"failed\":\(failed)",
+            "\"accepted\":\(tally.accepted)",
+            "\"failed\":\(tally.failed)",
             "\"seconds\":\(decimal(seconds, places: 6))",
             "\"pushesPerSecond\":\(decimal(pushesPerSecond, places: 1))",
             "\"cpuMicrosecondsPerPush\":\(decimal(cpuPerPush, places: 3))",
@@ -43,8 +40,8 @@ struct Report {
     var text: String {
         let latency = percentiles.map { "\($0.name) \(decimal($0.milliseconds, places: 2))" }.joined(separator: "  ")
         return """
-            mode        \(mode)
-            pushes      \(pushes), accepted \(accepted), failed \(failed)
+            mode        \(mode.rawValue)
+            pushes      \(pushes), accepted \(tally.accepted), failed \(tally.failed)
             time        \(decimal(seconds, places: 2)) s, \(decimal(pushesPerSecond, places: 0)) pushes/s
             CPU         \(decimal(cpuPerPush, places: 2)) µs per push
             latency     \(latency) ms
@@ -55,7 +52,7 @@ struct Report {
 
 /// A number with at most so many decimal places, always with a point: `String(format:)` would need Foundation, whose
 /// memory would be part of what is measured.
-private func decimal(_ value: Double, places: Int) -> String {
+func decimal(_ value: Double, places: Int) -> String {
     var scale: Int64 = 1
     for _ in 0..<places { scale *= 10 }
     let scaled = Int64((value * Double(scale)).rounded())

@@ -17,19 +17,16 @@ import Dispatch
 
 /// `throughput --serve`: the simulator, until standard input ends. So it ends with whoever started it, however that ends.
 enum Server {
-    static func serve() async throws {
-        var configuration = Simulator.Configuration()
-        // Other load tools open all their streams before they know the server's limit.
-        configuration.initialMaxConcurrentStreams = configuration.maxConcurrentStreams
-        configuration.environment = .production
-        configuration.recordsPushes = false
-        let simulator = try await Simulator.start(configuration)
-
+    static func serve(_ behaviour: ServerBehaviour) async throws {
+        // The reader of our last line may have gone.
+        signal(SIGPIPE, SIG_IGN)
+        let simulator = try await Simulator.start(behaviour.simulator)
         let caFile = FileManager.default.temporaryDirectory.appending(path: "throughput-ca-\(UUID().uuidString).pem")
         try Data(simulator.certificateAuthorityPEM.utf8).write(to: caFile, options: .withoutOverwriting)
         defer { try? FileManager.default.removeItem(at: caFile) }
         announce("port=\(simulator.port)\nca-file=\(caFile.path(percentEncoded: false))\n")
         await endOfInput()
+        announce("processed=\(simulator.record.requestsProcessed)\n")
         await simulator.stop()
     }
 

@@ -10,35 +10,50 @@ struct Workload: Sendable {
     /// The sample of Apple's documentation.
     static let sampleBody = "Did you see it?"
 
+    /// Of what makes each body another one: always as long, so that all payloads are.
+    private static let numberBase: UInt64 = 1_000_000_000_000
+
     let topic: String
     private let body: String
+    private let isDistinct: Bool
 
-    /// - Parameter payloadBytes: the size of the payload; nil leaves the sample as it is.
-    init(topic: String, payloadBytes: Int?) throws {
+    /// - Parameters:
+    ///   - payloadBytes: the size of the payload; nil leaves the sample as it is.
+    ///   - isDistinct: whether each body begins with the push's number.
+    /// - Throws: `UsageError` if the size is less than the notification without its body; `ValidationError` if it is
+    ///   more than APNs takes.
+    init(topic: String, payloadBytes: Int?, isDistinct: Bool = false) throws {
         guard let payloadBytes else {
-            self.init(topic: topic, body: Self.sampleBody)
+            self.init(topic: topic, body: Self.sampleBody, isDistinct: isDistinct)
+            _ = try notification().prepared()
             return
         }
-        let least = try Workload(topic: topic, body: "").notification().prepared().payload.count
+        let least = try Workload(topic: topic, body: "", isDistinct: isDistinct).notification().prepared().payload.count
         guard payloadBytes >= least else {
             throw UsageError("--payload-bytes must be \(least) or more: so much is the notification without its body")
         }
+        guard payloadBytes <= 1_000_000 else { throw UsageError("--payload-bytes must be 1000000 or less") }
         // Letters need no escape in JSON, so each adds one byte.
         let padding = repeatElement("x", count: payloadBytes - least).joined()
-        self.init(topic: topic, body: padding)
+        self.init(topic: topic, body: padding, isDistinct: isDistinct)
         _ = try notification().prepared()
     }
 
-    private init(topic: String, body: String) {
+    private init(topic: String, body: String, isDistinct: Bool) {
         self.topic = topic
         self.body = body
+        self.isDistinct = isDistinct
     }
 
     /// Built anew from its values at each call, as a server does for each of its users.
-    func notification() -> PushNotification {
+    func notification(_ number: UInt64 = 0) -> PushNotification {
         PushNotification(
             topic: topic,
-            alert: Alert(title: "Hey There", subtitle: "Full moon sighting", body: body)
+            alert: Alert(
+                title: "Hey There",
+                subtitle: "Full moon sighting",
+                body: isDistinct ? String(String(number % Self.numberBase + Self.numberBase).dropFirst()) + body : body
+            )
         )
         .badge(1)
         .sound("cow.wav")

@@ -1,0 +1,120 @@
+import ArgumentParser
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// All sweeps, and the page that shows them.
+struct Page: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "report",
+        abstract: "Runs all sweeps and writes Benchmarks.md with its charts."
+    )
+
+    @Option(help: ArgumentHelp("Where Benchmarks.md and images/ are written.", valueName: "DIRECTORY"))
+    var output = "."
+
+    @Option(help: ArgumentHelp("Where the figures are written as JSON.", valueName: "DIRECTORY"))
+    var figures = "."
+
+    @Option(help: ArgumentHelp("The table of the comparison with h2load, to be shown.", valueName: "FILE"))
+    var comparison: String?
+
+    @Option(help: ArgumentHelp("The table of the goals, to be shown.", valueName: "FILE"))
+    var goals: String?
+
+    @Option(help: ArgumentHelp("The table of the instructions, to be shown.", valueName: "FILE"))
+    var instructions: String?
+
+    @Option(help: ArgumentHelp("About how long each run may take.", valueName: "SECONDS"))
+    var seconds = 2.0
+
+    func validate() throws {
+        guard (0.01...60).contains(seconds) else { throw ValidationError("--seconds must be 0.01 to 60") }
+    }
+
+    func run() throws {
+        // Read before minutes are spent.
+        let tables = try [
+            table("CPU per push beside h2load", Self.comparisonText, comparison),
+            table("Further goals", Self.goalsText, goals),
+            table("Instructions", Self.instructionsText, instructions),
+        ].joined()
+        var charts = ""
+        for kind in SweepKind.allCases {
+            let plan = try SweepRunner(seconds: seconds).run(kind, jsonTo: figures, svgTo: "\(output)/images")
+            charts += "\n![\(plan.title): \(plan.subtitle)](images/\(kind.rawValue).svg)\n"
+        }
+        let page = """
+            # Benchmarks
+
+            Written by `make bench-report`; figures by hand would be out of date. \(machine)
+
+            **Ratios matter, not times.** Another machine, or another hour of this one, gives other microseconds; what is \
+            measured side by side in the same minutes stays comparable. Client and server run on the same machine, so \
+            throughput here is what the client can do and not what APNs will take.
+            \(tables)
+            ## Charts
+            \(charts)
+            """
+        try Data(page.utf8).write(to: URL(filePath: "\(output)/Benchmarks.md"))
+    }
+
+    private static let comparisonText = """
+        h2load is nghttp2's own load tool: it does no more than the protocol needs, so it is the practical limit of a \
+        core. All send the same pushes to the same server, in turns, client and server on a core each; the least of each \
+        counts, since what disturbs a run only adds to it.
+        """
+
+    private static let goalsText = "Each in processes of its own; peak memory is that of the whole process."
+
+    private static let instructionsText = """
+        Counted by valgrind. They hardly differ from run to run, so a change that adds more than three percent fails \
+        `make bench-instructions`.
+        """
+
+    private func table(_ title: String, _ text: String, _ path: String?) throws -> String {
+        guard let path else { return "" }
+        var rows = try String(contentsOfFile: path, encoding: .utf8)
+        while rows.last?.isWhitespace == true { rows.removeLast() }
+        return "\n## \(title)\n\n\(text)\n\n```text\n\(rows)\n```\n"
+    }
+
+    /// The class of the machine, not its name.
+    private var machine: String {
+        var system = utsname()
+        uname(&system)
+        let architecture = withUnsafeBytes(of: &system.machine) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        let cores = sysconf(CInt(_SC_NPROCESSORS_ONLN))
+        #if os(Linux)
+            let name = "Linux"
+        #else
+            let name = "macOS"
+        #endif
+        let day = Date().formatted(.iso8601.year().month().day())
+        let model = Self.processor.map { " (\($0))" } ?? ""
+        return "The figures below are of \(day), on \(cores) cores of \(architecture)\(model) under \(name)."
+    }
+
+    /// The processor's name as Linux tells it.
+    private static var processor: String? {
+        guard let text = try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("model name") }),
+            let colon = line.firstIndex(of: ":")
+        else { return nil }
+        let name = line[line.index(after: colon)...].drop { $0 == " " }
+        return name.isEmpty || name == "unknown" ? nil : String(name)
+    }
+}

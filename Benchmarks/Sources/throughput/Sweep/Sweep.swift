@@ -1,0 +1,161 @@
+import ArgumentParser
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Many runs, one thing varied: a file of figures and a chart each.
+struct Sweep: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Varies one thing and writes the figures (JSON) and a chart (SVG).",
+        discussion: """
+            pool-size: throughput by connections, for some numbers of pushes in flight. in-flight: cost of a push by \
+            pushes in flight. payload: throughput by payload size. rtt: throughput by round-trip time. load: latency by \
+            offered load, up to what single sends get through. Each run is a process of its own, beside a simulator in \
+            another one, each on a core of its own where that is sensible.
+            """
+    )
+
+    @Option(help: "What is varied; may be given several times. Without it: all.")
+    var of: [SweepKind] = []
+
+    @Option(help: ArgumentHelp("About how long each run may take.", valueName: "SECONDS"))
+    var seconds = 2.0
+
+    @Option(help: ArgumentHelp("Where to write NAME.json and NAME.svg.", valueName: "DIRECTORY"))
+    var output = "."
+
+    func validate() throws {
+        guard (0.01...60).contains(seconds) else { throw ValidationError("--seconds must be 0.01 to 60") }
+    }
+
+    func run() throws {
+        for kind in of.isEmpty ? SweepKind.allCases : of {
+            _ = try SweepRunner(seconds: seconds).run(kind, jsonTo: output, svgTo: output)
+        }
+    }
+}
+
+/// Carries plans out.
+struct SweepRunner {
+    var seconds: Double
+
+    /// What is written to NAME.json.
+    struct Figures: Codable {
+        struct Point: Codable {
+            var series: String
+            var x: Double
+            var poolSize: Int
+            var inFlight: Int?
+            var rate: Double?
+            var payloadBytes: Int?
+            var rttMilliseconds: Double
+            var streamLimit: Int
+            var figures: RunFigures
+        }
+
+        var sweep: String
+        var title: String
+        var conditions: String
+        var xLabel: String
+        var yLabel: String
+        var points: [Point]
+    }
+
+    func run(_ kind: SweepKind, jsonTo json: String, svgTo svg: String) throws -> SweepPlan {
+        let plan = SweepPlan.plan(kind, seconds: seconds, capacity: kind == .load ? try capacity() : 0)
+        writeError(plan.title)
+        var measured: [(point: SweepPlan.Point, figures: RunFigures)] = []
+        for point in plan.points {
+            let figures = try figures(of: point)
+            writeError(
+                "  \(point.series) \(Axis.label(point.x)) \(plan.xLabel): "
+                    + plan.values(figures).map { "\($0.series) \(decimal($0.y, places: 2))" }.joined(separator: ", ")
+                    + " \(plan.yLabel)"
+            )
+            measured.append((point, figures))
+        }
+        try write(contents(plan, measured), to: "\(json)/\(kind.rawValue).json")
+        try write(Data(chart(plan, measured).svg.utf8), to: "\(svg)/\(kind.rawValue).svg")
+        return plan
+    }
+
+    private func figures(of point: SweepPlan.Point) throws -> RunFigures {
+        let server = try ServerProcess(point.server, core: point.isClientPinned ? Cores.server : nil)
+        defer { server.end() }
+        return try point.run.acceptedFigures(on: server, core: point.isClientPinned ? Cores.client : nil)
+    }
+
+    /// What single sends get through in a closed loop.
+    func capacity() throws -> Double {
+        let server = try ServerProcess(core: Cores.server)
+        defer { server.end() }
+        let pushes = max(2000, Int(30_000 * seconds))
+        return try Run(mode: .single, pushes: pushes, inFlight: 200)
+            .acceptedFigures(on: server, core: Cores.client).pushesPerSecond
+    }
+
+    private func chart(_ plan: SweepPlan, _ measured: [(point: SweepPlan.Point, figures: RunFigures)]) -> Chart {
+        var series: [Chart.Series] = []
+        for (point, figures) in measured {
+            for value in plan.values(figures) {
+                let name = value.series.isEmpty ? point.series : value.series
+                if let index = series.firstIndex(where: { $0.name == name }) {
+                    series[index].points.append((point.x, value.y))
+                } else {
+                    series.append(Chart.Series(name: name, points: [(point.x, value.y)]))
+                }
+            }
+        }
+        return Chart(
+            title: plan.title,
+            subtitle: plan.subtitle,
+            xLabel: plan.xLabel,
+            yLabel: plan.yLabel,
+            isXLogarithmic: plan.isXLogarithmic,
+            isYLogarithmic: plan.isYLogarithmic,
+            series: series
+        )
+    }
+
+    private func contents(
+        _ plan: SweepPlan,
+        _ measured: [(point: SweepPlan.Point, figures: RunFigures)]
+    ) throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        return try encoder.encode(
+            Figures(
+                sweep: plan.kind.rawValue,
+                title: plan.title,
+                conditions: plan.subtitle,
+                xLabel: plan.xLabel,
+                yLabel: plan.yLabel,
+                points: measured.map { point, figures in
+                    Figures.Point(
+                        series: point.series,
+                        x: point.x,
+                        poolSize: point.run.poolSize,
+                        inFlight: point.run.rate == nil ? point.run.inFlight : nil,
+                        rate: point.run.rate,
+                        payloadBytes: point.run.payloadBytes,
+                        rttMilliseconds: point.server.rtt,
+                        streamLimit: point.server.streamLimit,
+                        figures: figures
+                    )
+                }
+            )
+        )
+    }
+
+    private func write(_ data: Data, to path: String) throws {
+        let url = URL(filePath: path)
+        try FileManager.default.createDirectory(
+            at: url.deletingLastPathComponent(),
+            withIntermediateDirectories: true
+        )
+        try data.write(to: url)
+    }
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Measures everything and writes Docs/Benchmarks.md with its charts: about ten minutes on a machine that does nothing
+# else. The page is written also if something is missed, and says so; then this fails.
+#
+#   SECONDS_PER_RUN=2   about how long each run of a sweep takes
+#   SCALE=1             a part of the goals' pushes, for a try
+#   OUTPUT=Docs         where Benchmarks.md and images/ go
+#   SCRATCH_PATH        where to build (default Benchmarks/.build)
+#   and what bench.sh takes
+set -euo pipefail
+cd "$(dirname "$0")"
+
+export SCRATCH_PATH=${SCRATCH_PATH:-.build}
+output=${OUTPUT:-../Docs}
+throughput=$SCRATCH_PATH/release/throughput
+status=0
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# table NAME COMMAND...: what the command prints, shown and kept from the last headline on.
+table() {
+    local name=$1
+    shift
+    "$@" | tee "$work/$name.all" || status=1
+    # Builds and rounds come before the table.
+    awk '/^(us a push|goal |instructions of)/ { shown = 1 } shown' "$work/$name.all" > "$work/$name"
+    [ -s "$work/$name" ] || {
+        echo "$name: no figures" >&2
+        exit 1
+    }
+}
+
+table comparison ./bench.sh
+table goals "$throughput" goals --scale "${SCALE:-1}"
+table instructions ./instructions.sh
+"$throughput" report --output "$output" --figures "$SCRATCH_PATH/figures" --seconds "${SECONDS_PER_RUN:-2}" \
+    --comparison "$work/comparison" --goals "$work/goals" --instructions "$work/instructions"
+echo "$output/Benchmarks.md"
+exit "$status"

@@ -1,0 +1,135 @@
+import APNSModel
+import Crypto
+import HTTP2Wire
+
+@testable import APNSPool
+@testable import SupervisedPool
+
+/// One part of the hot path, repeatable.
+struct Benchmark: Sendable {
+    var name: String
+    /// How many calls cost far more than starting the program.
+    var count: Int
+    /// Runs it so many times and answers a number that depends on each result.
+    var run: @Sendable (Int) async throws -> Int
+
+    static let all: [Benchmark] = [
+        payloadWriter, requestEncoder, pushID, tokenSigning, tokenLookup, poolCheckout,
+    ]
+}
+
+private struct Acme: Encodable, Sendable {
+    var acme2: [String]
+}
+
+/// The notification of the documentation's examples.
+private func sample() -> PushNotification {
+    PushNotification(
+        topic: "com.grasscove.Fern",
+        alert: Alert(title: "Hey There", subtitle: "Full moon sighting", body: "Did you see it?")
+    )
+    .badge(1)
+    .sound("cow.wav")
+    .custom(Acme(acme2: ["bang", "whiz"]))
+}
+
+private let deviceToken = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"
+
+extension Benchmark {
+    /// A notification built from its values, encoded and validated.
+    fileprivate static let payloadWriter = Benchmark(name: "payload-writer", count: 2000) { count in
+        var bytes = 0
+        for _ in 0..<count { bytes &+= try sample().prepared().payload.count }
+        return bytes
+    }
+
+    /// The request of one push: shared header block looked up, path, id and the rest written.
+    fileprivate static let requestEncoder = Benchmark(name: "request-encoder", count: 5000) { count in
+        let encoder = RequestEncoder(authority: "api.push.apple.com")
+        let push = try sample().prepared()
+        let token = try DeviceToken(deviceToken)
+        let ids = IDSource()
+        let id = ids.next()
+        let credential = HeaderBlock([.init("authorization", "bearer token", .never)])
+        var bytes = 0
+        for _ in 0..<count {
+            let block = encoder.block(for: push)
+            let request = encoder.request(push, block: block, to: token, id: id, credential: credential)
+            bytes &+= request.values.count
+        }
+        return bytes
+    }
+
+    /// A random `apns-id`.
+    fileprivate static let pushID = Benchmark(name: "push-id", count: 200_000) { count in
+        let ids = IDSource()
+        var different = 0
+        var last = ids.next()
+        for _ in 0..<count {
+            let id = ids.next()
+            if id != last { different &+= 1 }
+            last = id
+        }
+        return different
+    }
+
+    /// A provider token with its ES256 signature. The key is fixed, so that each run does the same.
+    fileprivate static let tokenSigning = Benchmark(name: "token-signing", count: 200) { count in
+        let key = try P256.Signing.PrivateKey(rawRepresentation: (1...32).map { UInt8($0) })
+        let identifiers = try TokenIdentifiers(keyID: "ABC123DEFG", teamID: "ABCDE12345", keyFile: nil)
+        let signer = ProviderTokenSigner(privateKey: key, identifiers: identifiers)
+        var bytes = 0
+        for number in 0..<count { bytes &+= try await signer.jwt(issuedAt: 1_700_000_000 + Int64(number)).utf8.count }
+        return bytes
+    }
+
+    /// The provider token of a push, from the cache.
+    fileprivate static let tokenLookup = Benchmark(name: "token-lookup", count: 500_000) { count in
+        let cache = ProviderTokenCache()
+        let now = MonotonicInstant(nanoseconds: 1_000_000_000)
+        guard case .sign(let order) = cache.next(now: now, wallNow: 1_700_000_000) else { return 0 }
+        _ = cache.install("header.claims.signature", for: order, now: now, isUsed: true)
+        var generations = 0
+        for _ in 0..<count { generations &+= cache.current(now: now)?.generation ?? 0 }
+        guard generations == count else { throw Unexpected("the cached token was not handed out each time") }
+        return generations
+    }
+
+    /// One slot checked out of a pool of four workers and checked in again, others being leased meanwhile.
+    fileprivate static let poolCheckout = Benchmark(name: "pool-checkout", count: 50_000) { count in
+        var machine = PoolStateMachine(PoolConfiguration(size: 4, maxOverflow: 0))
+        var random = SplitMix64(seed: 1)
+        var actions: [PoolAction] = []
+        let now = MonotonicInstant(nanoseconds: 1_000_000_000)
+        machine.start()
+        for slot in 0..<4 {
+            let worker = WorkerID(slot: slot, generation: 1)
+            _ = machine.register(worker, now: now)
+            machine.report(.ready(capacity: 1000), from: worker, now: now)
+        }
+        machine.settle(now: now, using: &random, into: &actions)
+        let deadline = now.advanced(by: .seconds(60))
+        var leased: [SlotGrant] = []
+        var granted = 0
+        for _ in 0..<count {
+            let request = PoolStateMachine.Request(deadline: deadline)
+            let decision = machine.checkout(request, now: now, using: &random, into: &actions)
+            guard case .granted(let grant, let slots) = decision else { throw Unexpected("no slot was free") }
+            granted &+= slots
+            leased.append(grant)
+            if leased.count == 100 {
+                for grant in leased { machine.checkin(grant, count: 1) }
+                leased.removeAll(keepingCapacity: true)
+            }
+        }
+        return granted
+    }
+}
+
+private struct Unexpected: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}
