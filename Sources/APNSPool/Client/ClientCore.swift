@@ -65,6 +65,7 @@ final class ClientCore: Sendable {
             tls: context,
             variableNames: RequestEncoder.variableNames
         )
+        connection.proxy = configuration.proxy?.endpoint
         connection.connectTimeout = TimeAmount(configuration.timeouts.connect)
         configuration.adjustConnection?(&connection)
         self.settings = ConnectionSettings(

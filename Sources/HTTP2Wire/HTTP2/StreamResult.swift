@@ -39,7 +39,7 @@ package struct StreamResult: Sendable {
     /// 0 unless the ending is `response`.
     package var status: Int
     package var fields: FieldList
-    /// At most `StreamTable.bodyLimit` bytes.
+    /// At most `HTTP2Session.Configuration.responseBodyLimit` bytes.
     package var body: [UInt8]
 
     /// The result of a request that no connection took.
