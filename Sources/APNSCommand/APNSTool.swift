@@ -32,6 +32,7 @@ struct APNSTool: AsyncParsableCommand {
     private static let options = [
         "authentication.keyFile": "--key", "authentication.keyID": "--key-id", "authentication.teamID": "--team-id",
         "trust.caFile": "--ca-file", "environment.host": "--endpoint", "environment.port": "--endpoint",
+        "proxy.host": "--proxy", "proxy.port": "--proxy", "proxy.username": "--proxy", "proxy.password": "--proxy",
     ]
 
     static func main() async {

@@ -141,6 +141,22 @@ struct CommonOptions: ParsableArguments {
     var endpoint: String?
 
     @Option(
+        help: ArgumentHelp(
+            "443 or 2197, for firewalls that tell APNs from other HTTPS; default 443. [env: APNS_PORT]",
+            valueName: "n"
+        )
+    )
+    var port: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Go through this HTTP proxy (CONNECT); user and password percent-encoded. [env: APNS_PROXY]",
+            valueName: "http://user:password@host:port"
+        )
+    )
+    var proxy: String?
+
+    @Option(
         help: ArgumentHelp("Trust these roots too, beside the system's. [env: APNS_CA_FILE]", valueName: "pem")
     )
     var caFile: String?
@@ -190,6 +206,7 @@ struct CommonOptions: ParsableArguments {
     struct Resolved {
         var authentication: APNSAuthentication
         var environment: APNSEnvironment
+        var proxy: APNSClientConfiguration.Proxy?
         var caFile: String?
         var topic: String?
         var poolSize: Int
@@ -205,6 +222,7 @@ struct CommonOptions: ParsableArguments {
                 pool: .init(size: self.poolSize, maxOverflow: self.maxOverflow),
                 timeouts: .init(deadline: self.timeout),
                 trust: .init(caFile: self.caFile),
+                proxy: self.proxy,
                 logger: .plain(isVerbose: self.isVerbose)
             )
         }
@@ -242,6 +260,7 @@ struct CommonOptions: ParsableArguments {
         return Resolved(
             authentication: key?.authentication ?? .withoutToken,
             environment: server.environment,
+            proxy: try variables.setting("--proxy", self.proxy, "APNS_PROXY").map { try ProxyURL($0).proxy },
             caFile: variables.setting("--ca-file", self.caFile, "APNS_CA_FILE")?.text,
             topic: variables.setting("--topic", self.topic, "APNS_TOPIC")?.text,
             poolSize: poolSize,
@@ -264,13 +283,21 @@ struct CommonOptions: ParsableArguments {
             }
             if first.isFromCommandLine { name = nil } else { endpoint = nil }
         }
+        let port = variables.setting("--port", self.port, "APNS_PORT")
         if let endpoint {
+            if let port, port.isFromCommandLine {
+                throw UsageError("\(port.name) goes with --environment: an --endpoint has its port in itself.")
+            }
             let server = try Endpoint(endpoint)
             return (.custom(host: server.host, port: server.port), server.isApples)
         }
+        let number = try port?.integer(1...65535) ?? 443
+        guard number == 443 || number == 2197 else {
+            throw UsageError("\(port?.name ?? ""): APNs listens on the ports 443 and 2197, not on \(number).")
+        }
         switch name?.text {
-        case nil, "production": return (.production, true)
-        case "development", "sandbox": return (.development, true)
+        case nil, "production": return (.production(port: number), true)
+        case "development", "sandbox": return (.development(port: number), true)
         case .some(let text):
             throw UsageError("\(name?.name ?? ""): '\(text)' is neither production nor development.")
         }
@@ -293,31 +320,11 @@ struct Endpoint {
             UsageError("\(setting.name): '\(text)' \(what). It has the form https://HOST:PORT.")
         }
         guard text.lowercased().hasPrefix("https://") else { throw wrong("does not start with https://") }
-        var rest = text.dropFirst("https://".count)
-        if rest.hasSuffix("/") { rest = rest.dropLast() }
-        let port: Substring?
-        if rest.hasPrefix("[") {
-            guard let end = rest.firstIndex(of: "]") else { throw wrong("has a '[' without its ']'") }
-            self.host = String(rest[rest.index(after: rest.startIndex)..<end])
-            let tail = rest[rest.index(after: end)...]
-            guard tail.isEmpty || tail.hasPrefix(":") else { throw wrong("has more than a port behind the address") }
-            port = tail.isEmpty ? nil : tail.dropFirst()
-        } else {
-            let parts = rest.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            self.host = String(parts.first ?? "")
-            port = parts.count > 1 ? parts[1] : nil
+        switch HostAndPort.parse(text.dropFirst("https://".count)) {
+        case .failure(let error): throw wrong(error.what)
+        case .success(let parts):
+            self.host = parts.host
+            self.port = parts.port ?? 443
         }
-        let isPlain = self.host.utf8.allSatisfy { byte in
-            byte > 0x20 && byte < 0x7F && !"/?#@\\%".utf8.contains(byte)
-        }
-        guard !self.host.isEmpty, isPlain else { throw wrong("names no host, or has more than a host and a port") }
-        guard let port else {
-            self.port = 443
-            return
-        }
-        guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(port),
-            (1...65535).contains(number)
-        else { throw wrong("has a port that is not a number from 1 to 65535") }
-        self.port = number
     }
 }

@@ -113,6 +113,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         case .pushTypeInvalid: "a push type is a short word of visible ASCII characters"
         case .collapseIDTooLong: "the collapse id has more UTF-8 bytes than APNs accepts"
         case .collapseIDInvalid: "a collapse id is ASCII text without control characters or blanks at its ends"
+        case .channelIDInvalid: "a channel id is the base64 text that APNs gave the channel when it was made"
         case .priorityNotAllowed: "APNs does not accept this priority for this push type"
         case .expirationInvalid: "an expiration is a date in seconds since 1970, not negative and not milliseconds"
         case .timeInvalid: "a time is in seconds since 1970, not negative and not milliseconds"

@@ -17,24 +17,23 @@
             init() throws {
                 let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
                 self.descriptors = [listener]
-                var address = sockaddr_in()
-                address.sin_family = sa_family_t(AF_INET)
-                address.sin_addr.s_addr = inet_addr("127.0.0.1")
-                var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-                let bound = withUnsafeMutablePointer(to: &address) { pointer in
-                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                        bind(listener, address, length) == 0 && listen(listener, 0) == 0
-                            && getsockname(listener, address, &length) == 0
-                    }
-                }
+                // No fields of `sockaddr_in` here: which module they belong to depends on what else is compiled along.
+                let anyPort = try SocketAddress(ipAddress: "127.0.0.1", port: 0)
+                let bound = anyPort.withSockAddr { bind(listener, $0, socklen_t($1)) == 0 && listen(listener, 0) == 0 }
                 try #require(bound)
-                self.port = Int(in_port_t(bigEndian: address.sin_port))
+                var name = [UInt8](repeating: 0, count: 128)
+                var length = socklen_t(name.count)
+                let named = name.withUnsafeMutableBytes { bytes in
+                    guard let address = bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self) else { return false }
+                    return getsockname(listener, address, &length) == 0
+                }
+                try #require(named)
+                self.port = Int(name[2]) << 8 | Int(name[3])
+                let address = try SocketAddress(ipAddress: "127.0.0.1", port: self.port)
                 for _ in 0..<4 {
                     let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
                     self.descriptors.append(client)
-                    withUnsafePointer(to: &address) { pointer in
-                        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = connect(client, $0, length) }
-                    }
+                    address.withSockAddr { _ = connect(client, $0, socklen_t($1)) }
                 }
             }
 

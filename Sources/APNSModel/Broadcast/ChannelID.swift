@@ -32,6 +32,19 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
+    /// As the form with a `String`.
+    public init(_ rawValue: some StringProtocol) throws(ValidationError) {
+        try self.init(String(rawValue))
+    }
+
+    /// An id that APNs gave, whatever it looks like; nil if no header could hold it.
+    package init?(fromAPNs rawValue: String) {
+        guard !rawValue.isEmpty, rawValue.utf8.count <= Self.maximumBytes,
+            rawValue.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+        else { return nil }
+        self.rawValue = rawValue
+    }
+
     private static func isBase64(_ text: String) -> Bool {
         var digits = 0
         var padding = 0

@@ -160,6 +160,8 @@ public struct APNSClientConfiguration: Sendable {
     public var pool: Pool
     public var timeouts: Timeouts
     public var trust: Trust
+    /// The HTTP proxy that connections go through. Default nil: none.
+    public var proxy: Proxy?
     public var retry: Retry
     /// When so many device tokens are refused that the environment or topic must be wrong. A bulk call then stops; for
     /// single pushes it is one critical line in the log and a flag in the status.
@@ -176,7 +178,7 @@ public struct APNSClientConfiguration: Sendable {
     var tlsContexts: TLSContexts?
     /// When a connection that answers nothing gets no further pushes, and when it is replaced; for tests.
     var silence = SilenceWatch.Limits.standard
-    /// What a connection's own settings are, for tests.
+    /// What a connection's own settings are, for tests; those to the management host's, too.
     var adjustConnection: (@Sendable (inout Connection.Configuration) -> Void)?
 
     public init(
@@ -185,6 +187,7 @@ public struct APNSClientConfiguration: Sendable {
         pool: Pool = Pool(),
         timeouts: Timeouts = Timeouts(),
         trust: Trust = Trust(),
+        proxy: Proxy? = nil,
         retry: Retry = Retry(),
         massRejection: MassRejectionLimits = MassRejectionLimits(),
         onEscalation: OnEscalation = .restart,
@@ -196,6 +199,7 @@ public struct APNSClientConfiguration: Sendable {
         self.pool = pool
         self.timeouts = timeouts
         self.trust = trust
+        self.proxy = proxy
         self.retry = retry
         self.massRejection = massRejection
         self.onEscalation = onEscalation
@@ -235,11 +239,15 @@ public struct APNSClientConfiguration: Sendable {
         ) throws(APNSConfigurationError) {
             guard value >= low, value <= high else { throw .outOfRange(setting, "\(value)", "\(low) to \(high)") }
         }
-        guard !self.environment.host.isEmpty, !self.environment.host.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7f })
-        else {
-            throw .outOfRange("environment.host", "'\(self.environment.host)'", "a host name or address")
+        let environment = self.environment
+        for (setting, host) in [("host", environment.host), ("managementHost", environment.managementHost)] {
+            guard APNSEnvironment.isHost(host) else {
+                throw .outOfRange("environment.\(setting)", "'\(host)'", "a host name or address")
+            }
         }
-        try check("environment.port", self.environment.port, 1...65535)
+        try check("environment.port", environment.port, 1...65535)
+        try check("environment.managementPort", environment.managementPort, 1...65535)
+        try self.proxy?.validate()
         try check("pool.size", self.pool.size, 0...1000)
         try check("pool.maxOverflow", self.pool.maxOverflow, 0...1000)
         guard self.pool.size + self.pool.maxOverflow > 0 else {

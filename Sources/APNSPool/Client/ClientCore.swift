@@ -78,6 +78,7 @@ final class ClientCore: Sendable {
             variableNames: RequestEncoder.variableNames
         )
         connection.answerFilter = RequestEncoder.answerFilter
+        connection.proxy = configuration.proxy?.endpoint
         connection.connectTimeout = TimeAmount(configuration.timeouts.connect)
         configuration.adjustConnection?(&connection)
         return connection

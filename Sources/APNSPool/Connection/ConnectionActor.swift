@@ -265,7 +265,7 @@ actor ConnectionActor: PoolWorker {
                 case 403, 500, 503:
                     self.judge(session, good: &good)
                     self.judgeTrouble(session, result)
-                case 200, 400, 410:
+                case 200, 201, 204, 400, 410:
                     good += 1
                     provesCredential = true
                     if result.status != 400 { isTaken = true }

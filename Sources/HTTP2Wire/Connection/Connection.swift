@@ -39,11 +39,19 @@ package final class Connection {
         package var host: String
         package var port: Int
         package var tls: TLSContext
+        /// Nil: straight to the host. Otherwise the proxy is looked up and connected to, and it looks up the host.
+        package var proxy: ProxyEndpoint?
+        /// The addresses that the connections of one pool use.
+        package var addresses = AddressBook()
+        /// For tests: in place of the system's look-up. May block.
+        package var lookUp: (@Sendable (_ host: String, _ port: Int) -> Result<[SocketAddress], WireError>)?
         /// See `HTTP2Session.Configuration`.
         package var variableNames: [String]
         /// See `HTTP2Session.Configuration`.
         package var answerFilter: AnswerFilter?
-        /// For look-up, TCP, TLS and the peer's first SETTINGS together.
+        /// See `HTTP2Session.Configuration`.
+        package var responseBodyLimit = StreamTable.bodyLimit
+        /// For look-up, TCP, the proxy's tunnel, TLS and the peer's first SETTINGS together.
         package var connectTimeout = TimeAmount.seconds(10)
         /// How long nothing may come while streams are open before a PING asks.
         package var pingInterval = TimeAmount.seconds(30)
@@ -78,6 +86,7 @@ package final class Connection {
     private weak var formerDelegate: (any ConnectionDelegate)?
     private var handler: WireHandler?
     private var session: HTTP2Session?
+    private let addressEntry: AddressBook.Entry
     private var state = State.connecting
     private var connectDeadline = NIODeadline.distantFuture
     private var lastRead: NIODeadline
@@ -86,7 +95,7 @@ package final class Connection {
     private var seenResponseFrames: UInt64 = 0
     /// When the first of the open streams was opened: silence counts from there.
     private var busySince: NIODeadline
-    /// Channels that are being connected: one for each address that is tried.
+    /// Channels that are being connected: one for each address that is tried, or the one to the proxy.
     private(set) var connecting: [any Channel] = []
     private var pingDeadline: NIODeadline?
     private var timer: Scheduled<Void>?
@@ -103,6 +112,7 @@ package final class Connection {
     package init(id: Int, configuration: Configuration, loop: any EventLoop, delegate: any ConnectionDelegate) {
         self.id = id
         self.configuration = configuration
+        self.addressEntry = configuration.addresses.makeEntry()
         self.loop = loop
         self.delegate = delegate
         self.lastRead = loop.now
@@ -141,18 +151,22 @@ package final class Connection {
             .channelInitializer { [connection = NIOLoopBound(self, eventLoop: self.loop)] channel in
                 connection.value.began(channel)
             }
+        let host = self.configuration.proxy?.host ?? self.configuration.host
+        let port = self.configuration.proxy?.port ?? self.configuration.port
         let connected: EventLoopFuture<any Channel>
-        if let address = try? SocketAddress(ipAddress: self.configuration.host, port: self.configuration.port) {
+        if let address = try? SocketAddress(ipAddress: host, port: port) {
             connected = bootstrap.connect(to: address)
         } else {
             // A resolver must be used once it is made: it holds promises.
-            connected = bootstrap.resolver(resolver ?? SystemResolver(loop: self.loop))
-                .connect(host: self.configuration.host, port: self.configuration.port)
+            let system = SystemResolver(loop: self.loop, entry: self.addressEntry, lookUp: self.configuration.lookUp)
+            connected = bootstrap.resolver(resolver ?? system).connect(host: host, port: port)
         }
         connected.assumeIsolated().whenComplete { result in
             switch result {
             case .failure(let error):
-                self.wireIsClosed(nil, Self.connectError(error, host: self.configuration.host))
+                var error = Self.connectError(error, host: host)
+                if let proxy = self.configuration.proxy { error.message = "the proxy '\(proxy)': \(error.message)" }
+                self.wireIsClosed(nil, error)
             case .success(let channel):
                 self.start(on: channel)
             }
@@ -170,6 +184,29 @@ package final class Connection {
 
     private func start(on channel: any Channel) {
         self.connecting.removeAll()
+        guard self.state != .closed else {
+            channel.close(mode: .all, promise: nil)
+            return
+        }
+        self.addressEntry.settle(on: channel.remoteAddress)
+        guard let proxy = self.configuration.proxy else {
+            self.add(self.handler, to: channel)
+            return
+        }
+        // Closed with the connection, should that end before the proxy's answer.
+        self.connecting.append(channel)
+        let machine = ProxyConnect(proxy, host: self.configuration.host, port: self.configuration.port)
+        let handler = ProxyHandler(machine) { result in
+            self.connecting.removeAll()
+            switch result {
+            case .success: self.add(self.handler, to: channel)
+            case .failure(let error): self.wireIsClosed(nil, error)
+            }
+        }
+        self.add(handler, to: channel)
+    }
+
+    private func add(_ handler: (any ChannelHandler)?, to channel: any Channel) {
         guard self.state != .closed, let handler else {
             channel.close(mode: .all, promise: nil)
             return
@@ -196,6 +233,7 @@ package final class Connection {
         var configuration = HTTP2Session.Configuration()
         configuration.variableNames = self.configuration.variableNames
         configuration.answerFilter = self.configuration.answerFilter
+        configuration.responseBodyLimit = self.configuration.responseBodyLimit
         return WireHandler(
             tls: try TLSSession(context: self.configuration.tls, peerName: self.configuration.host),
             role: .client,
@@ -393,10 +431,11 @@ package final class Connection {
         guard self.state != .closed else { return }
         let now = self.loop.now
         if self.state == .connecting, now >= self.connectDeadline {
+            let way = self.configuration.proxy.map { "TCP, CONNECT by the proxy '\($0)'" } ?? "TCP"
             self.fail(
                 WireError(
                     .connectTimeout,
-                    "'\(self.configuration.host)' was not ready within the time for a connect (TCP, TLS, SETTINGS)"
+                    "'\(self.configuration.host)' was not ready within the time for a connect (\(way), TLS, SETTINGS)"
                 )
             )
             return
@@ -472,6 +511,7 @@ extension Connection: WireOwner {
         self.timer = nil
         self.handler = nil
         self.session = nil
+        self.addressEntry.end()
         for channel in self.connecting { channel.close(mode: .all, promise: nil) }
         self.connecting.removeAll()
         if let session {

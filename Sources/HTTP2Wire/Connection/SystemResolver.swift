@@ -9,32 +9,44 @@ import NIOPosix
     import Darwin
 #endif
 
-/// Looks a host up afresh by `getaddrinfo`, on NIO's thread pool, and shuffles each family's addresses: NIO's Happy
-/// Eyeballs (RFC 8305) starts with the first, so connections spread over what DNS returns.
+/// Looks a host up afresh by `getaddrinfo`, on NIO's thread pool, and puts each family's addresses in an order of its
+/// own: NIO's Happy Eyeballs (RFC 8305) starts with the first, so connections spread over what DNS returns, and avoid
+/// what their siblings use.
 final class SystemResolver: Resolver, Sendable {
+    /// All addresses of a host. May block.
+    typealias LookUp = @Sendable (_ host: String, _ port: Int) -> Result<[SocketAddress], WireError>
+
     private let loop: any EventLoop
+    private let entry: AddressBook.Entry
+    private let lookUp: LookUp
     private let v4: EventLoopPromise<[SocketAddress]>
     private let v6: EventLoopPromise<[SocketAddress]>
 
-    init(loop: any EventLoop) {
+    /// - Parameters:
+    ///   - entry: the connection's, in the book that it shares with its siblings.
+    ///   - lookUp: in place of `getaddrinfo`.
+    init(loop: any EventLoop, entry: AddressBook.Entry, lookUp: LookUp? = nil) {
         self.loop = loop
+        self.entry = entry
+        self.lookUp = lookUp ?? { Self.lookUp(host: $0, port: $1) }
         self.v4 = loop.makePromise()
         self.v6 = loop.makePromise()
     }
 
     func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
         // NIO asks for AAAA first and for A right behind it; one call of getaddrinfo answers both.
-        NIOThreadPool.singleton.submit { [v4, v6] state in
+        NIOThreadPool.singleton.submit { [v4, v6, entry, lookUp] state in
             guard case .active = state else {
                 let error = WireError(.nameResolutionFailed, "the thread pool for look-ups is shut down")
                 v4.fail(error)
                 v6.fail(error)
                 return
             }
-            switch Self.lookUp(host: host, port: port) {
+            switch lookUp(host, port) {
             case .success(let addresses):
-                v4.succeed(addresses.filter { $0.protocol == .inet }.shuffled())
-                v6.succeed(addresses.filter { $0.protocol == .inet6 }.shuffled())
+                var generator = SystemRandomNumberGenerator()
+                v4.succeed(entry.order(addresses.filter { $0.protocol == .inet }, using: &generator))
+                v6.succeed(entry.order(addresses.filter { $0.protocol == .inet6 }, using: &generator))
             case .failure(let error):
                 v4.fail(error)
                 v6.fail(error)

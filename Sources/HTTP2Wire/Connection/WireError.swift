@@ -1,5 +1,5 @@
 /// Why a connection could not be made, or why it ended.
-package struct WireError: Error, Sendable, CustomStringConvertible {
+package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of trouble it is. Open: later versions may add kinds.
     package struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         package let rawValue: String
@@ -15,6 +15,14 @@ package struct WireError: Error, Sendable, CustomStringConvertible {
         package static let handshakeFailed = Code(rawValue: "tls-handshake-failed")
         package static let notTLS = Code(rawValue: "not-tls")
         package static let noHTTP2 = Code(rawValue: "no-http2")
+        /// The proxy refuses our user name and password, or wants some (407).
+        package static let proxyAuthenticationFailed = Code(rawValue: "proxy-authentication-failed")
+        /// The proxy allows no tunnel to this host and port (any other 3xx or 4xx).
+        package static let proxyRefused = Code(rawValue: "proxy-refused")
+        /// The proxy could not open the tunnel (5xx, 408, 429), or closed the connection.
+        package static let proxyFailed = Code(rawValue: "proxy-failed")
+        /// What stands in the place of the proxy does not speak HTTP/1.1.
+        package static let notAProxy = Code(rawValue: "not-a-proxy")
         // Certificates.
         package static let trustStoreMissing = Code(rawValue: "trust-store-missing")
         package static let trustRootsUnreadable = Code(rawValue: "trust-roots-unreadable")
@@ -50,7 +58,7 @@ package struct WireError: Error, Sendable, CustomStringConvertible {
         switch self.code {
         case .hostNotFound, .noHTTP2, .notTLS, .trustStoreMissing, .trustRootsUnreadable, .certificateUnusable,
             .certificateUntrusted, .certificateExpired, .certificateNotYetValid, .certificateForOtherHost,
-            .clientCertificateRefused:
+            .clientCertificateRefused, .proxyAuthenticationFailed, .proxyRefused, .notAProxy:
             true
         default:
             false

@@ -142,7 +142,7 @@ extension HTTP2Session {
         self.responseFrames &+= 1
         guard let index = self.index(session, streamID) else { return }
         // A client keeps what a reason needs; a server's limit lies above APNs' own, so that "too large" can be seen.
-        let limit = self.role == .client ? StreamTable.bodyLimit : 16 * StreamTable.bodyLimit
+        let limit = self.role == .client ? self.configuration.responseBodyLimit : 16 * StreamTable.bodyLimit
         let room = limit - self.streams[index].body.count
         if room > 0 { self.streams[index].body.append(contentsOf: data.prefix(room)) }
     }

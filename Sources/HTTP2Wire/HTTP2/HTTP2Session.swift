@@ -33,6 +33,8 @@ package final class HTTP2Session {
         package var variableNames: [String] = [":path"]
         /// For a client: what is kept of answers with status 200; nil: all.
         package var answerFilter: AnswerFilter?
+        /// For a client: how many bytes of a response's body are kept. APNs' answers to pushes are far smaller.
+        package var responseBodyLimit = StreamTable.bodyLimit
         /// For a server: its first SETTINGS_MAX_CONCURRENT_STREAMS.
         package var maxConcurrentStreams: UInt32 = 100
         /// For a server: what its first SETTINGS_MAX_CONCURRENT_STREAMS says instead, below `maxConcurrentStreams`, until

@@ -68,7 +68,7 @@ package struct StreamResult: Sendable {
 
     /// Without what the session's `AnswerFilter` left out.
     package var fields: FieldList { self.details?.fields ?? FieldList() }
-    /// At most `StreamTable.bodyLimit` bytes.
+    /// At most `HTTP2Session.Configuration.responseBodyLimit` bytes.
     package var body: [UInt8] { self.details?.body ?? [] }
     /// Whether `fields` and `body` are empty.
     package var isBare: Bool { self.details == nil }

@@ -5,7 +5,7 @@ import NIOCore
 /// Entries lie in memory of its own, since each push touches one about ten times: no check of exclusivity, no copy of
 /// an array. Addresses are used at once and never kept.
 final class StreamTable {
-    /// How much of a response's body is kept, in bytes. APNs' bodies are far smaller.
+    /// How much of a response's body is kept, in bytes, unless a session is told otherwise.
     static let bodyLimit = 4096
     /// How much of a message's header fields is kept, in bytes.
     static let fieldLimit = 16384

@@ -1,0 +1,192 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import HTTP2Wire
+
+/// The machine that asks a proxy for a tunnel: bytes in, actions out.
+@Suite struct ProxyConnectTests {
+    private static let proxy = ProxyEndpoint(host: "proxy.example.com", port: 3128)
+
+    private func machine(
+        _ proxy: ProxyEndpoint = ProxyConnectTests.proxy,
+        host: String = "api.push.apple.com",
+        port: Int = 443
+    ) -> ProxyConnect {
+        ProxyConnect(proxy, host: host, port: port)
+    }
+
+    /// What becomes of an answer that comes in these pieces.
+    private func action(on pieces: [[UInt8]], _ machine: ProxyConnect? = nil) -> ProxyConnect.Action {
+        var machine = machine ?? self.machine()
+        var rest: [UInt8]?
+        for piece in pieces {
+            if rest != nil {
+                rest? += piece
+                continue
+            }
+            switch machine.receive(piece) {
+            case .wait: continue
+            case .open(let bytes): rest = bytes
+            case .fail(let error): return .fail(error)
+            }
+        }
+        return rest.map { .open(rest: $0) } ?? .wait
+    }
+
+    private func action(on text: String) -> ProxyConnect.Action { self.action(on: [Array(text.utf8)]) }
+
+    private func code(on text: String) -> WireError.Code? {
+        if case .fail(let error) = self.action(on: text) { error.code } else { nil }
+    }
+
+    // MARK: The request
+
+    @Test func theRequestNamesTheOriginInAuthorityForm() {
+        let text = String(decoding: self.machine().request, as: UTF8.self)
+        #expect(text == "CONNECT api.push.apple.com:443 HTTP/1.1\r\nHost: api.push.apple.com:443\r\n\r\n")
+        let six = String(decoding: self.machine(host: "::1", port: 2197).request, as: UTF8.self)
+        #expect(six.hasPrefix("CONNECT [::1]:2197 HTTP/1.1\r\nHost: [::1]:2197\r\n"))
+    }
+
+    @Test func credentialsAreBasic() {
+        var proxy = Self.proxy
+        // RFC 7617, section 2, and section 2.1 for UTF-8.
+        proxy.credentials = .init(username: "Aladdin", password: "open sesame")
+        let text = String(decoding: self.machine(proxy).request, as: UTF8.self)
+        #expect(text.contains("\r\nProxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"))
+        proxy.credentials = .init(username: "test", password: "123\u{A3}")
+        #expect(String(decoding: self.machine(proxy).request, as: UTF8.self).contains("Basic dGVzdDoxMjPCow==\r\n"))
+    }
+
+    @Test(arguments: 0...40) func base64IsFoundations(count: Int) {
+        var random = SeededRandom(seed: UInt64(count))
+        let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+        #expect(ProxyConnect.base64(bytes) == Data(bytes).base64EncodedString())
+    }
+
+    // MARK: Answers
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200\r\n\r\n", "HTTP/1.0 200 Connection established\n\n",
+        "HTTP/1.1 204 Fine\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\nX: y\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nVia: x\r\n\r\n",
+    ])
+    func aTunnelIsOpenedHoweverTheAnswerIsCut(answer: String) {
+        // What looks like a body belongs to the origin: a 2xx answer to CONNECT has none.
+        let behind: [UInt8] = [22, 3, 3, 0, 13, 10, 13, 10, 255]
+        let bytes = Array(answer.utf8) + behind
+        #expect(self.action(on: bytes.map { [$0] }) == .open(rest: behind))
+        for position in 0...bytes.count {
+            let pieces = [Array(bytes[..<position]), Array(bytes[position...])]
+            #expect(self.action(on: pieces) == .open(rest: behind), "cut at \(position)")
+        }
+        for position in 0..<answer.utf8.count {
+            #expect(self.action(on: [Array(bytes[..<position])]) == .wait, "cut off at \(position)")
+        }
+    }
+
+    @Test(arguments: [
+        (407, WireError.Code.proxyAuthenticationFailed, true), (403, .proxyRefused, true), (404, .proxyRefused, true),
+        (302, .proxyRefused, true), (500, .proxyFailed, false), (502, .proxyFailed, false), (503, .proxyFailed, false),
+        (504, .proxyFailed, false), (408, .proxyFailed, false), (429, .proxyFailed, false),
+    ])
+    func aRefusalNamesProxyStatusAndHost(status: Int, code: WireError.Code, isConfiguration: Bool) {
+        let action = self.action(on: "HTTP/1.1 \(status) No\r\nContent-Length: 2\r\n\r\nno")
+        guard case .fail(let error) = action else {
+            Issue.record("\(action)")
+            return
+        }
+        #expect(error.code == code)
+        #expect(error.isConfiguration == isConfiguration)
+        for part in ["proxy.example.com:3128", "\(status)", "api.push.apple.com:443"] {
+            #expect(error.message.contains(part), "\(error)")
+        }
+    }
+
+    @Test func aWishForCredentialsNamesTheSchemesAndHidesOurs() {
+        var proxy = Self.proxy
+        proxy.credentials = .init(username: "fern", password: "sec:ret")
+        let answer = "HTTP/1.1 407 Who?\r\nProxy-Authenticate: Negotiate\r\nproxy-authenticate:\tBasic realm=x\r\n\r\n"
+        guard case .fail(let error) = self.action(on: [Array(answer.utf8)], self.machine(proxy)) else {
+            Issue.record("no failure")
+            return
+        }
+        #expect(error.message.contains("Negotiate, Basic"))
+        #expect(error.message.contains("refuses the user name or password"))
+        #expect(!error.message.contains("sec") && !error.message.contains("fern"))
+        #expect(!"\(proxy)".contains("sec") && !"\(proxy)".contains("fern"))
+    }
+
+    // MARK: What is no answer
+
+    @Test(arguments: [
+        "SSH-2.0-OpenSSH_9.2\r\n", "\u{15}\u{3}\u{1}", "\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
+        "HTTP/1.1 2000 OK\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1  200 OK\r\n\r\n", "HTTP/1.1 999 What\r\n\r\n",
+        "HTTP/1.1\r\n\r\n", "HTTP/1.x 200 OK\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\n\r\n", "PRI * HTTP/2.0\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\nnonsense",
+    ])
+    func somethingElseThanAProxyIsFoundOut(text: String) {
+        #expect(self.code(on: text) == .notAProxy)
+    }
+
+    @Test func theFirstWrongByteIsEnough() {
+        #expect(self.code(on: "HTTP/1.") == nil)
+        #expect(self.code(on: "HTTQ") == .notAProxy)
+    }
+
+    @Test func headersAreBounded() {
+        let start = "HTTP/1.1 200 OK\r\nX: "
+        let room = ProxyConnect.limit - start.utf8.count - 4
+        let fits = start + String(repeating: "x", count: room) + "\r\n\r\n"
+        #expect(fits.utf8.count == ProxyConnect.limit)
+        #expect(self.action(on: fits) == .open(rest: []))
+        #expect(self.code(on: start + String(repeating: "x", count: room + 1) + "\r\n\r\n") == .notAProxy)
+        // Without a line's end, of many interim answers, and of a refusal, whose status still counts.
+        #expect(self.code(on: "HTTP/1.1 200 " + String(repeating: "x", count: 10_000)) == .notAProxy)
+        #expect(self.code(on: String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 1000)) == .notAProxy)
+        #expect(
+            self.code(on: "HTTP/1.1 407 No\r\nX: " + String(repeating: "x", count: 10_000))
+                == .proxyAuthenticationFailed
+        )
+    }
+
+    @Test func anEarlyCloseIsTransient() {
+        for text in ["", "HTTP", "HTTP/1.1 200 OK\r\nX", "HTTP/1.1 100 Continue\r\n\r\n"] {
+            var machine = self.machine()
+            #expect(machine.receive(Array(text.utf8)) == .wait)
+            let error = machine.end()
+            #expect(error.code == .proxyFailed)
+            #expect(!error.isConfiguration)
+            #expect(
+                error.message.contains("proxy.example.com:3128") && error.message.contains("api.push.apple.com:443")
+            )
+        }
+        var machine = self.machine()
+        #expect(machine.receive(Array("HTTP/1.1 407 No\r\n".utf8)) == .wait)
+        #expect(machine.end().code == .proxyAuthenticationFailed)
+    }
+
+    /// However damaged an answer is: where it is cut decides nothing.
+    @Test func damagedAnswersEndTheSameHoweverTheyAreCut() {
+        let run = PropertyRun(commands: 2000, runs: 2000)
+        let answers = [
+            "200 OK\r\nVia: x\r\n\r\n\u{16}\u{3}", "407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "502 No\r\n\r\n",
+        ]
+        for seed in run.seeds {
+            var random = SeededRandom(seed: seed)
+            var bytes = Array("HTTP/1.1 \(answers.randomElement(using: &random) ?? "")".utf8)
+            for _ in 0..<Int.random(in: 0...3, using: &random) {
+                bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            var pieces: [[UInt8]] = []
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = Int.random(in: 1...rest.count, using: &random)
+                pieces.append(Array(rest.prefix(count)))
+                rest = rest.dropFirst(count)
+            }
+            #expect(self.action(on: pieces) == self.action(on: [bytes]), "\(run.replay(seed))")
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// Something on 127.0.0.1 that takes the place of a proxy: it waits for the end of a request's header, answers as it is
+/// told, and relays to an origin if it is told.
+final class ScriptedProxy: Sendable {
+    enum Answer: Sendable {
+        /// These pieces, one write each; then everything is relayed to this port.
+        case relay([String], to: Int)
+        /// These bytes, and the connection is closed.
+        case close([UInt8])
+        /// Nothing, for ever.
+        case silence
+    }
+
+    private final class Handler: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let proxy: ScriptedProxy.State
+        private let answer: Answer
+        private var header: [UInt8] = []
+        private var origin: (any Channel)?
+
+        init(_ proxy: ScriptedProxy.State, _ answer: Answer) {
+            self.proxy = proxy
+            self.answer = answer
+        }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            if let origin {
+                origin.writeAndFlush(self.unwrapInboundIn(data), promise: nil)
+                return
+            }
+            self.header += self.unwrapInboundIn(data).readableBytesView
+            guard self.header.suffix(4).elementsEqual("\r\n\r\n".utf8) else { return }
+            let text = String(decoding: self.header, as: UTF8.self)
+            self.proxy.requests.withLock { $0.append(text) }
+            switch self.answer {
+            case .silence: break
+            case .close(let bytes):
+                context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)
+                context.close(mode: .all, promise: nil)
+            case .relay(let pieces, let port):
+                self.relay(pieces, port, context.channel)
+            }
+        }
+
+        private func relay(_ pieces: [String], _ port: Int, _ channel: any Channel) {
+            let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
+            ClientBootstrap(group: channel.eventLoop)
+                .channelInitializer { upstream in
+                    upstream.eventLoop.makeCompletedFuture {
+                        try upstream.pipeline.syncOperations.addHandler(Back(channel))
+                    }
+                }
+                .connect(host: "127.0.0.1", port: port)
+                .whenSuccess { upstream in
+                    bound.value.origin = upstream
+                    for piece in pieces { channel.writeAndFlush(ByteBuffer(string: piece), promise: nil) }
+                }
+        }
+
+        func channelInactive(context: ChannelHandlerContext) {
+            self.proxy.closed.withLock { $0 += 1 }
+            self.origin?.close(mode: .all, promise: nil)
+        }
+    }
+
+    private final class Back: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let other: any Channel
+        init(_ other: any Channel) { self.other = other }
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            self.other.writeAndFlush(self.unwrapInboundIn(data), promise: nil)
+        }
+        func channelInactive(context: ChannelHandlerContext) { self.other.close(mode: .all, promise: nil) }
+    }
+
+    final class State: Sendable {
+        let requests = Mutex<[String]>([])
+        let closed = Mutex(0)
+    }
+
+    private let listener: any Channel
+    private let state: State
+
+    var port: Int { self.listener.localAddress?.port ?? 0 }
+    var requests: [String] { self.state.requests.withLock { $0 } }
+    var closedConnections: Int { self.state.closed.withLock { $0 } }
+
+    static func start(_ answer: Answer) async throws -> ScriptedProxy {
+        let state = State()
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton.next())
+            .childChannelInitializer { child in
+                child.eventLoop.makeCompletedFuture {
+                    try child.pipeline.syncOperations.addHandler(Handler(state, answer))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        return ScriptedProxy(listener: listener, state: state)
+    }
+
+    private init(listener: any Channel, state: State) {
+        self.listener = listener
+        self.state = state
+    }
+
+    func stop() async { try? await self.listener.close().get() }
+}
