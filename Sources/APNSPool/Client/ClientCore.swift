@@ -201,7 +201,13 @@ final class ClientCore: Sendable {
                             self.keeper.forget(scope)
                             scope.ended.open()
                         }
-                        try await self.runTrees(scope)
+                        do {
+                            try await self.runTrees(scope)
+                        } catch {
+                            // A child's error cancels the others, not this loop.
+                            self.keeper.finish()
+                            throw error
+                        }
                     }
                     if scope.isWatched { group.addTask { await self.watch(scope) } }
                 case .retire(let scope):
