@@ -199,7 +199,13 @@ final class ClientCore: Sendable {
                             self.keeper.forget(scope)
                             scope.ended.open()
                         }
-                        try await self.runTrees(scope)
+                        do {
+                            try await self.runTrees(scope)
+                        } catch {
+                            // A failed child cancels its siblings, not the loop above.
+                            self.keeper.finish()
+                            throw error
+                        }
                     }
                     if scope.isWatched { group.addTask { await self.watch(scope) } }
                 case .retire(let scope):

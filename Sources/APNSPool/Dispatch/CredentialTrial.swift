@@ -43,7 +43,6 @@ extension ClientCore {
         }
         guard self.keeper.begin(scope) else {
             // There is nothing that could go on meanwhile.
-            scope.settings.credentials.replaced()
             guard self.keeper.install(scope) else { throw .clientStopped }
             return
         }
@@ -160,7 +159,8 @@ extension ClientCore {
     /// Lets what is in flight finish, and ends its tree. What waits in its pool goes with the next one.
     func retire(_ scope: CredentialScope) async {
         scope.retire()
-        scope.settings.credentials.replaced()
+        // A fault of the one that was in use is over. One that was refused on trial never was in use.
+        if scope.adopted.isOpen { scope.settings.credentials.replaced() }
         await scope.pool.drain()
         await scope.pool.failWaiters()
         _ = await scope.pool.drain(within: self.configuration.timeouts.drain)
