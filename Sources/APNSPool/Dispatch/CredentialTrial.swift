@@ -32,17 +32,16 @@ extension ClientCore {
         with resolved: ResolvedAuthentication,
         within time: Duration?
     ) async throws(APNSAuthenticationError) {
+        guard self.lifecycle.current.takesPushes else { throw .clientStopped }
         let scope: CredentialScope
         do {
-            scope = try self.makeScope(
-                resolved,
-                isOnTrial: !self.keeper.isRevoked && self.lifecycle.current == .running
-            )
+            scope = try self.makeScope(resolved)
         } catch {
             throw APNSAuthenticationError(error)
         }
         guard self.keeper.begin(scope) else {
             // There is nothing that could go on meanwhile.
+            scope.settings.credentials.trust()
             guard self.keeper.install(scope) else { throw .clientStopped }
             return
         }

@@ -121,6 +121,23 @@ struct ClientGroupTests {
         }
     }
 
+    @Test func whatWaitsGoesWithTheReplacedKey() async throws {
+        try await self.withGroup(configure: { $0.maxConnections = 1 }) { group, simulator in
+            for number in 0..<2 { try group.add(self.app(number, simulator)) }
+            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
+            let gate = Gate()
+            async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await gate.wait() }
+            await until { group.status.contains { $0.isRunning } }
+            async let waiting = self.deliver(group, 1, simulator)
+            await until { group.core.waiting("app1", environment) == 1 }
+            try group.replace(self.app(1, simulator))
+            await until { group.core.waiting("app1", environment) == 1 }
+            gate.open()
+            #expect(await waiting.certainty == .accepted)
+            _ = try await busy
+        }
+    }
+
     @Test func whatIdlesIsStoppedAndStartsAgain() async throws {
         let clock = ShiftedClock()
         try await self.withGroup(configure: {

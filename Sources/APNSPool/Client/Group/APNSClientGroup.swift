@@ -51,7 +51,7 @@ public final class APNSClientGroup: Service {
 
     public struct Configuration: Sendable {
         /// The limit on the connections of all apps together. Default 100. An app whose turn it is not waits within the
-        /// deadlines of its pushes. A change of key (`APNSClientConfiguration` knows none here) makes new pools.
+        /// deadlines of its pushes.
         public var maxConnections: Int
         /// How long a client may idle before its connections close. Default 10 minutes.
         public var idleTimeout: Duration

@@ -37,6 +37,8 @@ final class ClientGroupCore: Sendable {
     private struct AppInfo {
         var app: APNSApp
         var name: String
+        /// Which key or certificate it is; nil where that cannot be told.
+        var owner: String?
         var certificateExpiry: Int64?
         var lanes: [APNSEnvironment: ClientLanes.Lane]
     }
@@ -110,10 +112,10 @@ final class ClientGroupCore: Sendable {
         let pool = self.configuration.client.pool
         let isFree = self.state.withLock { state in
             guard mayReplace || state.apps[app.name] == nil else { return false }
-            let old = state.apps[app.name]
             // The old key's pools are not the new one's, whatever the isolation.
-            let isSame = old.map { $0.name == resolved.name } ?? true
-            if !isSame, self.configuration.isolation == .perApp { self.release(app.name, &state) }
+            if let old = state.apps[app.name], old.owner == nil || old.owner != resolved.owner {
+                self.release(app.name, &state)
+            }
             var lanes: [APNSEnvironment: ClientLanes.Lane] = [:]
             for environment in app.environments {
                 let key = LaneKey(environment: environment, owner: owner)
@@ -139,6 +141,7 @@ final class ClientGroupCore: Sendable {
             state.apps[app.name] = AppInfo(
                 app: app,
                 name: resolved.name,
+                owner: resolved.owner,
                 certificateExpiry: resolved.certificate?.notAfter,
                 lanes: lanes
             )
@@ -240,6 +243,26 @@ final class ClientGroupCore: Sendable {
             }
         }
         if let result { return result }
+        let answer = await self.wait(for: turn, lane, until: deadline)
+        // The app was given another key meanwhile.
+        if case .failure = answer, self.hasMoved(name, environment, from: lane) {
+            return await self.use(name, environment, until: deadline)
+        }
+        return answer
+    }
+
+    private func hasMoved(_ name: String, _ environment: APNSEnvironment, from lane: ClientLanes.Lane) -> Bool {
+        self.state.withLock { state in
+            guard !state.isOver, let new = state.apps[name]?.lanes[environment] else { return false }
+            return new != lane
+        }
+    }
+
+    private func wait(
+        for turn: Turn,
+        _ lane: ClientLanes.Lane,
+        until deadline: MonotonicInstant
+    ) async -> Result<Use, PushError> {
         _ = await turn.gate.wait(until: deadline, clock: self.configuration.client.clock)
         return self.state.withLock { state in
             // Under the lock in which turns are ended: either it came, or it is given up.
@@ -416,6 +439,11 @@ final class ClientGroupCore: Sendable {
     }
 
     // MARK: Looking
+
+    /// How many wait until the app's client runs.
+    func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
+        self.state.withLock { state in state.apps[name]?.lanes[environment].map { state.lanes.waiting($0) } ?? 0 }
+    }
 
     var reservedConnections: Int { self.state.withLock { $0.lanes.used } }
 

@@ -66,6 +66,8 @@ struct ClientLanes: Sendable {
     func connections(_ lane: Lane) -> Int { self.entries[lane]?.granted ?? 0 }
     func users(_ lane: Lane) -> Int { self.entries[lane]?.users ?? 0 }
 
+    func waiting(_ lane: Lane) -> Int { self.entries[lane]?.waiting ?? 0 }
+
     // MARK: Lanes
 
     mutating func add(connections: Int) -> Lane {
