@@ -30,7 +30,7 @@ public struct APNSApp: Sendable {
 /// with one limit on the connections of all.
 ///
 /// ```swift
-/// let group = APNSClientGroup(configuration: .init(maxConnections: 50))
+/// let group = try APNSClientGroup(configuration: .init(maxConnections: 50))
 /// try group.add(APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: fernKey))
 /// // in a task, or in a ServiceGroup:
 /// try await group.run()
