@@ -99,17 +99,12 @@ final class ClientCore: Sendable {
         }
     }
 
-    /// A pool and its belongings for another credential.
-    ///
-    /// - Parameter isOnTrial: whether the keeper is to hear of its first answers.
-    func makeScope(
-        _ resolved: ResolvedAuthentication,
-        isOnTrial: Bool
-    ) throws(APNSConfigurationError) -> CredentialScope {
+    /// A pool and its belongings for another credential, which is to be tried; the keeper hears of its first answers.
+    func makeScope(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialScope {
         let context = try self.contexts.context(for: resolved.certificate)
         let number = self.keeper.nextNumber()
         let events = self.events
-        let credentials = CredentialGuard(isOnTrial: isOnTrial) { [weak keeper] event in
+        let credentials = CredentialGuard(isOnTrial: true) { [weak keeper] event in
             switch event {
             case .proven, .refusedOnTrial: keeper?.judged(number, event)
             case .declared, .ended: events.write(.credential(event))
@@ -172,6 +167,8 @@ final class ClientCore: Sendable {
     private func runUntilEnd() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             self.keeper.start()
+            // Revoked before the run: there is nothing to wait for.
+            if self.keeper.isRevoked { self.lifecycle.serving.open() }
             group.addTask { try await self.runScopes() }
             group.addTask { await self.stopAfterDrain() }
             group.addTask {
@@ -204,7 +201,7 @@ final class ClientCore: Sendable {
                         do {
                             try await self.runTrees(scope)
                         } catch {
-                            // A child's error cancels the others, not this loop.
+                            // A failed child cancels its siblings, not the loop above.
                             self.keeper.finish()
                             throw error
                         }

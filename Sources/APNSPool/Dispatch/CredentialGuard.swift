@@ -47,6 +47,14 @@ final class CredentialGuard: Sendable {
         }
     }
 
+    /// It is in use without a trial.
+    func trust() {
+        self.change {
+            $0.trust()
+            return (nil, ())
+        }
+    }
+
     /// There is another key.
     func replaced() { self.change { ($0.replaced(), ()) } }
 

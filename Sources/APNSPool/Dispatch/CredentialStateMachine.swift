@@ -77,6 +77,11 @@ struct CredentialStateMachine: Sendable {
         self.state = isOnTrial ? .onTrial : .trusted
     }
 
+    /// It is in use without a trial.
+    mutating func trust() {
+        if self.state == .onTrial { self.state = .trusted }
+    }
+
     // MARK: Evidence
 
     /// APNs refused the credential.

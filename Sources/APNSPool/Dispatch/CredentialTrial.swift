@@ -32,18 +32,16 @@ extension ClientCore {
         with resolved: ResolvedAuthentication,
         within time: Duration?
     ) async throws(APNSAuthenticationError) {
+        guard self.lifecycle.current.takesPushes else { throw .clientStopped }
         let scope: CredentialScope
         do {
-            scope = try self.makeScope(
-                resolved,
-                isOnTrial: !self.keeper.isRevoked && self.lifecycle.current == .running
-            )
+            scope = try self.makeScope(resolved)
         } catch {
             throw APNSAuthenticationError(error)
         }
         guard self.keeper.begin(scope) else {
             // There is nothing that could go on meanwhile.
-            scope.settings.credentials.replaced()
+            scope.settings.credentials.trust()
             guard self.keeper.install(scope) else { throw .clientStopped }
             return
         }
@@ -93,6 +91,9 @@ extension ClientCore {
                 return "No connection could be made with \(name) in time: \(fault). The old credential goes on."
             }
         }
+        if let failure = scope.tokens.status(now: self.clock.now).lastFailure {
+            return "No provider token could be had of \(name) in time: \(failure) The old credential goes on."
+        }
         return "No push was answered with \(name) in time. The old credential goes on."
     }
 
@@ -130,16 +131,16 @@ extension ClientCore {
         do {
             try await scope.pool.prewarm(1, deadline: self.clock.now.advanced(by: Self.trialConnectTime))
         } catch {
-            guard error.code == .configurationFault else { return .notYet }
-            return .hopeless(error.fault?.description ?? error.description)
+            // Other trouble is not the credential's.
+            guard let fault = error.fault, (fault.underlying as? WireError)?.code == .clientCertificateRefused else {
+                return .notYet
+            }
+            return .hopeless(fault.description)
         }
         guard scope.resolved.signer != nil else { return .ready }
         guard let actor = scope.tokenActor.current else { return .notYet }
-        switch await actor.token() {
-        case .success: return .ready
-        case .failure(let error) where error.code == .signingFailed: return .hopeless(error.description)
-        case .failure: return .notYet
-        }
+        if case .success = await actor.token() { return .ready }
+        return .notYet
     }
 
     /// What an answer says of a credential on trial; the push itself goes once more, with the other one.
@@ -160,7 +161,8 @@ extension ClientCore {
     /// Lets what is in flight finish, and ends its tree. What waits in its pool goes with the next one.
     func retire(_ scope: CredentialScope) async {
         scope.retire()
-        scope.settings.credentials.replaced()
+        // A fault of the one that was in use is over. One that was refused on trial never was in use.
+        if scope.adopted.isOpen { scope.settings.credentials.replaced() }
         await scope.pool.drain()
         await scope.pool.failWaiters()
         _ = await scope.pool.drain(within: self.configuration.timeouts.drain)

@@ -241,6 +241,24 @@ struct ReplaceAuthenticationTests {
         await simulator.stop()
     }
 
+    @Test func oneThatWasRevokedBeforeTheRunWaitsForAnother() async throws {
+        let simulator = try await Simulator.start()
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = Self.authentication(SimulatedKey())
+        let client = try APNSClient(configuration: configuration)
+        await client.revokeAuthentication()
+        try await client.start()
+        #expect(await client.deliver(self.push, to: deviceToken).error?.code == .credential)
+        #expect(simulator.record.connectionsOpened == 0)
+        try await client.replaceAuthentication(Self.authentication(SimulatedKey()))
+        #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        await client.shutdown()
+        await simulator.stop()
+    }
+
     @Test func aShutdownEndsATrial() async throws {
         try await self.withKeys { client, _, _, second in
             async let result = Self.result {

@@ -26,6 +26,24 @@ import Testing
         return machine
     }
 
+    @Test func onTrialOneRefusalIsEnoughAndOnlyAPushThatWasTakenProves() {
+        var machine = Machine(isOnTrial: true)
+        #expect(machine.admit(now: start) == .send)
+        // An answer 400 may be about a topic that the key is not for.
+        #expect(machine.accepted(isTaken: false) == nil)
+        #expect(machine.state == .onTrial)
+        #expect(machine.accepted() == .proven)
+        #expect(machine.state == .trusted)
+        var refused = Machine(isOnTrial: true)
+        #expect(refused.refused(invalid, by: source(1), isFresh: true, now: start) == .refusedOnTrial(invalid))
+        #expect(refused.isDeclared)
+        var untried = Machine(isOnTrial: true)
+        untried.trust()
+        #expect(untried.state == .trusted)
+        refused.trust()
+        #expect(refused.isDeclared)
+    }
+
     @Test func oneRefusalIsASuspicion() {
         var machine = Machine()
         #expect(machine.refused(invalid, by: source(1), isFresh: true, now: start) == nil)

@@ -109,6 +109,31 @@ struct SignerTests {
         }
     }
 
+    @Test func aNewSignerThatFailsDoesNotTakeTheOldOnesPlace() async throws {
+        let old = RemoteKey()
+        let new = RemoteKey()
+        new.fail()
+        let clock = ShiftedClock()
+        try await withServer(
+            configure: {
+                $0.authentication = self.authentication(old)
+                $0.clock = clock
+            }
+        ) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let result = Task {
+                try await client.replaceAuthentication(self.authentication(new), within: .seconds(20))
+            }
+            await until { new.count > 0 }
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            clock.advance(by: .seconds(21))
+            let error = await #expect(throws: APNSAuthenticationError.self) { try await result.value }
+            #expect(error?.code == .noVerdict && error?.message.contains("OutOfOrder") == true)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            await server.wait { $0.openConnections == 1 }
+        }
+    }
+
     @Test func whileASignerFailsTheOldTokenServesForFiftyEightMinutes() async throws {
         let clock = ShiftedClock()
         let start = clock.now

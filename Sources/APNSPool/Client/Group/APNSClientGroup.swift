@@ -1,0 +1,186 @@
+public import APNSModel
+public import ServiceLifecycle
+import SupervisedPool
+
+/// An app that pushes are sent to, with the credential that it has.
+public struct APNSApp: Sendable {
+    /// What the group calls it.
+    public var name: String
+    /// Its bundle ID. Pushes to other topics are refused before the network; those that begin with it and a dot, as the
+    /// topics of VoIP or complications do, are its own.
+    public var topic: String
+    public var authentication: APNSAuthentication
+    /// Where it is sent to. Default: production and development.
+    public var environments: Set<APNSEnvironment>
+
+    public init(
+        name: String,
+        topic: String,
+        authentication: APNSAuthentication,
+        environments: Set<APNSEnvironment> = [.production, .development]
+    ) {
+        self.name = name
+        self.topic = topic
+        self.authentication = authentication
+        self.environments = environments
+    }
+}
+
+/// Many apps in one process: a client for each key and environment, started when it is needed, stopped when it idles,
+/// with one limit on the connections of all.
+///
+/// ```swift
+/// let group = try APNSClientGroup(configuration: .init(maxConnections: 50))
+/// try group.add(APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: fernKey))
+/// // in a task, or in a ServiceGroup:
+/// try await group.run()
+/// // from anywhere:
+/// let outcome = await group.sender(for: "fern", in: .production).deliver(notification, to: token)
+/// ```
+/// An app that nobody sends to costs no connection and next to no memory. Apps are added, replaced and removed while the
+/// group runs.
+public final class APNSClientGroup: Service {
+    /// Which apps share a pool of connections.
+    public struct Isolation: Sendable, Hashable {
+        private let isPerApp: Bool
+        /// Those with the same key (or certificate) and environment. Default: fewest connections.
+        public static let perKey = Isolation(isPerApp: false)
+        /// None: one app's flood leaves the streams of the others alone.
+        public static let perApp = Isolation(isPerApp: true)
+    }
+
+    public struct Configuration: Sendable {
+        /// The limit on the connections of all apps together. Default 100. An app whose turn it is not waits within the
+        /// deadlines of its pushes.
+        public var maxConnections: Int
+        /// How long a client may idle before its connections close. Default 10 minutes.
+        public var idleTimeout: Duration
+        public var isolation: Isolation
+        /// What all clients have in common; authentication and environment are those of the apps. A client needs room
+        /// for `pool.size + pool.maxOverflow` connections, and starts with fewer if there is less.
+        public var client: APNSClientConfiguration
+
+        public init(
+            maxConnections: Int = 100,
+            idleTimeout: Duration = .seconds(600),
+            isolation: Isolation = .perKey,
+            client: APNSClientConfiguration = APNSClientConfiguration(authentication: .withoutToken)
+        ) {
+            self.maxConnections = maxConnections
+            self.idleTimeout = idleTimeout
+            self.isolation = isolation
+            self.client = client
+        }
+    }
+
+    let core: ClientGroupCore
+
+    /// - Throws: `APNSConfigurationError` for a number out of its limits.
+    public init(configuration: Configuration = Configuration()) throws(APNSConfigurationError) {
+        self.core = try ClientGroupCore(configuration)
+    }
+
+    // MARK: Apps
+
+    /// Adds an app. Its key is read and checked now; no connection is made.
+    ///
+    /// - Throws: `APNSConfigurationError`: `conflict` when there is an app of that name, `missing` without environments,
+    ///   and whatever is wrong with its authentication.
+    public func add(_ app: APNSApp) throws(APNSConfigurationError) {
+        try self.core.set(app, mayReplace: false)
+    }
+
+    /// Puts an app in the place of the one with its name, if there is one: another key, other environments. What is in
+    /// flight with the old key finishes; the new one has connections of its own.
+    ///
+    /// - Throws: As ``add(_:)``. The old one then stays.
+    public func replace(_ app: APNSApp) throws(APNSConfigurationError) {
+        try self.core.set(app, mayReplace: true)
+    }
+
+    /// Removes an app. What is in flight finishes; pushes to it fail from now on.
+    ///
+    /// - Returns: Whether there was one of that name.
+    @discardableResult
+    public func remove(_ name: String) -> Bool {
+        self.core.remove(name)
+    }
+
+    // MARK: Life
+
+    /// Runs the group until it is shut down, its service group shuts down gracefully, or the task is cancelled (which
+    /// drains nothing). Returns after the last outcome was delivered.
+    ///
+    /// - Throws: `APNSConfigurationError` (`alreadyRunning`) when called twice.
+    public func run() async throws {
+        let core = self.core
+        try await withGracefulShutdownHandler {
+            try await core.run()
+        } onGracefulShutdown: {
+            core.beginShutdown()
+        }
+    }
+
+    /// Takes no further pushes, and has ``run()`` return when those in flight have ended, each client within its
+    /// `timeouts.drain`.
+    public func shutdown() {
+        self.core.beginShutdown()
+    }
+
+    // MARK: Sending
+
+    /// What sends to one app in one environment. It may be kept; whether the app exists is asked at each push.
+    public func sender(for app: String, in environment: APNSEnvironment = .production) -> some PushSender {
+        AppSender(core: self.core, app: app, environment: environment)
+    }
+
+    /// Calls `body` with the app's client, for bulk calls. The client is not stopped before `body` ends; it must not be
+    /// kept after that. The app's topic is not checked.
+    ///
+    /// - Parameter time: How long to wait until it is this app's turn.
+    /// - Throws: `PushError` when there is no such app or its turn did not come; what `body` throws.
+    public func withClient<Value>(
+        for app: String,
+        in environment: APNSEnvironment = .production,
+        within time: Duration = .seconds(30),
+        _ body: (APNSClient) async throws -> Value
+    ) async throws -> Value {
+        let use = try await self.core.use(app, environment, until: self.core.now.advanced(by: time)).get()
+        defer { self.core.leave(use) }
+        return try await body(use.client)
+    }
+
+    // MARK: Looking
+
+    /// Each app in each of its environments, in order of their names.
+    public var status: [AppStatus] { self.core.status }
+
+    /// The connections that are reserved for clients that run; never more than `maxConnections`.
+    public var reservedConnections: Int { self.core.reservedConnections }
+
+    /// One app in one environment.
+    public struct AppStatus: Sendable, Hashable {
+        public var app: String
+        public var environment: APNSEnvironment
+        /// The credential, for people, without secrets.
+        public var credential: String
+        /// Whether its client runs.
+        public var isRunning: Bool
+        /// The connections that it may have now.
+        public var connections: Int
+        /// The pushes and bulk calls that use its client now, with those of other apps of the same key.
+        public var inFlight: Int
+        /// Until when its client certificate is valid, in seconds since 1970.
+        public var certificateExpiry: Int64?
+    }
+}
+
+private struct AppSender: PushSender {
+    let core: ClientGroupCore
+    let app: String
+    let environment: APNSEnvironment
+
+    func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+        await self.core.deliver(push, to: token, app: self.app, environment: self.environment, options: options)
+    }
+}

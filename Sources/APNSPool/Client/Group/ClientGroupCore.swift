@@ -1,0 +1,476 @@
+import APNSModel
+import Logging
+import NIOPosix
+import HTTP2Wire
+import SupervisedPool
+import Synchronization
+
+/// What stands behind a group: its apps, and the clients that run for them. What is decided, `ClientLanes` decides.
+final class ClientGroupCore: Sendable {
+    /// Those who have a pool in common.
+    private struct LaneKey: Hashable {
+        var environment: APNSEnvironment
+        var owner: String
+    }
+
+    private struct LaneInfo {
+        var key: LaneKey
+        var authentication: APNSAuthentication
+        var environment: APNSEnvironment
+        var apps: Set<String>
+        var client: APNSClient?
+        /// Those who wait until it runs.
+        var turn = Turn()
+    }
+
+    /// One wait for a client, shared by all who wait for it.
+    private final class Turn: Sendable {
+        let gate = Gate()
+        let result = Mutex<Result<APNSClient, PushError>?>(nil)
+
+        func end(_ answer: Result<APNSClient, PushError>) {
+            self.result.withLock { $0 = answer }
+            self.gate.open()
+        }
+    }
+
+    private struct AppInfo {
+        var app: APNSApp
+        var name: String
+        /// Which key or certificate it is; nil where that cannot be told.
+        var owner: String?
+        var certificateExpiry: Int64?
+        var lanes: [APNSEnvironment: ClientLanes.Lane]
+    }
+
+    private struct State {
+        var lanes: ClientLanes
+        var infos: [ClientLanes.Lane: LaneInfo] = [:]
+        var byKey: [LaneKey: ClientLanes.Lane] = [:]
+        var apps: [String: AppInfo] = [:]
+        var hasRun = false
+        var isOver = false
+    }
+
+    private enum Job: Sendable {
+        case start(ClientLanes.Lane, connections: Int)
+        case stop(APNSClient)
+    }
+
+    /// The right to use a client until `leave`.
+    struct Use: Sendable {
+        let lane: ClientLanes.Lane
+        let client: APNSClient
+    }
+
+    private let configuration: APNSClientGroup.Configuration
+    private let contexts: TLSContexts
+    private let tokens = ProcessTokenSource()
+    private let state: Mutex<State>
+    private let jobs: AsyncStream<Job>
+    private let job: AsyncStream<Job>.Continuation
+    private let over = Gate()
+
+    var now: MonotonicInstant { self.configuration.client.clock.now }
+
+    init(_ configuration: APNSClientGroup.Configuration) throws(APNSConfigurationError) {
+        try configuration.client.validate()
+        guard (1...100_000).contains(configuration.maxConnections) else {
+            throw APNSConfigurationError(
+                .outOfRange,
+                setting: "maxConnections",
+                message: "'maxConnections' is \(configuration.maxConnections); allowed is 1 to 100000"
+            )
+        }
+        guard configuration.idleTimeout >= .seconds(1) else {
+            throw APNSConfigurationError(
+                .outOfRange,
+                setting: "idleTimeout",
+                message: "'idleTimeout' is \(configuration.idleTimeout); allowed is 1 s and more"
+            )
+        }
+        self.configuration = configuration
+        self.contexts = TLSContexts(trust: configuration.client.trust)
+        self.state = Mutex(
+            State(lanes: ClientLanes(cap: configuration.maxConnections, idleTimeout: configuration.idleTimeout))
+        )
+        (self.jobs, self.job) = AsyncStream.makeStream()
+    }
+
+    // MARK: Apps
+
+    func set(_ app: APNSApp, mayReplace: Bool) throws(APNSConfigurationError) {
+        guard !app.name.isEmpty, !app.topic.isEmpty, !app.environments.isEmpty else {
+            throw APNSConfigurationError(
+                .missing,
+                setting: "app",
+                message: "An app needs a name, a topic and at least one environment."
+            )
+        }
+        let resolved = try app.authentication.resolve(wallNow: self.configuration.client.wallClock())
+        let owner = self.configuration.isolation == .perApp ? "app/\(app.name)" : resolved.owner ?? "app/\(app.name)"
+        let pool = self.configuration.client.pool
+        let isFree = self.state.withLock { state in
+            guard mayReplace || state.apps[app.name] == nil else { return false }
+            // The old key's pools are not the new one's, whatever the isolation.
+            if let old = state.apps[app.name], old.owner == nil || old.owner != resolved.owner {
+                self.release(app.name, &state)
+            }
+            var lanes: [APNSEnvironment: ClientLanes.Lane] = [:]
+            for environment in app.environments {
+                let key = LaneKey(environment: environment, owner: owner)
+                let lane: ClientLanes.Lane
+                if let known = state.byKey[key] {
+                    lane = known
+                } else {
+                    lane = state.lanes.add(connections: pool.size + pool.maxOverflow)
+                    state.byKey[key] = lane
+                    state.infos[lane] = LaneInfo(
+                        key: key,
+                        authentication: app.authentication,
+                        environment: environment,
+                        apps: []
+                    )
+                }
+                state.infos[lane]?.apps.insert(app.name)
+                lanes[environment] = lane
+            }
+            for lane in (state.apps[app.name]?.lanes ?? [:]).values where !lanes.values.contains(lane) {
+                self.release(app.name, from: lane, &state)
+            }
+            state.apps[app.name] = AppInfo(
+                app: app,
+                name: resolved.name,
+                owner: resolved.owner,
+                certificateExpiry: resolved.certificate?.notAfter,
+                lanes: lanes
+            )
+            return true
+        }
+        guard isFree else {
+            throw APNSConfigurationError(
+                .conflict,
+                setting: "app.name",
+                message: "There is an app '\(app.name)' already. Use replace to put another one in its place."
+            )
+        }
+    }
+
+    func remove(_ name: String) -> Bool {
+        self.state.withLock { state in
+            guard state.apps[name] != nil else { return false }
+            self.release(name, &state)
+            state.apps[name] = nil
+            return true
+        }
+    }
+
+    private func release(_ name: String, _ state: inout State) {
+        for lane in (state.apps[name]?.lanes ?? [:]).values { self.release(name, from: lane, &state) }
+        state.apps[name]?.lanes = [:]
+    }
+
+    private func release(_ name: String, from lane: ClientLanes.Lane, _ state: inout State) {
+        guard state.infos[lane]?.apps.remove(name) != nil, let info = state.infos[lane], info.apps.isEmpty else {
+            return
+        }
+        state.byKey[info.key] = nil
+        info.turn.end(.failure(Self.noApp(name)))
+        self.perform(state.lanes.remove(lane, now: self.now), &state)
+    }
+
+    private static func noApp(_ name: String) -> PushError {
+        PushError(code: .configuration, certainty: .notSent, message: "the group has no app '\(name)' here")
+    }
+
+    // MARK: Sending
+
+    func deliver(
+        _ push: PreparedPush,
+        to token: DeviceToken,
+        app: String,
+        environment: APNSEnvironment,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        let deadline = self.now.advanced(by: options.deadline ?? self.configuration.client.timeouts.deadline)
+        if let refusal = self.refusal(push, app) { return .failed(self.named(refusal, options)) }
+        switch await self.use(app, environment, until: deadline) {
+        case .failure(let error):
+            return .failed(self.named(error, options))
+        case .success(let use):
+            defer { self.leave(use) }
+            var options = options
+            options.deadline = self.now.duration(to: deadline)
+            return await use.client.deliver(push, to: token, options: options)
+        }
+    }
+
+    private func named(_ error: PushError, _ options: DeliveryOptions) -> PushError {
+        var error = error
+        error.apnsID = options.apnsID
+        return error
+    }
+
+    private func refusal(_ push: PreparedPush, _ name: String) -> PushError? {
+        guard let topic = self.state.withLock({ $0.apps[name]?.app.topic }) else { return Self.noApp(name) }
+        if push.topic == topic || push.topic.hasPrefix(topic + ".") { return nil }
+        return PushError(
+            code: .configuration,
+            certainty: .notSent,
+            message: "the push is for the topic '\(push.topic)', but the app '\(name)' has '\(topic)'"
+        )
+    }
+
+    /// A running client of the app. `leave` must follow.
+    func use(
+        _ name: String,
+        _ environment: APNSEnvironment,
+        until deadline: MonotonicInstant
+    ) async -> Result<Use, PushError> {
+        let (result, lane, turn) = self.state.withLock { state -> (Result<Use, PushError>?, ClientLanes.Lane, Turn) in
+            guard let lane = state.apps[name]?.lanes[environment], let turn = state.infos[lane]?.turn else {
+                return (.failure(Self.noApp(name)), 0, Turn())
+            }
+            if state.isOver { return (.failure(Self.shuttingDown), lane, turn) }
+            let (admission, actions) = state.lanes.enter(lane, now: self.now)
+            self.perform(actions, &state)
+            switch admission {
+            case .gone: return (.failure(Self.noApp(name)), lane, turn)
+            case .wait: return (nil, lane, turn)
+            case .use:
+                guard let client = state.infos[lane]?.client else { return (.failure(Self.noApp(name)), lane, turn) }
+                return (.success(Use(lane: lane, client: client)), lane, turn)
+            }
+        }
+        if let result { return result }
+        let answer = await self.wait(for: turn, lane, until: deadline)
+        // The app was given another key meanwhile.
+        if case .failure = answer, self.hasMoved(name, environment, from: lane) {
+            return await self.use(name, environment, until: deadline)
+        }
+        return answer
+    }
+
+    private func hasMoved(_ name: String, _ environment: APNSEnvironment, from lane: ClientLanes.Lane) -> Bool {
+        self.state.withLock { state in
+            guard !state.isOver, let new = state.apps[name]?.lanes[environment] else { return false }
+            return new != lane
+        }
+    }
+
+    private func wait(
+        for turn: Turn,
+        _ lane: ClientLanes.Lane,
+        until deadline: MonotonicInstant
+    ) async -> Result<Use, PushError> {
+        _ = await turn.gate.wait(until: deadline, clock: self.configuration.client.clock)
+        return self.state.withLock { state in
+            // Under the lock in which turns are ended: either it came, or it is given up.
+            if let result = turn.result.withLock({ $0 }) { return result.map { Use(lane: lane, client: $0) } }
+            state.lanes.giveUp(lane)
+            if Task.isCancelled {
+                return .failure(
+                    PushError(code: .cancelled, certainty: .notSent, message: "the sending task was cancelled")
+                )
+            }
+            guard state.hasRun else {
+                return .failure(
+                    PushError(code: .notRunning, certainty: .notSent, message: "nobody runs the group: call run()")
+                )
+            }
+            return .failure(
+                PushError(
+                    code: .deadlineExceeded,
+                    certainty: .notSent,
+                    message:
+                        "other apps have all \(self.configuration.maxConnections) connections: raise maxConnections"
+                )
+            )
+        }
+    }
+
+    func leave(_ use: Use) {
+        self.state.withLock { state in self.perform(state.lanes.leave(use.lane, now: self.now), &state) }
+    }
+
+    private static let shuttingDown = PushError(
+        code: .shuttingDown,
+        certainty: .notSent,
+        message: "the group is shutting down and takes no further pushes"
+    )
+
+    // MARK: Clients
+
+    private func perform(_ actions: [ClientLanes.Action], _ state: inout State) {
+        for action in actions {
+            switch action {
+            case .start(let lane, let connections):
+                self.job.yield(.start(lane, connections: connections))
+            case .stop(let lane):
+                if let client = state.infos[lane]?.client { self.job.yield(.stop(client)) }
+            case .forget(let lane):
+                state.infos[lane] = nil
+            }
+        }
+    }
+
+    func run() async throws {
+        let isFirst = self.state.withLock { state in
+            defer { state.hasRun = true }
+            return !state.hasRun
+        }
+        guard isFirst else {
+            throw APNSConfigurationError(
+                .alreadyRunning,
+                setting: "run",
+                message: "this group runs already, or has ended: a group runs once"
+            )
+        }
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.sweep() }
+            for await job in self.jobs {
+                switch job {
+                case .start(let lane, let connections): group.addTask { await self.runClient(lane, connections) }
+                case .stop(let client):
+                    client.core.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
+                }
+            }
+            // Cancelled, or shut down.
+            self.beginShutdown()
+        }
+    }
+
+    func beginShutdown() {
+        let clients = self.state.withLock { state in
+            state.isOver = true
+            for info in state.infos.values where info.client == nil { info.turn.end(.failure(Self.shuttingDown)) }
+            return state.infos.values.compactMap(\.client)
+        }
+        for client in clients {
+            client.core.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
+        }
+        self.over.open()
+        self.job.finish()
+    }
+
+    private func sweep() async {
+        let pause = max(min(self.configuration.idleTimeout / 4, .seconds(5)), .milliseconds(250))
+        while !self.over.isOpen, !Task.isCancelled {
+            let next = self.now.advanced(by: pause)
+            if await self.over.wait(until: next, clock: self.configuration.client.clock) { return }
+            self.state.withLock { state in self.perform(state.lanes.sweep(now: self.now), &state) }
+        }
+    }
+
+    /// One life of a client, from its start to its end.
+    private func runClient(_ lane: ClientLanes.Lane, _ connections: Int) async {
+        guard let info = self.state.withLock({ $0.infos[lane] }) else { return }
+        let client: APNSClient
+        do throws(APNSConfigurationError) {
+            client = try await self.makeClient(info, connections)
+        } catch {
+            self.configuration.client.logger.error(
+                "an app's client cannot be started",
+                metadata: ["apps": "\(info.apps.sorted().joined(separator: ", "))", "error": "\(error)"]
+            )
+            let failure = PushError(code: .configuration, certainty: .notSent, message: error.description)
+            self.end(lane, .failure(failure))
+            return
+        }
+        let isWanted = self.state.withLock { state in
+            guard !state.isOver, let turn = state.infos[lane]?.turn else { return false }
+            state.infos[lane]?.client = client
+            self.perform(state.lanes.started(lane, now: self.now), &state)
+            turn.end(.success(client))
+            state.infos[lane]?.turn = Turn()
+            return true
+        }
+        guard isWanted else {
+            self.end(lane, .failure(Self.shuttingDown))
+            return
+        }
+        do {
+            try await client.core.run()
+        } catch is CancellationError {
+        } catch {
+            self.configuration.client.logger.error("an app's client ended", metadata: ["error": "\(error)"])
+        }
+        self.end(lane, nil)
+    }
+
+    private func makeClient(
+        _ info: LaneInfo,
+        _ connections: Int
+    ) async throws(APNSConfigurationError) -> APNSClient {
+        var configuration = self.configuration.client
+        configuration.authentication = info.authentication
+        if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = self.tokens }
+        configuration.environment = info.environment
+        configuration.pool.size = min(configuration.pool.size, connections)
+        configuration.pool.maxOverflow = connections - configuration.pool.size
+        configuration.tlsContexts = self.contexts
+        configuration.logger[metadataKey: "apps"] = "\(info.apps.sorted().joined(separator: ", "))"
+        let settings = configuration
+        let result = try? await NIOThreadPool.singleton.runIfActive {
+            Result { () throws(APNSConfigurationError) in try APNSClient(configuration: settings) }
+        }
+        guard let result else {
+            throw APNSConfigurationError(.missing, setting: "app", message: "The task was cancelled.")
+        }
+        return try result.get()
+    }
+
+    /// - Parameter answer: for those who wait; nil: they wait on.
+    private func end(_ lane: ClientLanes.Lane, _ answer: Result<APNSClient, PushError>?) {
+        self.state.withLock { state in
+            state.infos[lane]?.client = nil
+            if let answer, let turn = state.infos[lane]?.turn {
+                state.infos[lane]?.turn = Turn()
+                turn.end(answer)
+            }
+            let isOver = state.isOver
+            let actions = state.lanes.ended(lane, keepsWaiting: answer == nil && !isOver, now: self.now)
+            if isOver {
+                state.infos[lane]?.turn.end(.failure(Self.shuttingDown))
+            } else {
+                self.perform(actions, &state)
+            }
+        }
+    }
+
+    // MARK: Looking
+
+    /// How many wait until the app's client runs.
+    func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
+        self.state.withLock { state in state.apps[name]?.lanes[environment].map { state.lanes.waiting($0) } ?? 0 }
+    }
+
+    var reservedConnections: Int { self.state.withLock { $0.lanes.used } }
+
+    var status: [APNSClientGroup.AppStatus] {
+        self.state.withLock { state in
+            state.apps.values.flatMap { info in
+                info.lanes.map { environment, lane in
+                    APNSClientGroup.AppStatus(
+                        app: info.app.name,
+                        environment: environment,
+                        credential: info.name,
+                        isRunning: state.infos[lane]?.client != nil,
+                        connections: state.lanes.connections(lane),
+                        inFlight: state.lanes.users(lane),
+                        certificateExpiry: info.certificateExpiry
+                    )
+                }
+            }.sorted { ($0.app, $0.environment.description) < ($1.app, $1.environment.description) }
+        }
+    }
+}
+
+extension ResolvedAuthentication {
+    /// The same for all with the same key or certificate; nil where that cannot be told.
+    fileprivate var owner: String? {
+        if let certificate { return "certificate/\(certificate.fingerprint)" }
+        guard let signer, let publicKey = signer.publicKey else { return nil }
+        return "\(signer.identifiers.teamID)/\(signer.identifiers.keyID)/\(publicKey)"
+    }
+}

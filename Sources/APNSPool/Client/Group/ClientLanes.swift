@@ -1,0 +1,241 @@
+import SupervisedPool
+
+/// Which of a group's clients run, so that all together have no more connections than are allowed. Pure; clients are
+/// lanes here.
+///
+/// ```
+///   stopped ──use, no room──▶ queued ──room──▶ starting ──▶ running ──idle──▶ stopping ──▶ stopped
+///      └───────use, room───────────────────────────▲          │ others wait, and its turn is over
+///                                                             └──▶ yielding ──last one leaves──▶ stopping
+/// ```
+/// Room is given away as a whole: a lane has the connections that it was started with until it stops. When there is too
+/// little, the lane that has idled longest stops; with none idle, the one that has run longest takes no further work
+/// after `turn`, and lines up again behind the others.
+struct ClientLanes: Sendable {
+    typealias Lane = Int
+
+    enum State: Sendable, Equatable {
+        case stopped, queued, starting, running, yielding, stopping
+    }
+
+    private struct Entry {
+        /// The connections that it would like to have.
+        let wanted: Int
+        var granted = 0
+        var state = State.stopped
+        /// Those who use it now.
+        var users = 0
+        /// Those who wait until it runs.
+        var waiting = 0
+        var startedAt = MonotonicInstant(nanoseconds: 0)
+        var lastUsed = MonotonicInstant(nanoseconds: 0)
+        var isRemoved = false
+    }
+
+    enum Action: Sendable, Equatable {
+        case start(Lane, connections: Int)
+        /// Nobody uses it: its connections are to be closed.
+        case stop(Lane)
+        /// It has ended for good.
+        case forget(Lane)
+    }
+
+    enum Admission: Sendable, Equatable {
+        /// It runs. `leave` must follow.
+        case use
+        /// `started` or `failed` will come, or `giveUp` must.
+        case wait
+        case gone
+    }
+
+    static let turn = Duration.seconds(10)
+
+    let cap: Int
+    let idleTimeout: Duration
+    private var entries: [Lane: Entry] = [:]
+    private var queue: [Lane] = []
+    private var lastLane = 0
+    private(set) var used = 0
+
+    init(cap: Int, idleTimeout: Duration) {
+        self.cap = max(cap, 1)
+        self.idleTimeout = idleTimeout
+    }
+
+    func state(_ lane: Lane) -> State? { self.entries[lane]?.state }
+    func connections(_ lane: Lane) -> Int { self.entries[lane]?.granted ?? 0 }
+    func users(_ lane: Lane) -> Int { self.entries[lane]?.users ?? 0 }
+
+    func waiting(_ lane: Lane) -> Int { self.entries[lane]?.waiting ?? 0 }
+
+    // MARK: Lanes
+
+    mutating func add(connections: Int) -> Lane {
+        self.lastLane += 1
+        self.entries[self.lastLane] = Entry(wanted: min(max(connections, 1), self.cap))
+        return self.lastLane
+    }
+
+    /// Nothing new comes to it. What it has under way finishes.
+    mutating func remove(_ lane: Lane, now: MonotonicInstant) -> [Action] {
+        guard var entry = self.entries[lane], !entry.isRemoved else { return [] }
+        entry.isRemoved = true
+        entry.waiting = 0
+        self.queue.removeAll { $0 == lane }
+        if entry.state == .queued { entry.state = .stopped }
+        self.entries[lane] = entry
+        var actions: [Action] = []
+        if entry.state == .stopped {
+            self.entries[lane] = nil
+            actions.append(.forget(lane))
+        } else {
+            self.stopIfUnused(lane, into: &actions)
+        }
+        return actions
+    }
+
+    // MARK: Use
+
+    mutating func enter(_ lane: Lane, now: MonotonicInstant) -> (Admission, [Action]) {
+        guard let entry = self.entries[lane], !entry.isRemoved else { return (.gone, []) }
+        var actions: [Action] = []
+        switch entry.state {
+        case .running where !self.mustYield(lane, now: now):
+            self.entries[lane]?.users += 1
+            self.entries[lane]?.lastUsed = now
+            return (.use, [])
+        case .running:
+            self.entries[lane]?.state = .yielding
+            self.entries[lane]?.waiting += 1
+            self.stopIfUnused(lane, into: &actions)
+        case .stopped:
+            self.entries[lane]?.waiting += 1
+            self.entries[lane]?.state = .queued
+            self.queue.append(lane)
+            self.fill(now: now, into: &actions)
+        case .queued:
+            self.entries[lane]?.waiting += 1
+            self.makeRoom(now: now, into: &actions)
+        case .starting, .yielding, .stopping:
+            self.entries[lane]?.waiting += 1
+        }
+        return (.wait, actions)
+    }
+
+    /// One who used it is done.
+    mutating func leave(_ lane: Lane, now: MonotonicInstant) -> [Action] {
+        guard let entry = self.entries[lane], entry.users > 0 else { return [] }
+        self.entries[lane]?.users -= 1
+        self.entries[lane]?.lastUsed = now
+        var actions: [Action] = []
+        self.stopIfUnused(lane, into: &actions)
+        if !self.queue.isEmpty { self.makeRoom(now: now, into: &actions) }
+        return actions
+    }
+
+    /// One who waited for it does so no more.
+    mutating func giveUp(_ lane: Lane) {
+        guard let entry = self.entries[lane], entry.waiting > 0 else { return }
+        self.entries[lane]?.waiting -= 1
+        if entry.waiting == 1, entry.state == .queued {
+            self.entries[lane]?.state = .stopped
+            self.queue.removeAll { $0 == lane }
+        }
+    }
+
+    // MARK: What the clients do
+
+    /// It runs: those who waited use it now.
+    mutating func started(_ lane: Lane, now: MonotonicInstant) -> [Action] {
+        guard var entry = self.entries[lane], entry.state == .starting else { return [] }
+        entry.state = .running
+        entry.users += entry.waiting
+        entry.waiting = 0
+        entry.startedAt = now
+        entry.lastUsed = now
+        self.entries[lane] = entry
+        var actions: [Action] = []
+        if entry.isRemoved { self.stopIfUnused(lane, into: &actions) }
+        return actions
+    }
+
+    /// It has ended, or could not be started; its connections are free.
+    ///
+    /// - Parameter keepsWaiting: whether those who wait go on waiting: it has made room for others.
+    mutating func ended(_ lane: Lane, keepsWaiting: Bool, now: MonotonicInstant) -> [Action] {
+        guard var entry = self.entries[lane], entry.granted > 0 else { return [] }
+        self.used -= entry.granted
+        entry.granted = 0
+        entry.users = 0
+        if !keepsWaiting { entry.waiting = 0 }
+        var actions: [Action] = []
+        if entry.isRemoved {
+            self.entries[lane] = nil
+            actions.append(.forget(lane))
+        } else {
+            entry.state = entry.waiting > 0 ? .queued : .stopped
+            self.entries[lane] = entry
+            if entry.waiting > 0 { self.queue.append(lane) }
+        }
+        self.fill(now: now, into: &actions)
+        return actions
+    }
+
+    /// Stops what has idled for too long, and moves the queue on.
+    mutating func sweep(now: MonotonicInstant) -> [Action] {
+        var actions: [Action] = []
+        for (lane, entry) in self.entries.sorted(by: { $0.key < $1.key })
+        where entry.state == .running && entry.users == 0
+            && entry.lastUsed.duration(to: now) >= self.idleTimeout
+        {
+            self.stop(lane, into: &actions)
+        }
+        self.makeRoom(now: now, into: &actions)
+        return actions
+    }
+
+    // MARK: Room
+
+    private func mustYield(_ lane: Lane, now: MonotonicInstant) -> Bool {
+        guard !self.queue.isEmpty, let entry = self.entries[lane],
+            entry.startedAt.duration(to: now) >= Self.turn
+        else { return false }
+        // One at a time: room that is on its way need not be made twice.
+        return !self.entries.values.contains { $0.state == .yielding || $0.state == .stopping }
+    }
+
+    private mutating func fill(now: MonotonicInstant, into actions: inout [Action]) {
+        while let lane = self.queue.first, let entry = self.entries[lane], self.used < self.cap {
+            self.queue.removeFirst()
+            // Those behind it shall have one at least.
+            let room = max(1, self.cap - self.used - self.queue.count)
+            let granted = min(entry.wanted, room)
+            self.used += granted
+            self.entries[lane]?.granted = granted
+            self.entries[lane]?.state = .starting
+            actions.append(.start(lane, connections: granted))
+        }
+        self.makeRoom(now: now, into: &actions)
+    }
+
+    /// Stops the lane that has idled longest, if somebody waits and no room is on its way.
+    private mutating func makeRoom(now: MonotonicInstant, into actions: inout [Action]) {
+        guard !self.queue.isEmpty,
+            !self.entries.values.contains(where: { $0.state == .yielding || $0.state == .stopping })
+        else { return }
+        let idle = self.entries.filter { $0.value.state == .running && $0.value.users == 0 }
+        if let lane = idle.min(by: { ($0.value.lastUsed, $0.key) < ($1.value.lastUsed, $1.key) })?.key {
+            self.stop(lane, into: &actions)
+        }
+    }
+
+    private mutating func stopIfUnused(_ lane: Lane, into actions: inout [Action]) {
+        guard let entry = self.entries[lane], entry.users == 0 else { return }
+        if entry.state == .yielding || entry.isRemoved && entry.state == .running { self.stop(lane, into: &actions) }
+    }
+
+    private mutating func stop(_ lane: Lane, into actions: inout [Action]) {
+        self.entries[lane]?.state = .stopping
+        actions.append(.stop(lane))
+    }
+}
