@@ -18,6 +18,9 @@ import Testing
                 .mutableContent().custom(key: key, sealed)
         case .background:
             return .background(topic: "com.grasscove.Fern").custom(key: "filler", filler).custom(key: key, sealed)
+        case .liveactivity:
+            return .liveActivity(topic: "com.grasscove.Fern", event: .update).timestamp(secondsSince1970: 1_700_000_000)
+                .contentState(["eta": 1]).custom(key: "filler", filler).custom(key: key, sealed)
         default:
             return PushNotification(topic: "com.grasscove.Fern", pushType: type)
                 .custom(key: "filler", filler).custom(key: key, sealed)
