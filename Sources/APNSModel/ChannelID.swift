@@ -45,7 +45,11 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
     public var description: String { rawValue }
 
     public init(from decoder: any Decoder) throws {
-        try self.init(try decoder.singleValueContainer().decode(String.self))
+        let container = try decoder.singleValueContainer()
+        guard let id = ChannelID(fromAPNs: try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a channel id")
+        }
+        self = id
     }
 
     public func encode(to encoder: any Encoder) throws {

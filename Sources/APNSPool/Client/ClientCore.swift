@@ -18,14 +18,14 @@ final class ClientCore: Sendable {
     let tokens: ProviderTokenCache
     let tokenActor = ChildRef<TokenActor>()
     let group: any EventLoopGroup
-    let poolConfiguration: PoolConfiguration
     let counters = ClientCounters()
     let invalidTokens = EventHub<InvalidToken>()
     let massRejection: MassRejectionAlarm
+    let pools: PoolHolder
+    /// Where channels are managed.
+    let management: ManagementEndpoint
+    let pacer = BroadcastPacer()
 
-    /// The pool of the tree as it now stands. There is one before the first run, so that pushes can wait in it.
-    private let currentPool: Mutex<Pool<ConnectionActor>>
-    private let isInitialPoolUsed = Atomic<Bool>(false)
     /// Until when the tree rests after an escalation.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
     private static let firstPause = Duration.seconds(30)
@@ -91,33 +91,11 @@ final class ClientCore: Sendable {
         poolConfiguration.maxQueueAge = pool.maxQueueAge
         poolConfiguration.maximumLifetime = pool.maximumLifetime
         poolConfiguration.whenUnavailable = pool.whenUnavailable == .wait ? .wait : .fail
-        self.poolConfiguration = poolConfiguration
-        let logger = configuration.logger
-        self.currentPool = Mutex(Self.makePool(poolConfiguration, configuration.clock, logger))
+        self.pools = PoolHolder(poolConfiguration, clock: configuration.clock, logger: configuration.logger)
+        self.management = ManagementEndpoint(configuration, connection: connection, pool: poolConfiguration)
     }
 
-    private static func makePool(
-        _ configuration: PoolConfiguration,
-        _ clock: any MonotonicClock,
-        _ logger: Logger
-    ) -> Pool<ConnectionActor> {
-        Pool(configuration: configuration, clock: clock, onEvent: { event in logger.log(event) })
-    }
-
-    var pool: Pool<ConnectionActor> { self.currentPool.withLock { $0 } }
-
-    /// The pool for a (re)started child: the first one takes over the pool that pushes may already wait in.
-    func poolForChild() -> Pool<ConnectionActor> {
-        let isFirst = self.isInitialPoolUsed.compareExchange(
-            expected: false,
-            desired: true,
-            ordering: .acquiringAndReleasing
-        ).exchanged
-        if isFirst { return self.pool }
-        let pool = Self.makePool(self.poolConfiguration, self.clock, self.logger)
-        self.currentPool.withLock { $0 = pool }
-        return pool
-    }
+    var pool: Pool<ConnectionActor> { self.pools.current }
 
     // MARK: Run
 
@@ -138,8 +116,10 @@ final class ClientCore: Sendable {
             result = .failure(error)
         }
         // A pool that was never run would let its waiters wait for their deadlines.
-        await self.pool.drain()
-        await self.pool.failWaiters()
+        for pool in [self.pool, self.management.pool] {
+            await pool.drain()
+            await pool.failWaiters()
+        }
         // In a task of its own: the cancellation that may have brought us here must not cut this short.
         _ = await Task { await self.lifecycle.quiet.wait() }.value
         self.lifecycle.finish()
@@ -157,6 +137,11 @@ final class ClientCore: Sendable {
                     self.logger.log(event, credential: self.credentialName)
                 }
                 // Cancelled: the others say when the run is over, not this one.
+            }
+            group.addTask {
+                for await event in self.management.settings.events.stream {
+                    self.management.logger.log(event, credential: self.credentialName)
+                }
             }
             // The tree ends by cancellation, by an escalation that is handed up, or because the drain stopped it.
             defer { group.cancelAll() }
@@ -206,6 +191,7 @@ final class ClientCore: Sendable {
         if !isIdle {
             // What waits is not sent; what is on the wire ends with its connection.
             await self.pool.failWaiters()
+            await self.management.pool.failWaiters()
         }
         supervisor.current?.shutdown()
     }

@@ -10,6 +10,9 @@ import SupervisedPool
 /// ├─ connections: Supervisor (one_for_one)
 /// │   ├─ connection-0                       a pool worker; owns one session that takes streams
 /// │   └─ connection-n  (size + maxOverflow)
+/// ├─ management: Supervisor (rest_for_one)  where channels are managed
+/// │   ├─ pool
+/// │   └─ connection-0                       connects with the first call
 /// └─ provider-token                         signs and caches one token for all connections
 /// ```
 ///
@@ -25,7 +28,7 @@ enum ClientTree {
         }
         var children = [
             ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
-                let pool = core.poolForChild()
+                let pool = core.pools.forChild()
                 core.lifecycle.serving.open()
                 try await pool.run(context)
             },
@@ -33,7 +36,21 @@ enum ClientTree {
                 Supervisor(
                     name: "connections",
                     strategy: .oneForOne,
-                    children: Self.connections(core, pool: core.pool),
+                    children: Self.connections(core, pool: core.pool, settings: core.settings),
+                    clock: core.clock,
+                    onEvent: onEvent
+                )
+            },
+            .supervisor(id: "management") {
+                let endpoint = core.management
+                let pool = ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
+                    try await endpoint.pools.forChild().run(context)
+                }
+                let connection = Self.connection(core, 0, isBase: false, settings: endpoint.settings) { endpoint.pool }
+                return Supervisor(
+                    name: "management",
+                    strategy: .restForOne,
+                    children: [pool, connection],
                     clock: core.clock,
                     onEvent: onEvent
                 )
@@ -57,22 +74,37 @@ enum ClientTree {
         )
     }
 
-    private static func connections(_ core: ClientCore, pool: Pool<ConnectionActor>) -> [ChildSpec] {
+    private static func connections(
+        _ core: ClientCore,
+        pool: Pool<ConnectionActor>,
+        settings: ConnectionSettings
+    ) -> [ChildSpec] {
         let size = core.configuration.pool.size
         return (0..<size + core.configuration.pool.maxOverflow).map { slot in
-            // One loop for each worker, whatever its generation.
-            let loop = core.group.next()
-            return ChildSpec(id: ChildSpec.ID("connection-\(slot)"), shutdown: .within(.seconds(1))) { context in
-                let worker = ConnectionActor(
-                    id: WorkerID(slot: slot, generation: context.generation),
-                    isBase: slot < size,
-                    pool: pool,
-                    settings: core.settings,
-                    clock: core.clock,
-                    loop: loop
-                )
-                try await worker.run(context)
-            }
+            Self.connection(core, slot, isBase: slot < size, settings: settings) { pool }
+        }
+    }
+
+    /// - Parameter pool: the one that the worker belongs to, asked for at each start.
+    private static func connection(
+        _ core: ClientCore,
+        _ slot: Int,
+        isBase: Bool,
+        settings: ConnectionSettings,
+        pool: @escaping @Sendable () -> Pool<ConnectionActor>
+    ) -> ChildSpec {
+        // One loop for each worker, whatever its generation.
+        let loop = core.group.next()
+        return ChildSpec(id: ChildSpec.ID("connection-\(slot)"), shutdown: .within(.seconds(1))) { context in
+            let worker = ConnectionActor(
+                id: WorkerID(slot: slot, generation: context.generation),
+                isBase: isBase,
+                pool: pool(),
+                settings: settings,
+                clock: core.clock,
+                loop: loop
+            )
+            try await worker.run(context)
         }
     }
 }

@@ -190,8 +190,11 @@ extension ClientCore {
 
     /// Why nothing is sent while APNs refuses the credential. Nil for all when it does not, else for one push at a time:
     /// the probe.
-    func credentialFault() -> AttemptEnd? {
-        guard let (refusal, retryAfter) = self.settings.credentials.refusal(now: self.clock.now) else { return nil }
+    ///
+    /// - Parameter settings: of the connections that it is to go over; nil: the pushes'.
+    func credentialFault(_ settings: ConnectionSettings? = nil) -> AttemptEnd? {
+        let settings = settings ?? self.settings
+        guard let (refusal, retryAfter) = settings.credentials.refusal(now: self.clock.now) else { return nil }
         return .notSent(
             .credential,
             "APNs refuses the credential (\(self.credentialName)) on each new connection: \(refusal)",
