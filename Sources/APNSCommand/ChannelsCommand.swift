@@ -52,7 +52,11 @@ struct ChannelOptions: ParsableArguments {
     ) async throws {
         let options = try self.common.resolved()
         let bundleID = try options.requireTopic()
-        let result: Result<Value, PushError> = try await withAPNSClient(configuration: options.configuration) {
+        var configuration = options.configuration
+        // None for pushes, of which there are none.
+        configuration.pool.size = 0
+        configuration.pool.maxOverflow = 1
+        let result: Result<Value, PushError> = try await withAPNSClient(configuration: configuration) {
             client in
             do throws(PushError) {
                 return .success(try await call(client.channels, bundleID))

@@ -76,22 +76,24 @@ struct ChannelsTests {
     }
 
     @Test func channelsAreManagedOnAConnectionOfTheirOwnMadeWhenItIsNeeded() async throws {
-        let management = try await Simulator.start()
-        try await self.withClient(configure: {
-            $0.environment.managementPort = management.port
-            $0.trust.caPEM? += management.certificateAuthorityPEM
-        }) { client, simulator in
+        try await self.withClient { client, simulator in
             try await client.send(PushNotification(topic: app, alert: "Hello"), to: .sample(1))
-            #expect(management.record.connectionsOpened == 0)
-            let made = try await client.channels.create(for: app)
-            #expect(management.channels(of: app) == [made.id.rawValue])
-            #expect(management.record.connectionsOpened == 1)
-            #expect(simulator.record.channelCalls.isEmpty)
             #expect(simulator.record.connectionsOpened == 1)
+            let made = try await client.channels.create(for: app)
+            #expect(await client.broadcast(Self.update, to: made.id).certainty == .accepted)
+            let ledger = simulator.record
+            #expect(ledger.connectionsOpened == 2)
+            #expect(ledger.pushes.map(\.connection) == [1])
+            #expect(ledger.channelCalls.map(\.connection) == [2])
+            #expect(ledger.broadcasts.map(\.connection) == [1])
         }
-        try await management.waitUntil { $0.connectionsClosed == 1 }
-        await management.stop()
     }
+
+    private static let update = PushNotification(
+        topic: app,
+        pushType: .liveactivity,
+        rawPayload: Array(#"{"aps":{"event":"update"}}"#.utf8)
+    )
 
     @Test func manyCallsShareTheConnection() async throws {
         try await self.withClient { client, simulator in
