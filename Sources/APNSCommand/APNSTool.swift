@@ -24,7 +24,8 @@ struct APNSTool: AsyncParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            SendCommand.self, BulkCommand.self, SimulatorCommand.self, ProviderTokenCommand.self, DemoCommand.self,
+            SendCommand.self, BulkCommand.self, ChannelsCommand.self, SimulatorCommand.self, ProviderTokenCommand.self,
+            DemoCommand.self,
         ]
     )
 

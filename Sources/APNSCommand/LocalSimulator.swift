@@ -13,8 +13,10 @@ struct LocalSimulator: Sendable {
     /// What it saw and did.
     struct Counts: Sendable {
         var connectionsOpened = 0
+        /// Pushes, broadcasts among them.
         var received = 0
         var accepted = 0
+        var channelCalls = 0
         var answered503 = 0
         var goAways = 0
         var drops = 0
@@ -69,8 +71,9 @@ struct LocalSimulator: Sendable {
         let ledger = self.simulator.record
         return Counts(
             connectionsOpened: ledger.connectionsOpened,
-            received: ledger.requestsReceived,
-            accepted: ledger.requestsProcessed,
+            received: ledger.requestsReceived - ledger.channelCallsReceived,
+            accepted: ledger.requestsProcessed - ledger.channelCallsProcessed,
+            channelCalls: ledger.channelCallsReceived,
             answered503: ledger.answers[503] ?? 0,
             goAways: ledger.goAwaysSent,
             drops: ledger.connectionsDropped,

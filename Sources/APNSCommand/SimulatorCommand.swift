@@ -101,6 +101,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         Standard.output.print(
             "\(counts.received) pushes received, \(counts.accepted) of them accepted, "
                 + "\(counts.connectionsOpened) connections"
+                + (counts.channelCalls > 0 ? ", \(counts.channelCalls) calls about channels" : "")
         )
     }
 

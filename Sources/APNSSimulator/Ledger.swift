@@ -61,6 +61,13 @@ public struct Ledger: Sendable {
     /// Every push in the order in which the simulator decided on them; empty if the configuration records none
     /// (`Simulator.Recording`).
     public internal(set) var pushes: [PushRecord] = []
+    /// Every broadcast, in the order of the decisions. Kept where pushes are kept.
+    public internal(set) var broadcasts: [ChannelCallRecord] = []
+    /// Every call about channels, in the order of the decisions. Kept where pushes are kept.
+    public internal(set) var channelCalls: [ChannelCallRecord] = []
+    /// How many calls about channels came, and were done; they count as requests, too.
+    public internal(set) var channelCallsReceived = 0
+    public internal(set) var channelCallsProcessed = 0
     /// Connections that were accepted, with those whose TLS handshake failed.
     public internal(set) var connectionsOpened = 0
     public internal(set) var connectionsClosed = 0
@@ -109,7 +116,7 @@ public struct Ledger: Sendable {
         case .answered:
             if let status {
                 self.answers[status, default: 0] += 1
-                if status != 200 { self.requestsRejected += 1 }
+                if !(200..<300).contains(status) { self.requestsRejected += 1 }
             }
         case .reset where isRefusal: self.streamsRefused += 1
         default: self.requestsUnanswered += 1

@@ -14,6 +14,8 @@ struct RequestView {
     var expiration: Field?
     var priority: Field?
     var collapseID: Field?
+    var channelID: Field?
+    var requestID: Field?
     /// One of the fields above stood there twice.
     var hasDuplicates = false
 
@@ -43,7 +45,13 @@ struct RequestView {
         case 14:
             if Bytes.equal(name, "apns-push-type") { Self.set(&self.pushType, value, &self.hasDuplicates) }
         case 15:
-            if Bytes.equal(name, "apns-expiration") { Self.set(&self.expiration, value, &self.hasDuplicates) }
+            if Bytes.equal(name, "apns-expiration") {
+                Self.set(&self.expiration, value, &self.hasDuplicates)
+            } else if Bytes.equal(name, "apns-channel-id") {
+                Self.set(&self.channelID, value, &self.hasDuplicates)
+            } else if Bytes.equal(name, "apns-request-id") {
+                Self.set(&self.requestID, value, &self.hasDuplicates)
+            }
         case 16:
             if Bytes.equal(name, "apns-collapse-id") { Self.set(&self.collapseID, value, &self.hasDuplicates) }
         default:

@@ -25,6 +25,10 @@ extension Simulator {
         public var limitsProviderTokenUpdates = false
         /// The bundle IDs that pushes may go to, others get `TopicDisallowed`. Default nil: all.
         public var topics: Set<String>?
+        /// The most broadcast channels of an app. Default 10,000, as APNs has it.
+        public var maximumChannels = 10_000
+        /// The least time between two broadcasts to one channel; sooner ones get 429 `TooManyRequests`. Default nil: none.
+        public var broadcastSpacing: Duration?
         /// SETTINGS_MAX_CONCURRENT_STREAMS of a new connection, until its first good provider token. Default 1, as
         /// APNs has it. Without credentials (`Credential.none`) connections begin with `maxConcurrentStreams`.
         public var initialMaxConcurrentStreams: UInt32 = 1

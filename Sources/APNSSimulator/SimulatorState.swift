@@ -26,7 +26,8 @@ struct SimulatorState {
 
     let configuration: Simulator.Configuration
     private let asksForToken: Bool
-    var rules: APNSRules
+    var rules: APNSRules { didSet { self.channels.topics = self.rules.topics } }
+    var channels = ChannelStore()
     var verifier: ProviderTokenVerifier
     /// Rises whenever the keys change.
     var keyGeneration = 0
@@ -37,7 +38,7 @@ struct SimulatorState {
     /// Until when answers are kept back on all connections.
     var pausedUntil: ContinuousClock.Instant?
     /// For ids that it makes up.
-    private var random: SeededRandom
+    var random: SeededRandom
     /// For bytes that faults make up.
     var faultRandom: SeededRandom
     private var order = 0
@@ -52,6 +53,9 @@ struct SimulatorState {
     init(_ configuration: Simulator.Configuration) {
         self.configuration = configuration
         self.rules = APNSRules(topics: configuration.topics)
+        self.channels.topics = configuration.topics
+        self.channels.maximum = configuration.maximumChannels
+        self.channels.spacing = configuration.broadcastSpacing
         var keys: [String: ProviderTokenVerifier.Key] = [:]
         var acceptsUnknownKeys = false
         self.asksForToken = configuration.credential.asksForToken
@@ -160,10 +164,15 @@ struct SimulatorState {
         let fault = self.credentialFault(view.authorization, &connection, now)
         if connection.isLost {
             var note = Note(fate: .lost)
+            var madeID: String?
             if connection.processesWhenLost {
-                note.verdict = self.rules.verdict(on: view, bodyCount: request.body.count, credentialFault: fault)
+                let plan = self.plan(view, request.body, credentialFault: fault, now)
+                note.verdict =
+                    plan?.verdict
+                    ?? self.rules.verdict(on: view, bodyCount: request.body.count, credentialFault: fault)
+                madeID = self.carryOut(plan, isProcessed: note.countsAsProcessed, now)
             }
-            self.record(request, view, nil, connection, now, note)
+            self.record(request, view, nil, connection, now, note, madeID: madeID)
             return
         }
         if fault == nil, !connection.hasRaisedLimit {
@@ -184,7 +193,9 @@ struct SimulatorState {
             }
         }
         connection.highestStreamID = max(connection.highestStreamID, streamID)
-        let verdict = self.rules.verdict(on: view, bodyCount: request.body.count, credentialFault: fault)
+        let plan = self.plan(view, request.body, credentialFault: fault, now)
+        let verdict =
+            plan?.verdict ?? self.rules.verdict(on: view, bodyCount: request.body.count, credentialFault: fault)
         let id = self.answerID(view)
         var note = Note(verdict: verdict, faults: draw.names)
         var scripted: ScriptedAnswer?
@@ -203,10 +214,11 @@ struct SimulatorState {
             if let kind = draw.decisive { self.end(kind, &connection, into: &actions) }
         default: break
         }
-        self.record(request, view, id, connection, now, note)
-        if note.verdict?.status == 200, connection.teamID == nil { connection.teamID = connection.token.teamID }
+        let madeID = self.carryOut(plan, isProcessed: note.countsAsProcessed, now)
+        self.record(request, view, id, connection, now, note, madeID: madeID)
+        if note.countsAsProcessed, connection.teamID == nil { connection.teamID = connection.token.teamID }
         guard note.fate == .answered, let verdict = note.verdict else { return }
-        let answer = self.answer(streamID, verdict, id, now, scripted)
+        let answer = self.answer(streamID, verdict, id, now, scripted, plan, madeID)
         let delay = draw.delay + self.configuration.responseDelay
         actions.append(.answer(answer, after: self.wait(delay, connection, now)))
     }
@@ -259,7 +271,7 @@ struct SimulatorState {
 
     /// What goes back in `apns-id`: what was sent, or a new one.
     private mutating func answerID(_ view: RequestView) -> [UInt8] {
-        if let id = view.id, Bytes.isUUID(id) { return Array(id) }
+        if let id = view.id ?? view.requestID, Bytes.isUUID(id) { return Array(id) }
         return Bytes.uuid(self.random.next(), self.random.next(), upperCase: true)
     }
 
@@ -268,16 +280,20 @@ struct SimulatorState {
         _ verdict: Verdict,
         _ id: [UInt8],
         _ now: Now,
-        _ scripted: ScriptedAnswer?
+        _ scripted: ScriptedAnswer?,
+        _ plan: ChannelStore.Plan? = nil,
+        _ madeID: String? = nil
     ) -> SessionAction.Answer {
         var fields = FieldList()
+        let idName: StaticString = plan == nil ? "apns-id" : "apns-request-id"
         switch scripted?.id ?? .asUsual {
-        case .asUsual: Self.append("apns-id", id, to: &fields)
+        case .asUsual: Self.append(idName, id, to: &fields)
         case .missing: break
-        case .text(let text): Self.append("apns-id", Array(text.utf8), to: &fields)
+        case .text(let text): Self.append(idName, Array(text.utf8), to: &fields)
         }
+        if let madeID { Self.append("apns-channel-id", Array(madeID.utf8), to: &fields) }
         if self.configuration.sendsDate { Self.append("date", self.dateText(now.seconds), to: &fields) }
-        if verdict.status == 200, self.configuration.environment == .development {
+        if verdict.status == 200, plan == nil, self.configuration.environment == .development {
             let uniqueID = Bytes.uuid(self.random.next(), self.random.next(), upperCase: false)
             Self.append("apns-unique-id", uniqueID, to: &fields)
         }
@@ -285,7 +301,7 @@ struct SimulatorState {
             streamID: streamID,
             status: verdict.status,
             fields: fields,
-            body: scripted?.body ?? verdict.body
+            body: scripted?.body ?? (verdict.reason == nil ? plan?.body : nil) ?? verdict.body
         )
         return scripted.map { $0.shape(answer) } ?? answer
     }
@@ -306,14 +322,18 @@ struct SimulatorState {
     // MARK: Recording
 
     /// What is to be kept in mind of a decision.
-    private struct Note {
+    struct Note {
         /// Nil if nobody looked at the request.
         var verdict: Verdict?
         var fate = PushRecord.Fate.answered
-        /// Nil: if the verdict is 200.
+        /// Nil: if the verdict is from 200 to 299.
         var isProcessed: Bool?
         var isRefusal = false
         var faults: [String] = []
+
+        var countsAsProcessed: Bool {
+            self.isProcessed ?? self.verdict.map { (200..<300).contains($0.status) } ?? false
+        }
 
         /// It will not be answered.
         mutating func lose(_ fate: PushRecord.Fate, _ isProcessed: Bool) {
@@ -329,9 +349,15 @@ struct SimulatorState {
         _ id: [UInt8]?,
         _ connection: ConnectionState,
         _ now: Now,
-        _ note: Note
+        _ note: Note,
+        madeID: String? = nil
     ) {
-        let isProcessed = note.isProcessed ?? (note.verdict?.status == 200)
+        let isProcessed = note.countsAsProcessed
+        let call = ChannelRequest(view)
+        if let call, call.operation != .broadcast {
+            self.ledger.channelCallsReceived += 1
+            if isProcessed { self.ledger.channelCallsProcessed += 1 }
+        }
         self.ledger.count(
             note.fate,
             status: note.verdict?.status,
@@ -340,9 +366,25 @@ struct SimulatorState {
         )
         let recording = self.configuration.recording
         guard recording != .counts else { return }
-        let apnsID = view.id.map { APNSID(utf8: $0) } ?? id?.withUnsafeBufferPointer { APNSID(utf8: $0) }
+        let apnsID =
+            (call == nil ? view.id : view.requestID).map { APNSID(utf8: $0) }
+            ?? id?.withUnsafeBufferPointer { APNSID(utf8: $0) }
         if isProcessed, let apnsID { self.ledger.count(processed: apnsID) }
         guard recording != .ids else { return }
+        if let call {
+            self.record(
+                call,
+                request,
+                view,
+                apnsID,
+                connection,
+                now,
+                note,
+                isProcessed: isProcessed,
+                madeID: madeID
+            )
+            return
+        }
         self.order += 1
         self.ledger.pushes.append(
             PushRecord(

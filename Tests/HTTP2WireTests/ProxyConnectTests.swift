@@ -87,7 +87,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (407, WireError.Code.proxyAuthenticationFailed, true), (403, .proxyRefused, true), (404, .proxyRefused, true),
+        (407, WireError.Code.proxyAuthenticationFailed, true), (401, .proxyAuthenticationFailed, true),
+        (403, .proxyRefused, true), (404, .proxyRefused, true),
         (302, .proxyRefused, true), (500, .proxyFailed, false), (502, .proxyFailed, false), (503, .proxyFailed, false),
         (504, .proxyFailed, false), (408, .proxyFailed, false), (429, .proxyFailed, false),
     ])

@@ -121,7 +121,7 @@ extension RejectionReason {
             .tooManyRequests,
             429,
             .pauseDevice,
-            "too many pushes in a row to one device token",
+            "too many pushes in a row to one device token or channel",
             mayBeResent: true
         ),
         Entry(

@@ -130,6 +130,7 @@ public final class APNSClient: PushSender, Service {
     /// after a change in the network, for example. Does not wait; `status` shows the connections' ages.
     public func replaceConnections() {
         self.core.pool.replaceAll()
+        self.core.keeper.latest.management.pool.replaceAll()
     }
 
     // MARK: Looking

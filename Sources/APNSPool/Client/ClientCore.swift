@@ -17,11 +17,13 @@ final class ClientCore: Sendable {
     let group: any EventLoopGroup
     let retries: RetryBudget
     let events: ClientEvents
+    private let managementEvents: ClientEvents
     private let contexts: TLSContexts
     private let replacements: ReplacementBudget
     let counters = ClientCounters()
     let invalidTokens = EventHub<InvalidToken>()
     let massRejection: MassRejectionAlarm
+    let pacer = BroadcastPacer()
 
     /// Until when the tree rests after an escalation.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
@@ -43,6 +45,7 @@ final class ClientCore: Sendable {
         self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)
         self.retries = RetryBudget(percent: configuration.retry.budgetPercent)
         self.events = ClientEvents()
+        self.managementEvents = ClientEvents()
         self.replacements = ReplacementBudget(burst: configuration.pool.size)
         self.contexts = configuration.tlsContexts ?? TLSContexts(trust: configuration.trust)
         let resolved = try configuration.authentication.resolve(wallNow: configuration.wallClock())
@@ -62,7 +65,8 @@ final class ClientCore: Sendable {
                     silence: configuration.silence,
                     events: self.events,
                     credentials: credentials
-                )
+                ),
+                management: self.managementEvents
             )
         )
     }
@@ -89,14 +93,23 @@ final class ClientCore: Sendable {
         _ resolved: ResolvedAuthentication,
         _ configuration: APNSClientConfiguration,
         _ settings: ConnectionSettings,
+        management: ClientEvents,
         trial: TrialEvents = TrialEvents()
     ) -> CredentialScope {
         let pool = configuration.poolConfiguration
-        let clock = configuration.clock
-        let logger = configuration.logger
-        return CredentialScope(number: number, resolved: resolved, settings: settings, trial: trial) {
-            Pool(configuration: pool, clock: clock, onEvent: { event in logger.log(event) })
-        }
+        return CredentialScope(
+            number: number,
+            resolved: resolved,
+            settings: settings,
+            trial: trial,
+            pools: PoolHolder(pool, clock: configuration.clock, logger: configuration.logger),
+            management: ManagementEndpoint(
+                configuration,
+                connection: settings.connection,
+                pool: pool,
+                events: management
+            )
+        )
     }
 
     /// A pool and its belongings for another credential, which is to be tried; the keeper hears of its first answers.
@@ -124,7 +137,8 @@ final class ClientCore: Sendable {
                 silence: self.configuration.silence,
                 events: events,
                 credentials: credentials
-            )
+            ),
+            management: self.managementEvents
         )
     }
 
@@ -154,8 +168,10 @@ final class ClientCore: Sendable {
         // A pool that was never run would let its waiters wait for their deadlines.
         self.keeper.finish()
         for scope in self.keeper.all + [self.keeper.latest] {
-            await scope.pool.drain()
-            await scope.pool.failWaiters()
+            for pool in [scope.pool, scope.management.pool] {
+                await pool.drain()
+                await pool.failWaiters()
+            }
         }
         // In a task of its own: the cancellation that may have brought us here must not cut this short.
         _ = await Task { await self.lifecycle.quiet.wait() }.value
@@ -176,6 +192,12 @@ final class ClientCore: Sendable {
                     self.logger.log(event, credential: self.credentialName)
                 }
                 // Cancelled: the others say when the run is over, not this one.
+            }
+            group.addTask {
+                let logger = ManagementEndpoint.logger(self.configuration)
+                for await event in self.managementEvents.stream {
+                    logger.log(event, credential: self.credentialName)
+                }
             }
             // The tree ends by cancellation, by an escalation that is handed up, or because the drain stopped it.
             defer { group.cancelAll() }
@@ -255,7 +277,10 @@ final class ClientCore: Sendable {
         let isIdle = await self.lifecycle.idle.wait(until: self.clock.now.advanced(by: time), clock: self.clock)
         if !isIdle {
             // What waits is not sent; what is on the wire ends with its connection.
-            for scope in self.keeper.all { await scope.pool.failWaiters() }
+            for scope in self.keeper.all {
+                await scope.pool.failWaiters()
+                await scope.management.pool.failWaiters()
+            }
         }
         self.keeper.finish()
         for scope in self.keeper.all { scope.stop() }

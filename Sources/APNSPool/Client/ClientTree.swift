@@ -10,6 +10,9 @@ import SupervisedPool
 /// ├─ connections: Supervisor (one_for_one)
 /// │   ├─ connection-0                       a pool worker; owns one session that takes streams
 /// │   └─ connection-n  (size + maxOverflow)
+/// ├─ management: Supervisor (rest_for_one)  where channels are managed
+/// │   ├─ pool
+/// │   └─ connection-0                       connects with the first call
 /// └─ provider-token                         signs and caches one token for all connections
 /// ```
 ///
@@ -25,7 +28,7 @@ enum ClientTree {
         }
         var children = [
             ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
-                let pool = scope.poolForChild()
+                let pool = scope.pools.forChild()
                 core.lifecycle.serving.open()
                 try await pool.run(context)
             },
@@ -34,6 +37,20 @@ enum ClientTree {
                     name: "connections",
                     strategy: .oneForOne,
                     children: Self.connections(core, scope, pool: scope.pool),
+                    clock: core.clock,
+                    onEvent: onEvent
+                )
+            },
+            .supervisor(id: "management") {
+                let endpoint = scope.management
+                let pool = ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
+                    try await endpoint.pools.forChild().run(context)
+                }
+                let connection = Self.connection(core, 0, isBase: false, settings: endpoint.settings) { endpoint.pool }
+                return Supervisor(
+                    name: "management",
+                    strategy: .restForOne,
+                    children: [pool, connection],
                     clock: core.clock,
                     onEvent: onEvent
                 )
@@ -70,24 +87,39 @@ enum ClientTree {
     ) -> [ChildSpec] {
         let size = core.configuration.pool.size
         return (0..<size + core.configuration.pool.maxOverflow).map { slot in
-            // One loop for each worker, whatever its generation.
-            let loop = core.group.next()
-            return ChildSpec(id: ChildSpec.ID("connection-\(slot)"), shutdown: .within(.seconds(1))) { context in
-                if slot > 0 {
-                    // A credential on trial has one connection.
-                    context.started()
-                    await scope.adopted.wait()
-                }
-                let worker = ConnectionActor(
-                    id: WorkerID(slot: slot, generation: context.generation),
-                    isBase: slot < size,
-                    pool: pool,
-                    settings: scope.settings,
-                    clock: core.clock,
-                    loop: loop
-                )
-                try await worker.run(context)
+            // A credential on trial has one connection.
+            let door = slot > 0 ? scope.adopted : nil
+            return Self.connection(core, slot, isBase: slot < size, settings: scope.settings, after: door) { pool }
+        }
+    }
+
+    /// - Parameters:
+    ///   - door: opens when the worker may begin; nil: at once.
+    ///   - pool: the one that the worker belongs to, asked for at each start.
+    private static func connection(
+        _ core: ClientCore,
+        _ slot: Int,
+        isBase: Bool,
+        settings: ConnectionSettings,
+        after door: Gate? = nil,
+        pool: @escaping @Sendable () -> Pool<ConnectionActor>
+    ) -> ChildSpec {
+        // One loop for each worker, whatever its generation.
+        let loop = core.group.next()
+        return ChildSpec(id: ChildSpec.ID("connection-\(slot)"), shutdown: .within(.seconds(1))) { context in
+            if let door {
+                context.started()
+                await door.wait()
             }
+            let worker = ConnectionActor(
+                id: WorkerID(slot: slot, generation: context.generation),
+                isBase: isBase,
+                pool: pool(),
+                settings: settings,
+                clock: core.clock,
+                loop: loop
+            )
+            try await worker.run(context)
         }
     }
 }

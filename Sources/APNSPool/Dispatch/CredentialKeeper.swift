@@ -39,6 +39,13 @@ final class CredentialKeeper: Sendable {
     /// The current one; after a revocation the last one.
     var latest: CredentialScope { self.state.withLock { $0.latest } }
 
+    /// For what is no push, and tries no new credential; nil after a revocation.
+    var withoutTrial: PushCredential? {
+        self.state.withLock { state in
+            state.machine.current == nil ? nil : PushCredential(scope: state.latest, token: nil, claim: nil)
+        }
+    }
+
     var isRevoked: Bool { self.state.withLock { $0.machine.current == nil } }
 
     /// The one that is being tried.

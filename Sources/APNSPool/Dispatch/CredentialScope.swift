@@ -20,41 +20,28 @@ final class CredentialScope: Sendable {
     let trial: TrialEvents
     private let retired = Atomic<Bool>(false)
 
-    private let makePool: @Sendable () -> Pool<ConnectionActor>
-    /// The pool of the tree as it now stands. There is one before the first run, so that pushes can wait in it.
-    private let currentPool: Mutex<Pool<ConnectionActor>>
-    private let isInitialPoolUsed = Atomic<Bool>(false)
+    let pools: PoolHolder
+    /// Where channels are managed.
+    let management: ManagementEndpoint
 
     init(
         number: CredentialSwitch.Number,
         resolved: ResolvedAuthentication,
         settings: ConnectionSettings,
         trial: TrialEvents,
-        makePool: @escaping @Sendable () -> Pool<ConnectionActor>
+        pools: PoolHolder,
+        management: ManagementEndpoint
     ) {
         self.number = number
         self.resolved = resolved
         self.settings = settings
         self.tokens = ProviderTokenCache(policy: resolved.policy)
         self.trial = trial
-        self.makePool = makePool
-        self.currentPool = Mutex(makePool())
+        self.pools = pools
+        self.management = management
     }
 
-    var pool: Pool<ConnectionActor> { self.currentPool.withLock { $0 } }
-
-    /// The pool for a (re)started child: the first one takes over the pool that pushes may already wait in.
-    func poolForChild() -> Pool<ConnectionActor> {
-        let isFirst = self.isInitialPoolUsed.compareExchange(
-            expected: false,
-            desired: true,
-            ordering: .acquiringAndReleasing
-        ).exchanged
-        if isFirst { return self.pool }
-        let pool = self.makePool()
-        self.currentPool.withLock { $0 = pool }
-        return pool
-    }
+    var pool: Pool<ConnectionActor> { self.pools.current }
 
     /// Nothing begins with it any more; what could not begin goes with its successor.
     var isRetired: Bool { self.retired.load(ordering: .sequentiallyConsistent) }

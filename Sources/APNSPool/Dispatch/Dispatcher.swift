@@ -193,9 +193,12 @@ extension ClientCore {
 
     /// Why nothing is sent while APNs refuses the credential. Nil for all when it does not, else for one push at a time:
     /// the probe.
-    func credentialFault(_ credential: PushCredential) -> AttemptEnd? {
+    ///
+    /// - Parameter settings: of the connections that it is to go over; nil: the pushes'.
+    func credentialFault(_ credential: PushCredential, over settings: ConnectionSettings? = nil) -> AttemptEnd? {
         let scope = credential.scope
-        guard let (refusal, retryAfter) = scope.settings.credentials.refusal(now: self.clock.now) else { return nil }
+        let settings = settings ?? scope.settings
+        guard let (refusal, retryAfter) = settings.credentials.refusal(now: self.clock.now) else { return nil }
         if credential.isTrial { return credential.again }
         return .notSent(
             .credential,
@@ -213,8 +216,15 @@ extension ClientCore {
     }
 
     /// What to send with: pool, connections and provider token of one credential.
-    func credential(until deadline: MonotonicInstant) async -> Result<PushCredential, CredentialFailure> {
-        guard let credential = self.keeper.route() else { return .failure(.revoked) }
+    ///
+    /// - Parameter mayTry: whether it may be a new credential that is to be tried.
+    func credential(
+        until deadline: MonotonicInstant,
+        mayTry: Bool = true
+    ) async -> Result<PushCredential, CredentialFailure> {
+        guard let credential = mayTry ? self.keeper.route() : self.keeper.withoutTrial else {
+            return .failure(.revoked)
+        }
         if let credential = credential.renewed(now: self.clock.now) { return .success(credential) }
         return await self.signedCredential(credential, until: deadline)
     }

@@ -158,8 +158,10 @@ package final class Connection {
             connected = bootstrap.connect(to: address)
         } else {
             // A resolver must be used once it is made: it holds promises.
-            let system = SystemResolver(loop: self.loop, entry: self.addressEntry, lookUp: self.configuration.lookUp)
-            connected = bootstrap.resolver(resolver ?? system).connect(host: host, port: port)
+            let resolver =
+                resolver
+                ?? SystemResolver(loop: self.loop, entry: self.addressEntry, lookUp: self.configuration.lookUp)
+            connected = bootstrap.resolver(resolver).connect(host: host, port: port)
         }
         connected.assumeIsolated().whenComplete { result in
             switch result {

@@ -180,7 +180,8 @@ struct ProxyConnect {
         self.place = .over
         let what = "the proxy '\(self.proxy)' answered \(status) to CONNECT '\(self.target)'"
         switch status {
-        case 407:
+        case 401, 407:
+            // 401 is no answer of a proxy's (RFC 9110, section 15.5.2); Tinyproxy gives it for wrong credentials.
             let offer = self.schemes.isEmpty ? "" : " (it offers: \(self.schemes.joined(separator: ", ")))"
             let wish =
                 self.hasCredentials ? "it refuses the user name or password" : "it wants a user name and password"

@@ -8,6 +8,8 @@ final class ProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias OutboundOut = ByteBuffer
 
     private var machine: ProxyConnect
+    /// A channel may become active before or after this handler is added.
+    private var hasAsked = false
     /// Called once. On success it puts the handler of the origin's bytes behind this one.
     private var completion: ((Result<Void, WireError>) -> Void)?
 
@@ -60,6 +62,8 @@ final class ProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func ask(_ context: ChannelHandlerContext) {
+        guard !self.hasAsked else { return }
+        self.hasAsked = true
         context.writeAndFlush(self.wrapOutboundOut(ByteBuffer(bytes: self.machine.request)), promise: nil)
     }
 

@@ -15,7 +15,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let handshakeFailed = Code(rawValue: "tls-handshake-failed")
         package static let notTLS = Code(rawValue: "not-tls")
         package static let noHTTP2 = Code(rawValue: "no-http2")
-        /// The proxy refuses our user name and password, or wants some (407).
+        /// The proxy refuses our user name and password, or wants some (407, or 401).
         package static let proxyAuthenticationFailed = Code(rawValue: "proxy-authentication-failed")
         /// The proxy allows no tunnel to this host and port (any other 3xx or 4xx).
         package static let proxyRefused = Code(rawValue: "proxy-refused")

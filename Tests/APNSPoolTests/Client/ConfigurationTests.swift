@@ -40,6 +40,7 @@ import Testing
         Case(setting: "timeouts.answer") { $0.timeouts.answer = .seconds(-5) },
         Case(setting: "timeouts.connect") { $0.timeouts.connect = .seconds(100_000) },
         Case(setting: "timeouts.drain") { $0.timeouts.drain = .seconds(-1) },
+        Case(setting: "broadcastSpacing") { $0.broadcastSpacing = .seconds(-1) },
         Case(setting: "retry.maxAttempts") { $0.retry.maxAttempts = 0 },
         Case(setting: "retry.maxAttempts") { $0.retry.maxAttempts = 6 },
         Case(setting: "retry.budgetPercent") { $0.retry.budgetPercent = 101 },

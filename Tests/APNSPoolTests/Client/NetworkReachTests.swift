@@ -3,6 +3,8 @@ import APNSTesting
 import HTTP2Wire
 import Logging
 import NIOCore
+import NIOPosix
+import Synchronization
 import TestSupport
 import Testing
 
@@ -96,37 +98,84 @@ struct NetworkReachTests {
     }
 
     #if os(Linux)
-        /// One name, three addresses with a server each: the connections of one pool share them out, and so do their
-        /// replacements.
+        /// One name, three addresses: the connections of one pool share them out, and so do their replacements.
         @Test func connectionsSpreadOverTheAddressesOfTheName() async throws {
-            var servers: [Simulator] = []
-            for number in 1...3 {
-                var configuration = Simulator.Configuration()
-                configuration.host = "127.0.0.\(number)"
-                configuration.port = servers.first?.port ?? 0
-                configuration.credential = .none
-                servers.append(try await Simulator.start(configuration))
+            let simulator = try await Simulator.start()
+            var relays: [Relay] = []
+            for number in 2...4 {
+                let port = relays.first?.port ?? 0
+                relays.append(try await Relay.start(host: "127.0.0.\(number)", port: port, to: simulator.port))
             }
-            let port = servers[0].port
-            let addresses = try servers.map { try SocketAddress(ipAddress: $0.host, port: port) }
+            let all = relays
+            let addresses = try all.map { try SocketAddress(ipAddress: $0.host, port: $0.port) }
             var configuration = APNSClientConfiguration.local(
-                port: port,
-                caPEM: servers.map(\.certificateAuthorityPEM).joined(separator: "\n")
+                port: all[0].port,
+                caPEM: simulator.certificateAuthorityPEM
             )
             configuration.pool = .init(size: 3, maxOverflow: 0, connectSpacing: .zero)
             configuration.adjustConnection = { $0.lookUp = { _, _ in .success(addresses) } }
-            let all = servers
-            func opened() -> [Int] { all.map { $0.record.connectionsOpened } }
             try await withAPNSClient(configuration: configuration) { client in
                 try await client.prewarm(3)
-                #expect(opened() == [1, 1, 1])
+                #expect(all.map(\.connections) == [1, 1, 1])
                 client.replaceConnections()
-                await until { all.allSatisfy { $0.record.connectionsClosed == 1 } }
-                #expect(opened().reduce(0, +) == 6)
-                await until { await client.status.pool.workers.count { $0.state == .ready } == 3 }
-                try await client.send(self.notification, to: .sample(1))
+                try await simulator.waitUntil { $0.connectionsOpened == 6 && $0.connectionsClosed == 3 }
+                // Each replacement went where no sibling was, as far as there was such a place.
+                #expect(all.allSatisfy { (1...3).contains($0.connections) }, "\(all.map(\.connections))")
+                #expect(all.map(\.connections).reduce(0, +) == 6)
             }
-            for server in servers { await server.stop() }
+            for relay in all { await relay.stop() }
+            await simulator.stop()
         }
     #endif
+}
+
+/// Relays TCP connections, and counts them.
+private final class Relay: Sendable {
+    private final class Pipe: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let other: any Channel
+        init(_ other: any Channel) { self.other = other }
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            self.other.writeAndFlush(self.unwrapInboundIn(data), promise: nil)
+        }
+        func channelInactive(context: ChannelHandlerContext) { self.other.close(mode: .all, promise: nil) }
+    }
+
+    private final class Count: Sendable {
+        let value = Atomic<Int>(0)
+    }
+
+    let host: String
+    private let listener: any Channel
+    private let count: Count
+
+    var port: Int { self.listener.localAddress?.port ?? 0 }
+    var connections: Int { self.count.value.load(ordering: .relaxed) }
+
+    static func start(host: String, port: Int, to destination: Int) async throws -> Relay {
+        let count = Count()
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { child in
+                count.value.wrappingAdd(1, ordering: .relaxed)
+                return ClientBootstrap(group: child.eventLoop)
+                    .channelInitializer { upstream in
+                        upstream.eventLoop.makeCompletedFuture {
+                            try upstream.pipeline.syncOperations.addHandler(Pipe(child))
+                        }
+                    }
+                    .connect(host: "127.0.0.1", port: destination)
+                    .flatMapThrowing { try child.pipeline.syncOperations.addHandler(Pipe($0)) }
+            }
+            .bind(host: host, port: port).get()
+        return Relay(host: host, listener: listener, count: count)
+    }
+
+    private init(host: String, listener: any Channel, count: Count) {
+        self.host = host
+        self.listener = listener
+        self.count = count
+    }
+
+    func stop() async { try? await self.listener.close().get() }
 }

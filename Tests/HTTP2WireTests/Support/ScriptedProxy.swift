@@ -32,8 +32,8 @@ final class ScriptedProxy: Sendable {
                 return
             }
             self.header += self.unwrapInboundIn(data).readableBytesView
-            guard self.header.suffix(4).elementsEqual("\r\n\r\n".utf8) else { return }
             let text = String(decoding: self.header, as: UTF8.self)
+            guard text.contains("\r\n\r\n") else { return }
             self.proxy.requests.withLock { $0.append(text) }
             switch self.answer {
             case .silence: break

@@ -1,0 +1,225 @@
+import APNSPool
+import ArgumentParser
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// `apns channels`
+struct ChannelsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "channels",
+        abstract: "Makes, lists, shows and deletes the channels that broadcasts go to.",
+        discussion: """
+            A channel belongs to the app of --topic, in one environment. Broadcasts must be switched on for the app in \
+            the developer portal.
+
+            Make one that keeps the newest broadcast, look at it, and delete it:
+
+              id=$(apns channels create --storage most-recent-message)
+              apns channels show "$id"
+              apns channels delete "$id"
+
+            With --json each command prints one JSON object, also when it fails.
+
+            Exit status:
+              0   it was done; for delete also when there was no such channel
+              1   APNs refused
+              75  it was not done, or nobody knows; try again (before another create,
+                  look at the list)
+              64  an option or the id is wrong
+              78  the configuration is wrong: key, certificate, host
+            """,
+        subcommands: [ListChannels.self, CreateChannel.self, ShowChannel.self, DeleteChannel.self]
+    )
+}
+
+/// What the four commands have in common.
+struct ChannelOptions: ParsableArguments {
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
+    /// Connects, makes the call and prints what came of it.
+    ///
+    /// - Parameter text: the result for people.
+    func run<Value: Encodable & Sendable>(
+        text: (Value) -> String,
+        _ call: (APNSChannels, _ bundleID: String) async throws(PushError) -> Value
+    ) async throws {
+        let options = try self.common.resolved()
+        let bundleID = try options.requireTopic()
+        var configuration = options.configuration
+        // None for pushes, of which there are none.
+        configuration.pool.size = 0
+        configuration.pool.maxOverflow = 1
+        let result: Result<Value, PushError> = try await withAPNSClient(configuration: configuration) {
+            client in
+            do throws(PushError) {
+                return .success(try await call(client.channels, bundleID))
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch result {
+        case .success(let value):
+            let text = self.json ? try Self.encode(value) : text(value)
+            if !text.isEmpty { Standard.output.print(text) }
+        case .failure(let error):
+            if error.code == .validation { throw UsageError("\(error.message).") }
+            if self.json { Standard.output.print(try Self.encode(FailedCall(error))) }
+            Standard.error.print("apns: \(error.certainty.rawValue), \(error.message)")
+            var counts = OutcomeCounts()
+            counts.count(.failed(error))
+            throw counts.status
+        }
+    }
+
+    private static func encode(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+
+    static func channelID(_ text: String) throws -> ChannelID {
+        do {
+            return try ChannelID(text)
+        } catch {
+            throw UsageError("\(error).")
+        }
+    }
+}
+
+/// A call that failed, as JSON.
+private struct FailedCall: Encodable {
+    var outcome: String
+    var code: String
+    var status: Int?
+    var reason: String?
+    var message: String
+    var requestID: String?
+    var attempts: Int
+    var advice: String
+    var retryAfterSeconds: Int64?
+
+    init(_ error: PushError) {
+        self.outcome = error.certainty.rawValue
+        self.code = error.code.rawValue
+        self.status = error.rejection?.status
+        self.reason = error.rejection?.reason?.rawValue
+        self.message = error.message
+        self.requestID = error.apnsID?.description
+        self.attempts = error.attempts
+        self.advice = error.advice.rawValue
+        self.retryAfterSeconds = error.retryAfter?.components.seconds
+    }
+}
+
+struct ListChannels: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Prints the ids of all channels, one a line."
+    )
+
+    @OptionGroup var options: ChannelOptions
+
+    func run() async throws {
+        try await self.options.run(text: { (list: ChannelList) in list.ids.map(\.rawValue).joined(separator: "\n") }) {
+            channels,
+            bundleID throws(PushError) in
+            try await channels.list(for: bundleID)
+        }
+    }
+}
+
+struct CreateChannel: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "create",
+        abstract: "Makes a channel and prints its id."
+    )
+
+    @Option(
+        help: ArgumentHelp(
+            "What APNs keeps for devices that come late: nothing (more broadcasts are allowed), or the "
+                + "most-recent-message. It cannot be changed later.",
+            valueName: "policy"
+        )
+    )
+    var storage: String = "nothing"
+
+    @OptionGroup var options: ChannelOptions
+
+    func validate() throws {
+        _ = try self.policy()
+    }
+
+    private func policy() throws -> ChannelStorage {
+        let known = [ChannelStorage.nothing, .mostRecentMessage]
+        guard let policy = known.first(where: { $0.description == self.storage }) else {
+            throw UsageError("--storage: '\(self.storage)' is neither nothing nor most-recent-message.")
+        }
+        return policy
+    }
+
+    func run() async throws {
+        let policy = try self.policy()
+        try await self.options.run(text: { (channel: CreatedChannel) in channel.id.rawValue }) {
+            channels,
+            bundleID throws(PushError) in
+            try await channels.create(for: bundleID, storage: policy)
+        }
+    }
+}
+
+struct ShowChannel: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Prints what APNs says of a channel."
+    )
+
+    @OptionGroup var options: ChannelOptions
+
+    @Argument(help: ArgumentHelp("The channel's id.", valueName: "id"))
+    var id: String
+
+    func validate() throws {
+        _ = try ChannelOptions.channelID(self.id)
+    }
+
+    func run() async throws {
+        let id = try ChannelOptions.channelID(self.id)
+        let text = { (channel: BroadcastChannel) in "\(channel.id) \(channel.pushType), stores \(channel.storage)" }
+        try await self.options.run(text: text) { channels, bundleID throws(PushError) in
+            try await channels.read(id, for: bundleID)
+        }
+    }
+}
+
+struct DeleteChannel: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete",
+        abstract: "Deletes a channel for good."
+    )
+
+    @OptionGroup var options: ChannelOptions
+
+    @Argument(help: ArgumentHelp("The channel's id.", valueName: "id"))
+    var id: String
+
+    func validate() throws {
+        _ = try ChannelOptions.channelID(self.id)
+    }
+
+    func run() async throws {
+        let id = try ChannelOptions.channelID(self.id)
+        let text = { (deletion: ChannelDeletion) in
+            deletion.existed ? "\(id) deleted" : "\(id) was not there: deleted before, or never made for this app"
+        }
+        try await self.options.run(text: text) { channels, bundleID throws(PushError) in
+            try await channels.delete(id, for: bundleID)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+public import APNSModel
+
+/// What may be said about one broadcast beyond its content and its channel.
+public struct BroadcastOptions: Sendable, Hashable {
+    /// How long it may take in all, from the call to its outcome, the wait for the channel's turn included; nil takes
+    /// the client's default.
+    public var deadline: Duration?
+    /// Sent as `apns-request-id` with each try, and the outcome's `apnsID`; nil has one made.
+    public var requestID: APNSID?
+    /// The least time since the broadcast before it to the same channel; nil takes
+    /// ``APNSClientConfiguration/broadcastSpacing``. Zero: it goes at once, before all that wait.
+    public var spacing: Duration?
+
+    public init(deadline: Duration? = nil, requestID: APNSID? = nil, spacing: Duration? = nil) {
+        self.deadline = deadline
+        self.requestID = requestID
+        self.spacing = spacing
+    }
+}
+
+extension APNSClient {
+    /// Sends an update, or the end, of Live Activities to all devices that subscribe to a channel.
+    ///
+    /// ```swift
+    /// let score = PushNotification(topic: "com.example.app", pushType: .liveactivity, rawPayload: json)
+    /// let outcome = await client.broadcast(score, to: try ChannelID("dHN0LXNyY2gtY2hubA=="))
+    /// ```
+    /// It goes to the host that pushes go to, over the same connections, and ends as a push does: in exactly one outcome,
+    /// by its deadline; what may have been processed is not sent again. Accepted means that APNs took it, with however
+    /// many subscribers. Broadcasts to one channel are sent one after the other,
+    /// ``APNSClientConfiguration/broadcastSpacing`` apart; one whose turn would come after its deadline fails at once
+    /// (`queueFull`, with `retryAfter`). Which of two arrives first is not promised: devices go by the payload's
+    /// `timestamp`.
+    ///
+    /// - Parameters:
+    ///   - broadcast: what to send; see ``PreparedBroadcast``.
+    ///   - channel: from `channels.create`. It must belong to the broadcast's app and the client's environment.
+    public func broadcast(
+        _ broadcast: PreparedBroadcast,
+        to channel: ChannelID,
+        options: BroadcastOptions = BroadcastOptions()
+    ) async -> PushOutcome {
+        await self.core.deliver(broadcast, to: channel, options: options)
+    }
+
+    /// The same for a push of the type `liveactivity` that was prepared before; one that is no broadcast ends as
+    /// `validation`, not sent.
+    public func broadcast(
+        _ push: PreparedPush,
+        to channel: ChannelID,
+        options: BroadcastOptions = BroadcastOptions()
+    ) async -> PushOutcome {
+        do {
+            return await self.broadcast(try PreparedBroadcast(push), to: channel, options: options)
+        } catch {
+            return .failed(.validation(error, apnsID: options.requestID))
+        }
+    }
+
+    /// The same for a notification of the type `liveactivity`; one that is no broadcast ends as `validation`, not sent.
+    public func broadcast(
+        _ notification: PushNotification,
+        to channel: ChannelID,
+        options: BroadcastOptions = BroadcastOptions()
+    ) async -> PushOutcome {
+        do {
+            return await self.broadcast(try PreparedBroadcast(notification), to: channel, options: options)
+        } catch {
+            return .failed(.validation(error, apnsID: options.requestID))
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import SupervisedPool
+import Synchronization
+
+/// When the next broadcast to each channel may go: one after the other, a spacing apart. Pure.
+///
+/// Apple publishes no limit; about one update a second for each channel is its engineers' advice, and more is answered
+/// 429 `TooManyRequests`.
+struct BroadcastPaceMachine {
+    struct Channel: Hashable {
+        var bundleID: String
+        var id: String
+    }
+
+    enum Answer: Equatable {
+        /// Its turn is at this instant, which may be now.
+        case at(MonotonicInstant)
+        /// Its turn would come at this instant, after its deadline. It got none.
+        case tooLate(MonotonicInstant)
+    }
+
+    /// The last turn that was given.
+    private var last: [Channel: MonotonicInstant] = [:]
+    /// The longest spacing that was asked for: what is older decides nothing any more.
+    private var longest = Duration.zero
+    /// Above so many, channels whose turns are long over are forgotten.
+    private var limit = BroadcastPaceMachine.smallest
+    private static let smallest = 1024
+
+    var count: Int { self.last.count }
+
+    /// Gives a turn of the channel away, behind all others that wait.
+    ///
+    /// - Parameter spacing: the least time since the turn before it. Zero: at once, whoever waits.
+    mutating func take(
+        _ channel: Channel,
+        spacing: Duration,
+        now: MonotonicInstant,
+        deadline: MonotonicInstant
+    ) -> Answer {
+        self.longest = max(self.longest, spacing)
+        let before = spacing > .zero ? self.last[channel] : nil
+        let turn = before.map { max(now, $0.advanced(by: spacing)) } ?? now
+        // At the deadline itself nothing could be sent any more.
+        guard turn == now || turn < deadline else { return .tooLate(turn) }
+        self.forgetIdle(now)
+        self.last[channel] = max(turn, self.last[channel] ?? turn)
+        return .at(turn)
+    }
+
+    /// The one whose turn it was has gone before it came. Only the last turn can be given anew.
+    mutating func giveBack(_ channel: Channel, turn: MonotonicInstant, spacing: Duration) {
+        guard self.last[channel] == turn else { return }
+        self.last[channel] = turn.advanced(by: .zero - spacing)
+    }
+
+    private mutating func forgetIdle(_ now: MonotonicInstant) {
+        guard self.last.count >= self.limit else { return }
+        self.last = self.last.filter { $0.value.advanced(by: self.longest) > now }
+        self.limit = max(Self.smallest, self.last.count * 2)
+    }
+}
+
+/// The same for all callers of a client.
+final class BroadcastPacer: Sendable {
+    private let machine = Mutex(BroadcastPaceMachine())
+
+    func take(
+        _ channel: BroadcastPaceMachine.Channel,
+        spacing: Duration,
+        now: MonotonicInstant,
+        deadline: MonotonicInstant
+    ) -> BroadcastPaceMachine.Answer {
+        self.machine.withLock { $0.take(channel, spacing: spacing, now: now, deadline: deadline) }
+    }
+
+    func giveBack(_ channel: BroadcastPaceMachine.Channel, turn: MonotonicInstant, spacing: Duration) {
+        self.machine.withLock { $0.giveBack(channel, turn: turn, spacing: spacing) }
+    }
+}

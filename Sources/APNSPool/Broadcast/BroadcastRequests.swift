@@ -1,0 +1,133 @@
+import APNSModel
+import HTTP2Wire
+
+/// What is done to channels, as requests to the management host.
+enum ChannelOperation: Sendable, Hashable {
+    case create(ChannelStorage)
+    case read(ChannelID)
+    case delete(ChannelID)
+    case list
+
+    /// Whether doing it twice does the same as doing it once: then an unanswered call may be sent again (RFC 9110,
+    /// section 9.2.2). A second `create` would make a second channel.
+    var isRepeatable: Bool {
+        if case .create = self { false } else { true }
+    }
+}
+
+/// Turns broadcasts and calls about channels into what the wire needs. They are few, so each gets a header block of its
+/// own.
+///
+/// Source: Apple, "Sending broadcast push notification requests to APNs" and "Sending channel management requests to
+/// APNs".
+enum BroadcastRequests {
+    /// Only the path varies; all other fields stand in the block.
+    static let variableNames = [":path"]
+
+    static func broadcast(
+        _ broadcast: PreparedBroadcast,
+        to channel: ChannelID,
+        id: APNSID,
+        authority: String,
+        credential: HeaderBlock?
+    ) -> HTTP2Request {
+        self.request(
+            "POST",
+            "/4/broadcasts/apps/\(broadcast.bundleID)",
+            authority: authority,
+            fields: [
+                .init("apns-push-type", PushType.liveactivity.rawValue),
+                .init("apns-priority", String(broadcast.priority.rawValue)),
+                .init("apns-expiration", String(broadcast.expirationSeconds), .never),
+                // An id repeats, but there may be thousands of them.
+                .init("apns-channel-id", channel.rawValue, .never),
+                .init("apns-request-id", id.description, .never),
+            ],
+            credential: credential,
+            body: broadcast.payload
+        )
+    }
+
+    static func manage(
+        _ operation: ChannelOperation,
+        bundleID: String,
+        id: APNSID,
+        authority: String,
+        credential: HeaderBlock?
+    ) -> HTTP2Request {
+        let method: String
+        var resource = "channels"
+        var fields: [HeaderBlock.Field] = []
+        var body: [UInt8] = []
+        switch operation {
+        case .create(let storage):
+            method = "POST"
+            let text = #"{"message-storage-policy":\#(storage.rawValue),"push-type":"LiveActivity"}"#
+            body = Array(text.utf8)
+        case .read(let channel):
+            method = "GET"
+            fields.append(.init("apns-channel-id", channel.rawValue, .never))
+        case .delete(let channel):
+            method = "DELETE"
+            fields.append(.init("apns-channel-id", channel.rawValue, .never))
+        case .list:
+            method = "GET"
+            resource = "all-channels"
+        }
+        fields.append(.init("apns-request-id", id.description, .never))
+        return self.request(
+            method,
+            "/1/apps/\(bundleID)/\(resource)",
+            authority: authority,
+            fields: fields,
+            credential: credential,
+            body: body
+        )
+    }
+
+    private static func request(
+        _ method: String,
+        _ path: String,
+        authority: String,
+        fields: [HeaderBlock.Field],
+        credential: HeaderBlock?,
+        body: [UInt8]
+    ) -> HTTP2Request {
+        let start: [HeaderBlock.Field] = [
+            .init(":method", method), .init(":scheme", "https"), .init(":authority", authority),
+        ]
+        let values = Array(path.utf8)
+        var lengths = SIMD8<UInt16>(repeating: 0)
+        lengths[0] = UInt16(clamping: values.count)
+        return HTTP2Request(
+            shared: HeaderBlock(start + fields),
+            credential: credential,
+            values: values,
+            valueLengths: lengths,
+            body: body
+        )
+    }
+}
+
+/// The id of an app, where it stands in a path.
+enum BundleID {
+    /// - Throws: `topicMissing` or `topicInvalid` for what is no bundle id: it is made of letters, digits, `-`, `.` and
+    ///   `_`, and does not end with the suffix of a push type.
+    static func check(_ text: String) throws(ValidationError) {
+        guard !text.isEmpty else { throw ValidationError(code: .topicMissing, field: "bundle id") }
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
+            default: false
+            }
+        }
+        guard isPlain, text.utf8.count <= 255, text != ".", text != "..",
+            !text.hasSuffix(PushType.liveactivity.topicSuffix)
+        else {
+            let shown = String(
+                text.unicodeScalars.prefix(40).map { $0.isASCII && $0.value >= 0x20 ? Character($0) : "." }
+            )
+            throw ValidationError(code: .topicInvalid, field: "bundle id", value: shown)
+        }
+    }
+}

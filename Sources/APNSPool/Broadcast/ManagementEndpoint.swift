@@ -1,0 +1,59 @@
+import HTTP2Wire
+import Logging
+import SupervisedPool
+
+/// The host that channels are managed on, which is another one than the pushes', with a pool of its own: one connection,
+/// made by the first call and closed when it is idle.
+final class ManagementEndpoint: Sendable {
+    let settings: ConnectionSettings
+    let pools: PoolHolder
+
+    var pool: Pool<ConnectionActor> { self.pools.current }
+
+    /// A list of 10,000 channels has about 300 KiB.
+    static let responseBodyLimit = 4 * 1024 * 1024
+    /// Calls that may wait for the connection.
+    private static let maxWaiters = 1000
+
+    /// - Parameter pushes: the connections and the pool of pushes, whose settings hold here, too.
+    init(
+        _ configuration: APNSClientConfiguration,
+        connection pushes: Connection.Configuration,
+        pool: PoolConfiguration,
+        events: ClientEvents
+    ) {
+        var connection = pushes
+        connection.host = configuration.environment.managementHost
+        connection.port = configuration.environment.managementPort
+        connection.addresses = AddressBook()
+        connection.variableNames = BroadcastRequests.variableNames
+        connection.answerFilter = nil
+        connection.responseBodyLimit = Self.responseBodyLimit
+        self.settings = ConnectionSettings(
+            connection: connection,
+            streamCap: configuration.pool.maxConcurrentStreams,
+            backoffMinimum: .milliseconds(100),
+            backoffMaximum: .seconds(30),
+            replacements: ReplacementBudget(burst: 1),
+            retries: RetryBudget(percent: configuration.retry.budgetPercent),
+            silence: configuration.silence,
+            events: events
+        )
+        var poolConfiguration = pool
+        poolConfiguration.size = 0
+        poolConfiguration.maxOverflow = 1
+        poolConfiguration.maxWaiters = Self.maxWaiters
+        self.pools = PoolHolder(
+            poolConfiguration,
+            clock: configuration.clock,
+            logger: Self.logger(configuration)
+        )
+    }
+
+    /// Names the host, so that its troubles are not taken for the pushes'.
+    static func logger(_ configuration: APNSClientConfiguration) -> Logger {
+        var logger = configuration.logger
+        logger[metadataKey: "endpoint"] = "\(configuration.environment.managementAuthority)"
+        return logger
+    }
+}

@@ -1,0 +1,225 @@
+internal import APNSModel
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+/// The channels of all apps, and what APNs checks of requests about them. Pure: no clock, no randomness, no network.
+///
+/// Source: Apple, "Sending broadcast push notification requests to APNs", "Sending channel management requests to APNs"
+/// and "Handling error responses from APNs". Where the wire was seen to differ from these pages, the wire counts: a
+/// channel that there never was is `BadChannelId`, one that was deleted `ChannelNotRegistered`, and deleting either is
+/// 404 `BadPath`.
+struct ChannelStore: Sendable {
+    struct Channel: Sendable {
+        var id: String
+        /// 0: nothing is stored; 1: the most recent message.
+        var storage: Int
+        var lastBroadcast: ContinuousClock.Instant?
+    }
+
+    struct App: Sendable {
+        var channels: [String: Channel] = [:]
+        /// In the order in which they were made.
+        var order: [String] = []
+        var deleted: Set<String> = []
+        /// "Broadcast" of the app's push capability in the developer portal.
+        var isEnabled = true
+    }
+
+    /// What a request gets, and what it does when it counts as processed.
+    struct Plan: Sendable {
+        enum Effect: Sendable, Hashable {
+            case nothing
+            case broadcast
+            case create(storage: Int)
+            case delete
+        }
+
+        var request: ChannelRequest
+        var verdict: Verdict
+        var effect = Effect.nothing
+        /// The body of an answer that is no refusal.
+        var body: [UInt8] = []
+    }
+
+    static let payloadLimit = 5120
+
+    var apps: [String: App] = [:]
+    /// The most channels of an app.
+    var maximum = 10_000
+    /// The least time between two broadcasts to a channel; nil: none.
+    var spacing: Duration?
+    /// The bundle IDs that are known; nil: all.
+    var topics: Set<String>?
+
+    // MARK: Checks
+
+    /// - Parameters:
+    ///   - credentialFault: what is wrong with the provider token; nil if nothing is.
+    func plan(
+        _ request: ChannelRequest,
+        _ view: RequestView,
+        body: [UInt8],
+        credentialFault: RejectionReason?,
+        now: ContinuousClock.Instant
+    ) -> Plan {
+        var plan = Plan(request: request, verdict: .accepted)
+        if let fault = self.fault(request, view, credentialFault) {
+            plan.verdict = .rejected(fault)
+            return plan
+        }
+        let app = self.apps[request.bundleID] ?? App()
+        switch request.operation {
+        case .broadcast:
+            plan.effect = .broadcast
+            if let fault = self.broadcastFault(app, request, view, body, now) { plan.verdict = .rejected(fault) }
+        case .create:
+            plan.verdict = Verdict(status: 201)
+            switch Self.storage(in: body) {
+            case .failure(let fault): plan.verdict = .rejected(fault.reason)
+            case .success where app.channels.count >= self.maximum:
+                plan.verdict = .rejected(.cannotCreateChannelConfig)
+            case .success(let storage): plan.effect = .create(storage: storage)
+            }
+        case .read:
+            switch Self.channel(app, request) {
+            case .failure(let fault): plan.verdict = .rejected(fault.reason)
+            case .success(let channel):
+                plan.body = Array(
+                    #"{"message-storage-policy":\#(channel.storage),"push-type":"LiveActivity"}"#.utf8
+                )
+            }
+        case .delete:
+            plan.verdict = Verdict(status: 204)
+            plan.effect = .delete
+            if request.channelID == nil {
+                plan.verdict = .rejected(.missingChannelID)
+            } else if request.channelID.flatMap({ app.channels[$0] }) == nil {
+                plan.verdict = .rejected(.badPath)
+            }
+        default:
+            // Ids are base64 text, or what a test called a channel.
+            let ids = app.order.map { "\"" + $0.filter { $0 != "\"" && $0 != "\\" } + "\"" }
+            plan.body = Array(#"{"channels":[\#(ids.joined(separator: ","))]}"#.utf8)
+        }
+        return plan
+    }
+
+    /// What is checked of all requests, in its order.
+    private func fault(
+        _ request: ChannelRequest,
+        _ view: RequestView,
+        _ credentialFault: RejectionReason?
+    ) -> RejectionReason? {
+        if request.operation == .unknown { return .methodNotAllowed }
+        if let credentialFault { return credentialFault }
+        if view.hasDuplicates { return .duplicateHeaders }
+        if request.bundleID.hasSuffix(PushType.liveactivity.topicSuffix) { return .topicDisallowed }
+        if let topics, !topics.contains(request.bundleID) { return .topicDisallowed }
+        if self.apps[request.bundleID]?.isEnabled == false { return .broadcastFeatureNotEnabled }
+        if let id = view.requestID, !Bytes.isUUID(id) { return .badMessageID }
+        return nil
+    }
+
+    private func broadcastFault(
+        _ app: App,
+        _ request: ChannelRequest,
+        _ view: RequestView,
+        _ body: [UInt8],
+        _ now: ContinuousClock.Instant
+    ) -> RejectionReason? {
+        let channel: Channel
+        switch Self.channel(app, request) {
+        case .failure(let fault): return fault.reason
+        case .success(let found): channel = found
+        }
+        guard let type = view.pushType else { return .missingPushType }
+        guard Bytes.text(type).lowercased() == "liveactivity" else { return .invalidPushType }
+        guard let priority = view.priority.flatMap(Bytes.decimal), [1, 5, 10].contains(priority) else {
+            return .badPriority
+        }
+        guard let expiration = view.expiration.flatMap(Bytes.decimal), expiration == 0 || channel.storage == 1 else {
+            return .badExpirationDate
+        }
+        if body.isEmpty { return .payloadEmpty }
+        if body.count > Self.payloadLimit { return .payloadTooLarge }
+        guard case .object(let payload)? = JSONValue(json: body) else { return .badRequestPayload }
+        if case .object(let aps)? = payload["aps"], aps["event"] == .string("start") { return .badRequestPayload }
+        if let spacing, let last = channel.lastBroadcast, last.duration(to: now) < spacing { return .tooManyRequests }
+        return nil
+    }
+
+    private struct Fault: Error {
+        var reason: RejectionReason
+    }
+
+    private static func channel(_ app: App, _ request: ChannelRequest) -> Result<Channel, Fault> {
+        guard let id = request.channelID, !id.isEmpty else { return .failure(Fault(reason: .missingChannelID)) }
+        if let channel = app.channels[id] { return .success(channel) }
+        return .failure(Fault(reason: app.deleted.contains(id) ? .channelNotRegistered : .badChannelID))
+    }
+
+    private static func storage(in body: [UInt8]) -> Result<Int, Fault> {
+        if body.isEmpty { return .failure(Fault(reason: .payloadEmpty)) }
+        guard case .object(let members)? = JSONValue(json: body) else {
+            return .failure(Fault(reason: .badRequestPayload))
+        }
+        guard case .integer(let storage)? = members["message-storage-policy"], storage == 0 || storage == 1 else {
+            return .failure(Fault(reason: .missingChannelQueueSize))
+        }
+        guard let type = members["push-type"] else { return .failure(Fault(reason: .missingPushType)) }
+        guard case .string(let name) = type, name.lowercased() == "liveactivity" else {
+            return .failure(Fault(reason: .invalidPushType))
+        }
+        return .success(Int(storage))
+    }
+
+    // MARK: Effects
+
+    /// Does what a plan says.
+    ///
+    /// - Parameter newID: the id of a channel that is made.
+    /// - Returns: the id of the channel that was made.
+    mutating func carryOut(_ plan: Plan, newID: () -> String, now: ContinuousClock.Instant) -> String? {
+        let bundleID = plan.request.bundleID
+        switch plan.effect {
+        case .nothing:
+            return nil
+        case .broadcast:
+            if let id = plan.request.channelID { self.apps[bundleID]?.channels[id]?.lastBroadcast = now }
+            return nil
+        case .create(let storage):
+            let id = newID()
+            self.add(id, to: bundleID, storage: storage)
+            return id
+        case .delete:
+            if let id = plan.request.channelID { self.remove(id, from: bundleID) }
+            return nil
+        }
+    }
+
+    mutating func add(_ id: String, to bundleID: String, storage: Int) {
+        let isNew = self.apps[bundleID, default: App()].channels.updateValue(
+            Channel(id: id, storage: storage),
+            forKey: id
+        )
+        if isNew == nil { self.apps[bundleID, default: App()].order.append(id) }
+    }
+
+    mutating func remove(_ id: String, from bundleID: String) {
+        guard self.apps[bundleID]?.channels.removeValue(forKey: id) != nil else { return }
+        self.apps[bundleID]?.order.removeAll { $0 == id }
+        self.apps[bundleID]?.deleted.insert(id)
+    }
+}
+
+extension JSONValue {
+    /// Nil for what is no JSON.
+    init?(json: [UInt8]) {
+        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)) else { return nil }
+        self = value
+    }
+}

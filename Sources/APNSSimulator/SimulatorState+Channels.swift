@@ -1,0 +1,103 @@
+internal import APNSModel
+internal import HTTP2Wire
+internal import Synchronization
+
+// Broadcasts and the management of channels.
+extension SimulatorState {
+    /// What a request about channels gets; nil for all others.
+    func plan(
+        _ view: RequestView,
+        _ body: [UInt8],
+        credentialFault: RejectionReason?,
+        _ now: Now
+    ) -> ChannelStore.Plan? {
+        guard let request = ChannelRequest(view) else { return nil }
+        return self.channels.plan(request, view, body: body, credentialFault: credentialFault, now: now.instant)
+    }
+
+    /// Does what was decided on, if it counts as processed.
+    ///
+    /// - Returns: the id of the channel that was made.
+    mutating func carryOut(_ plan: ChannelStore.Plan?, isProcessed: Bool, _ now: Now) -> String? {
+        guard let plan, isProcessed else { return nil }
+        return self.channels.carryOut(
+            plan,
+            newID: {
+                let numbers = [self.random.next(), self.random.next()]
+                let bytes = numbers.flatMap { number in
+                    (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+                }
+                return Self.base64(bytes)
+            },
+            now: now.instant
+        )
+    }
+
+    /// - Parameter madeID: the id of the channel that was made.
+    mutating func record(
+        _ call: ChannelRequest,
+        _ request: ServerRequest,
+        _ view: RequestView,
+        _ id: APNSID?,
+        _ connection: ConnectionState,
+        _ now: Now,
+        _ note: Note,
+        isProcessed: Bool,
+        madeID: String?
+    ) {
+        let keepsPayload = self.configuration.recording == .pushes
+        let record = ChannelCallRecord(
+            operation: call.operation,
+            bundleID: call.bundleID,
+            channelID: madeID ?? call.channelID,
+            requestID: id,
+            connection: connection.number,
+            time: now.instant,
+            pushType: view.pushType.map(Bytes.text),
+            priority: view.priority.flatMap(Bytes.decimal),
+            expiration: view.expiration.flatMap(Bytes.decimal),
+            payload: keepsPayload ? request.body : [],
+            status: note.verdict?.status,
+            reason: note.verdict?.reason,
+            fate: note.fate,
+            isProcessed: isProcessed
+        )
+        if call.operation == .broadcast {
+            self.ledger.broadcasts.append(record)
+        } else {
+            self.ledger.channelCalls.append(record)
+        }
+    }
+
+    /// With padding (RFC 4648, section 4).
+    private static func base64(_ bytes: [UInt8]) -> String {
+        let text = Base64URL.encode(bytes).map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
+        return String(text) + String(repeating: "=", count: (4 - text.count % 4) % 4)
+    }
+}
+
+extension Simulator {
+    /// Makes a channel known, as if `create` had made it.
+    ///
+    /// - Parameters:
+    ///   - id: base64 text, as APNs' ids are.
+    ///   - storage: 0: nothing is stored, so that broadcasts must have the expiration 0; 1: the most recent message.
+    public func addChannel(_ id: String, to bundleID: String, storage: Int = 0) {
+        self.core.update { $0.channels.add(id, to: bundleID, storage: storage) }
+    }
+
+    /// The channels of an app, in the order in which they were made.
+    public func channels(of bundleID: String) -> [String] {
+        self.core.state.withLock { $0.channels.apps[bundleID]?.order ?? [] }
+    }
+
+    /// Switches broadcasts on or off for an app, as in the developer portal. Switching them off deletes its channels.
+    public func setBroadcastEnabled(_ isEnabled: Bool, for bundleID: String) {
+        self.core.update { state in
+            var app = ChannelStore.App()
+            app.isEnabled = isEnabled
+            if isEnabled, let known = state.channels.apps[bundleID], known.isEnabled { app = known }
+            state.channels.apps[bundleID] = app
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+@Suite struct BroadcastPacerTests {
+    private typealias Machine = BroadcastPaceMachine
+    private let channel = Machine.Channel(bundleID: "com.example.app", id: "AAAA")
+
+    private func at(_ milliseconds: Int64) -> MonotonicInstant {
+        MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
+    }
+
+    @Test func turnsAreASpacingApart() {
+        var machine = Machine()
+        func take(_ now: Int64, _ deadline: Int64 = 60_000) -> Machine.Answer {
+            machine.take(self.channel, spacing: .seconds(1), now: at(now), deadline: at(deadline))
+        }
+        #expect(take(500) == .at(at(500)))
+        #expect(take(600) == .at(at(1500)))
+        #expect(take(600) == .at(at(2500)))
+        #expect(take(700, 3500) == .tooLate(at(3500)))
+        #expect(take(700, 3501) == .at(at(3500)))
+        // Long after the last turn there is none to wait for.
+        #expect(take(10_000, 10_000) == .at(at(10_000)))
+    }
+
+    @Test func channelsAndAppsDoNotWaitForEachOther() {
+        var machine = Machine()
+        let others = [
+            Machine.Channel(bundleID: "b", id: "AAAA"), Machine.Channel(bundleID: "com.example.app", id: "B"),
+        ]
+        for channel in [self.channel] + others {
+            #expect(machine.take(channel, spacing: .seconds(1), now: at(0), deadline: at(1)) == .at(at(0)))
+        }
+    }
+
+    @Test func zeroGoesBeforeAllThatWait() {
+        var machine = Machine()
+        for _ in 0..<3 { _ = machine.take(self.channel, spacing: .seconds(1), now: at(0), deadline: at(9000)) }
+        #expect(machine.take(self.channel, spacing: .zero, now: at(10), deadline: at(11)) == .at(at(10)))
+        #expect(machine.take(self.channel, spacing: .seconds(1), now: at(10), deadline: at(9000)) == .at(at(3000)))
+    }
+
+    @Test func aTurnThatIsGivenBackIsTakenByTheNext() {
+        var machine = Machine()
+        func take() -> Machine.Answer {
+            machine.take(self.channel, spacing: .seconds(1), now: at(0), deadline: at(60_000))
+        }
+        #expect(take() == .at(at(0)))
+        #expect(take() == .at(at(1000)))
+        machine.giveBack(self.channel, turn: at(1000), spacing: .seconds(1))
+        #expect(take() == .at(at(1000)))
+        #expect(take() == .at(at(2000)))
+        // Others wait behind it already.
+        machine.giveBack(self.channel, turn: at(1000), spacing: .seconds(1))
+        #expect(take() == .at(at(3000)))
+    }
+
+    @Test func channelsAreForgottenWhenTheirTurnsAreOver() {
+        var machine = Machine()
+        for number in 0..<100_000 {
+            let channel = Machine.Channel(bundleID: "a", id: "\(number)")
+            _ = machine.take(channel, spacing: .seconds(1), now: at(Int64(number)), deadline: .distantFuture)
+        }
+        #expect(machine.count <= 2100)
+    }
+
+    /// Whatever comes when, with turns given back: no two turns of a channel are closer than the spacing.
+    @Test func noTwoTurnsAreTooClose() {
+        let run = PropertyRun(commands: 20_000, runs: 50)
+        for seed in run.seeds {
+            var random = SeededRandom(seed: seed)
+            var machine = Machine()
+            var now: Int64 = 0
+            var turns: [String: [MonotonicInstant]] = [:]
+            for _ in 0..<run.commandsPerRun {
+                now += Int64.random(in: 0...800, using: &random)
+                let channel = Machine.Channel(bundleID: "a", id: "\(Int.random(in: 0..<3, using: &random))")
+                let deadline = at(now + Int64.random(in: 0...5000, using: &random))
+                switch machine.take(channel, spacing: .seconds(1), now: at(now), deadline: deadline) {
+                case .at(let turn):
+                    #expect(turn >= at(now) && (turn < deadline || turn == at(now)), "\(run.replay(seed))")
+                    if turn > at(now), Int.random(in: 0..<4, using: &random) == 0 {
+                        machine.giveBack(channel, turn: turn, spacing: .seconds(1))
+                    } else {
+                        turns[channel.id, default: []].append(turn)
+                    }
+                case .tooLate(let turn):
+                    #expect(turn >= deadline, "\(run.replay(seed))")
+                }
+            }
+            for list in turns.values {
+                let sorted = list.sorted()
+                let gaps = zip(sorted, sorted.dropFirst()).map { $0.duration(to: $1) }
+                #expect((gaps.min() ?? .seconds(1)) >= .seconds(1), "\(run.replay(seed))")
+            }
+        }
+    }
+}

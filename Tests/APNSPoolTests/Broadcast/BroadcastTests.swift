@@ -1,0 +1,214 @@
+import APNSSimulator
+import APNSTesting
+import Testing
+
+@testable import APNSPool
+
+private let app = "com.example.app"
+private let payload = #"{"aps":{"event":"update","timestamp":1,"content-state":{"score":1}}}"#
+
+/// Broadcasts, against the simulator.
+@Suite(.timeLimit(.minutes(1)))
+struct BroadcastTests {
+    private let notification = PushNotification(topic: app, pushType: .liveactivity, rawPayload: Array(payload.utf8))
+
+    private func withChannel(
+        simulation: Simulator.Configuration = Simulator.Configuration(),
+        storage: Int = 0,
+        spacing: Duration = .zero,
+        _ body: (APNSClient, Simulator, ChannelID) async throws -> Void
+    ) async throws {
+        let channel = try ChannelID("dHN0LXNyY2gt/+hubA==")
+        try await withSimulatedAPNS(
+            simulation: simulation,
+            configure: {
+                $0.pool.connectSpacing = .zero
+                $0.broadcastSpacing = spacing
+            }
+        ) { client, simulator in
+            simulator.addChannel(channel.rawValue, to: app, storage: storage)
+            try await body(client, simulator, channel)
+        }
+    }
+
+    @Test func aBroadcastHasItsHeadersAndOneOutcome() async throws {
+        try await self.withChannel(storage: 1) { client, simulator, channel in
+            let id = APNSID.random()
+            let outcome = await client.broadcast(
+                self.notification.priority(.conserve).expiration(.at(secondsSince1970: 4_000_000_000)),
+                to: channel,
+                options: .init(requestID: id)
+            )
+            #expect(outcome.certainty == .accepted)
+            #expect(outcome.apnsID == id)
+            let record = try #require(simulator.record.broadcasts.first)
+            #expect(record.requestID == id)
+            #expect(record.bundleID == app)
+            #expect(record.channelID == channel.rawValue)
+            #expect(record.pushType == "liveactivity")
+            #expect(record.priority == 5)
+            #expect(record.expiration == 4_000_000_000)
+            #expect(String(decoding: record.payload, as: UTF8.self) == payload)
+            #expect(simulator.record.pushes.isEmpty)
+        }
+    }
+
+    /// A header that APNs requires is there also when nobody asked for it.
+    @Test func expirationAndPriorityAreAlwaysSent() async throws {
+        try await self.withChannel { client, simulator, channel in
+            #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
+            #expect(simulator.record.broadcasts.first?.expiration == 0)
+            #expect(simulator.record.broadcasts.first?.priority == 10)
+            let prepared = try self.notification.prepared()
+            #expect(await client.broadcast(prepared, to: channel).certainty == .accepted)
+            let broadcast = try PreparedBroadcast(prepared)
+            #expect(await client.broadcast(broadcast, to: channel).certainty == .accepted)
+            #expect(Set(simulator.record.broadcasts.map(\.requestID)).count == 3)
+        }
+    }
+
+    @Test func broadcastsGoOverTheConnectionsOfPushes() async throws {
+        try await self.withChannel { client, simulator, channel in
+            try await client.send(PushNotification(topic: app, alert: "Hello"), to: .sample(1))
+            for _ in 0..<20 { #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted) }
+            #expect(simulator.record.connectionsOpened == 1)
+            #expect(simulator.record.broadcasts.count == 20)
+        }
+    }
+
+    @Test func refusalsKeepTheirReasons() async throws {
+        try await self.withChannel { client, simulator, channel in
+            func reason(_ notification: PushNotification, _ channel: ChannelID) async -> RejectionReason? {
+                await client.broadcast(notification, to: channel).error?.rejection?.reason
+            }
+            #expect(await reason(self.notification, try ChannelID("AAAA")) == .badChannelID)
+            let dated = self.notification.expiration(.at(secondsSince1970: 4_000_000_000))
+            #expect(await reason(dated, channel) == .badExpirationDate)
+            try await client.channels.delete(channel, for: app)
+            #expect(await reason(self.notification, channel) == .channelNotRegistered)
+            let invalid = await client.broadcast(PushNotification(topic: app, alert: "Hello"), to: channel)
+            #expect(invalid.error?.code == .validation)
+            #expect(simulator.record.broadcasts.count == 3)
+        }
+    }
+
+    @Test func whatMayHaveBeenProcessedIsNotSentAgain() async throws {
+        try await self.withChannel { client, simulator, channel in
+            simulator.inject(Fault(.dropConnection(isProcessed: true), when: .next))
+            let lost = await client.broadcast(self.notification, to: channel)
+            #expect(lost.certainty == .unknown)
+            #expect(lost.attempts == 1)
+            simulator.inject(Fault(.answer(.serviceUnavailable), when: .next))
+            #expect(await client.broadcast(self.notification, to: channel).attempts == 2)
+            #expect(simulator.record.duplicates.isEmpty)
+            #expect(simulator.record.processedCounts.count == 2)
+        }
+    }
+
+    @Test func anExpiredBroadcastIsNotSent() async throws {
+        try await self.withChannel(storage: 1) { client, simulator, channel in
+            let late = await client.broadcast(self.notification.expiration(.at(secondsSince1970: 5)), to: channel)
+            #expect(late.error?.code == .expired)
+            #expect(late.certainty == .notSent)
+            #expect(simulator.record.requestsReceived == 0)
+        }
+    }
+
+    // MARK: Pacing
+
+    @Test func broadcastsToOneChannelAreASpacingApart() async throws {
+        let spacing = Duration.milliseconds(80)
+        try await self.withChannel(spacing: spacing) { client, simulator, channel in
+            let other = try ChannelID("AAAA")
+            simulator.addChannel(other.rawValue, to: app)
+            // The connection is there before the first one, so that none of them waits for it.
+            #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
+            let start = client.core.clock.now
+            await withTaskGroup(of: PushOutcome.self) { group in
+                for _ in 0..<5 { group.addTask { await client.broadcast(self.notification, to: channel) } }
+                for await outcome in group { #expect(outcome.certainty == .accepted) }
+            }
+            // The first of the five comes a spacing after the one before it at the latest, the last four spacings later.
+            #expect(start.duration(to: client.core.clock.now) >= spacing * 4)
+            #expect(await client.broadcast(self.notification, to: other).certainty == .accepted)
+        }
+    }
+
+    @Test func theSimulatorAnswersTooManyWith429() async throws {
+        var simulation = Simulator.Configuration()
+        simulation.broadcastSpacing = .seconds(60)
+        try await self.withChannel(simulation: simulation) { client, simulator, channel in
+            #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
+            let outcome = await client.broadcast(self.notification, to: channel)
+            #expect(outcome.error?.rejection?.reason == .tooManyRequests)
+            #expect(outcome.retryAfter == .seconds(60))
+            #expect(outcome.advice == .wait)
+        }
+    }
+
+    @Test func aTurnAfterTheDeadlineFailsAtOnce() async throws {
+        try await self.withChannel(spacing: .seconds(3600)) { client, simulator, channel in
+            #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
+            let late = await client.broadcast(self.notification, to: channel)
+            #expect(late.certainty == .notSent)
+            #expect(late.error?.code == .queueFull)
+            #expect(late.advice == .wait)
+            let wait = try #require(late.retryAfter)
+            #expect(wait > .seconds(3500) && wait <= .seconds(3600))
+            // Unless it is told to go.
+            let urgent = await client.broadcast(self.notification, to: channel, options: .init(spacing: .zero))
+            #expect(urgent.certainty == .accepted)
+            #expect(simulator.record.broadcasts.count == 2)
+        }
+    }
+
+    @Test func aCancelledWaitGivesItsTurnBack() async throws {
+        try await self.withChannel(spacing: .seconds(20)) { client, simulator, channel in
+            #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
+            let accepted = client.core.clock.now
+            let options = BroadcastOptions(deadline: .seconds(30))
+            let waiting = Task { await client.broadcast(self.notification, to: channel, options: options) }
+            await until { client.core.lifecycle.pushesInFlight == 1 }
+            waiting.cancel()
+            let outcome = await waiting.value
+            #expect(outcome.error?.code == .cancelled)
+            #expect(outcome.certainty == .notSent)
+            let next = client.core.pacer.take(
+                .init(bundleID: app, id: channel.rawValue),
+                spacing: .seconds(20),
+                now: client.core.clock.now,
+                deadline: .distantFuture
+            )
+            guard case .at(let turn) = next else {
+                Issue.record("\(next)")
+                return
+            }
+            #expect(turn <= accepted.advanced(by: .seconds(20)))
+            #expect(simulator.record.broadcasts.count == 1)
+        }
+    }
+
+    @Test func aShutdownEndsThoseThatWait() async throws {
+        let simulator = try await Simulator.start()
+        simulator.addChannel("AAAA", to: app)
+        let channel = try ChannelID("AAAA")
+        let key = SimulatedKey()
+        simulator.addKey(key)
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+        configuration.broadcastSpacing = .seconds(20)
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
+        let waiting = Task { await client.broadcast(self.notification, to: channel) }
+        await until { client.core.lifecycle.pushesInFlight == 1 }
+        await client.shutdown(within: .milliseconds(50))
+        let outcome = await waiting.value
+        #expect(outcome.certainty == .notSent)
+        #expect(outcome.error?.code == .shuttingDown)
+        await simulator.stop()
+    }
+}
