@@ -11,8 +11,9 @@ struct FileStamp: Hashable, Sendable {
     var device: UInt64
     var inode: UInt64
     var size: Int64
-    var modifiedSeconds: Int64
-    var modifiedNanoseconds: Int64
+    /// The time of the last change, as the system writes it. Only compared: which C module `timespec` belongs to, and
+    /// so whether its members are visible here, differs from build to build.
+    var modified: [UInt8]
 }
 
 extension FileStamp {
@@ -29,8 +30,7 @@ extension FileStamp {
             device: UInt64(truncatingIfNeeded: information.st_dev),
             inode: UInt64(information.st_ino),
             size: Int64(information.st_size),
-            modifiedSeconds: Int64(modified.tv_sec),
-            modifiedNanoseconds: Int64(modified.tv_nsec)
+            modified: withUnsafeBytes(of: modified) { Array($0) }
         )
     }
 }

@@ -273,8 +273,8 @@ struct ReplaceAuthenticationTests {
     // MARK: Files
 
     @Test func aChangedFileIsReadWhenItCanBe() throws {
-        let one = FileStamp(device: 1, inode: 1, size: 1, modifiedSeconds: 1, modifiedNanoseconds: 1)
-        let two = FileStamp(device: 1, inode: 2, size: 1, modifiedSeconds: 1, modifiedNanoseconds: 1)
+        let one = FileStamp(device: 1, inode: 1, size: 1, modified: [1])
+        let two = FileStamp(device: 1, inode: 2, size: 1, modified: [1])
         var watch = CredentialFileWatch([one, one])
         #expect(watch.look([one, one]) == false)
         #expect(watch.look([one, two]) == true)
