@@ -154,7 +154,8 @@ struct GoalRunner {
             server.end()
             throw error
         }
-        let processed = server.end() ?? -1
+        guard let processed = server.end() else { throw ProcessError("the server did not say what it processed") }
+        guard figures.seconds >= seconds else { throw ProcessError("the run was over before the server had stalled") }
         let isExact =
             figures.accepted + figures.failed == pushes && figures.accepted <= processed
             && processed <= figures.accepted + figures.failed
