@@ -45,9 +45,9 @@ static inline size_t capns_bio_mem_data(BIO *bio, char **data) {
   long n = BIO_get_mem_data(bio, data);
   return n > 0 ? (size_t)n : 0;
 }
-static inline void capns_bio_reset(BIO *bio) { (void)BIO_reset(bio); }
-/* An empty BIO means "no bytes yet" (-1 with the retry flag), not "end of file". */
-static inline void capns_bio_set_mem_eof_return(BIO *bio, int value) { BIO_set_mem_eof_return(bio, value); }
+static const int capns_bio_type_source_sink = BIO_TYPE_SOURCE_SINK;
+static inline void capns_bio_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
+static inline void capns_bio_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
 static inline EVP_PKEY *capns_new_p256_key(void) { return EVP_EC_gen("P-256"); }
 static inline int capns_x509_stack_count(const STACK_OF(X509) *stack) { return stack ? sk_X509_num(stack) : 0; }
 /* A reference of the caller's own. */

@@ -84,8 +84,7 @@ final class WireHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard self.state != .closed else { return }
-        let buffer = self.unwrapInboundIn(data)
-        buffer.withUnsafeReadableBytes { self.tls.feed($0) }
+        self.tls.feed(self.unwrapInboundIn(data))
         self.digest()
     }
 
@@ -228,11 +227,8 @@ final class WireHandler: ChannelInboundHandler {
     }
 
     private func writeOutput(_ context: ChannelHandlerContext) {
-        let count = self.tls.outputCount
-        guard count > 0 else { return }
-        var buffer = context.channel.allocator.buffer(capacity: count)
-        self.tls.takeOutput(into: &buffer)
-        context.writeAndFlush(self.wrapOutboundOut(buffer), promise: nil)
+        guard self.tls.outputCount > 0 else { return }
+        context.writeAndFlush(self.wrapOutboundOut(self.tls.takeOutput()), promise: nil)
     }
 
     private func scheduleFlush(_ context: ChannelHandlerContext) {

@@ -1,4 +1,5 @@
 import CAPNSOpenSSL
+import NIOCore
 
 /// The traffic secret of a server that may have to send an alert of its own making, and how many records it has
 /// protected (RFC 8446, sections 5.3 and 7.1).
@@ -48,8 +49,8 @@ extension TLSSession {
         let content: [UInt8] = [2, description, 21]
         let header: [UInt8] = [23, 3, 3, 0, UInt8(content.count + 16)]
         guard let sealed = Self.seal(content, header, key, nonce, cipher) else { return false }
-        let record = header + sealed
-        return BIO_write(self.outgoing, record, Int32(record.count)) == Int32(record.count)
+        self.buffers.output.writeBytes(header + sealed)
+        return true
     }
 
     /// HKDF-Expand-Label with an empty context (RFC 8446, section 7.1), for lengths of one hash at the most.

@@ -3,8 +3,8 @@ import NIOCore
 
 /// The owner of one `SSL`: TLS as a value that eats and makes bytes, without a socket.
 ///
-/// Feed what the network gave, step (`handshake`, `read`, `write`), then take what the network must get. The two
-/// memory BIOs belong to the `SSL`, which frees them. Confined to the event loop of its connection.
+/// Feed what the network gave, step (`handshake`, `read`, `write`), then take what the network must get. Confined to the
+/// event loop of its connection.
 final class TLSSession {
     enum HandshakeStep {
         case incomplete
@@ -20,8 +20,7 @@ final class TLSSession {
     }
 
     let ssl: OpaquePointer
-    private let incoming: OpaquePointer
-    let outgoing: OpaquePointer
+    let buffers = TLSBuffers()
     /// Server only.
     var trafficSecret = ServerTrafficSecret()
     private let context: TLSContext
@@ -33,21 +32,12 @@ final class TLSSession {
         guard let ssl = SSL_new(context.pointer) else {
             throw WireError(.handshakeFailed, "OpenSSL made no session: \(OpenSSLErrors.drain().text)")
         }
-        guard let incoming = BIO_new(BIO_s_mem()) else {
+        guard let bio = self.buffers.makeBIO() else {
             SSL_free(ssl)
             throw WireError(.handshakeFailed, "OpenSSL is out of memory")
         }
-        guard let outgoing = BIO_new(BIO_s_mem()) else {
-            SSL_free(ssl)
-            BIO_free(incoming)
-            throw WireError(.handshakeFailed, "OpenSSL is out of memory")
-        }
-        capns_bio_set_mem_eof_return(incoming, -1)
-        capns_bio_set_mem_eof_return(outgoing, -1)
-        SSL_set_bio(ssl, incoming, outgoing)  // the SSL owns both from here
+        SSL_set_bio(ssl, bio, bio)  // the SSL owns it from here
         self.ssl = ssl
-        self.incoming = incoming
-        self.outgoing = outgoing
         self.context = context
         self.peerName = peerName
 
@@ -78,15 +68,16 @@ final class TLSSession {
         SSL_free(self.ssl)
     }
 
-    /// Takes ciphertext that came from the network. Memory BIOs take all of it.
-    func feed(_ bytes: UnsafeRawBufferPointer) {
-        var rest = bytes
-        while !rest.isEmpty {
-            let taken = BIO_write(self.incoming, rest.baseAddress, Int32(clamping: rest.count))
-            if taken <= 0 { return }
-            rest = UnsafeRawBufferPointer(rebasing: rest[Int(taken)...])
+    /// Takes ciphertext that came from the network.
+    func feed(_ bytes: ByteBuffer) {
+        if self.buffers.input.readableBytes == 0 {
+            self.buffers.input = bytes
+        } else {
+            self.buffers.input.writeImmutableBuffer(bytes)
         }
     }
+
+    func feed(_ bytes: UnsafeRawBufferPointer) { self.feed(ByteBuffer(bytes: bytes)) }
 
     func handshake() -> HandshakeStep {
         // "The current thread's error queue must be empty before the TLS/SSL I/O operation is attempted"
@@ -119,7 +110,7 @@ final class TLSSession {
         }
     }
 
-    /// Encrypts `bytes` (into records of at most 16 KiB). A memory BIO never says "try again".
+    /// Encrypts `bytes` (into records of at most 16 KiB). Our buffers never say "try again".
     func write(_ bytes: UnsafeRawBufferPointer) -> WireError? {
         if bytes.isEmpty { return nil }
         ERR_clear_error()
@@ -132,16 +123,18 @@ final class TLSSession {
     }
 
     /// How many bytes wait to go to the network.
-    var outputCount: Int { Int(BIO_ctrl_pending(self.outgoing)) }
+    var outputCount: Int { self.buffers.output.readableBytes }
 
-    /// Moves what must go to the network into `buffer`.
+    /// What must go to the network, with nothing copied.
+    func takeOutput() -> ByteBuffer {
+        let output = self.buffers.output
+        self.buffers.output = ByteBuffer()
+        return output
+    }
+
+    /// Appends what must go to the network to `buffer`.
     func takeOutput(into buffer: inout ByteBuffer) {
-        let count = self.outputCount
-        guard count > 0 else { return }
-        // Not BIO_reset: it fills all the memory that the BIO has ever had with zeroes.
-        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { space in
-            Int(max(0, BIO_read(self.outgoing, space.baseAddress, Int32(clamping: space.count))))
-        }
+        buffer.writeImmutableBuffer(self.takeOutput())
     }
 
     /// Says `close_notify` once and waits for nothing (RFC 8446, section 6.1).

@@ -1,0 +1,74 @@
+import CAPNSOpenSSL
+import NIOCore
+
+/// Where an `SSL` reads from and writes to: NIO's buffers behind a BIO of our own. A memory BIO would copy each record
+/// once more, and fill the memory with zeroes before.
+///
+/// Owned by one `TLSSession`, which frees the `SSL`, and the BIO with it, before this. Confined to its event loop.
+final class TLSBuffers {
+    /// Ciphertext from the network.
+    // Unchecked, both: OpenSSL comes back here from calls of `TLSSession` that hold no access to them.
+    @exclusivity(unchecked) var input = ByteBuffer()
+    /// Ciphertext for the network.
+    @exclusivity(unchecked) var output = ByteBuffer()
+
+    /// What the process needs once. Nil: OpenSSL is out of memory.
+    ///
+    /// `nonisolated(unsafe)`: written here only, and OpenSSL reads a method without changing it.
+    nonisolated(unsafe) private static let method: OpaquePointer? = {
+        guard let method = BIO_meth_new(BIO_get_new_index() | capns_bio_type_source_sink, "capns buffers") else {
+            return nil
+        }
+        BIO_meth_set_read(method) { bio, target, count in
+            TLSBuffers.with(bio, otherwise: -1) { buffers in
+                guard let target, count > 0, buffers.input.readableBytes > 0 else {
+                    capns_bio_set_retry_read(bio)  // no bytes yet, not the end
+                    return -1
+                }
+                let taken = min(Int(count), buffers.input.readableBytes)
+                buffers.input.withUnsafeReadableBytes { bytes in
+                    if let base = bytes.baseAddress {
+                        UnsafeMutableRawPointer(target).copyMemory(from: base, byteCount: taken)
+                    }
+                }
+                buffers.input.moveReaderIndex(forwardBy: taken)
+                return Int32(taken)
+            }
+        }
+        BIO_meth_set_write(method) { bio, source, count in
+            TLSBuffers.with(bio, otherwise: -1) { buffers in
+                guard let source, count > 0 else { return 0 }
+                buffers.output.writeBytes(UnsafeRawBufferPointer(start: source, count: Int(count)))
+                return count
+            }
+        }
+        BIO_meth_set_ctrl(method) { bio, command, _, _ in
+            switch command {
+            case BIO_CTRL_FLUSH: 1
+            case BIO_CTRL_PENDING: TLSBuffers.with(bio, otherwise: 0) { $0.input.readableBytes }
+            case BIO_CTRL_WPENDING: TLSBuffers.with(bio, otherwise: 0) { $0.output.readableBytes }
+            default: 0
+            }
+        }
+        return method
+    }()
+
+    /// A BIO on these buffers, for an `SSL` to own. It must not outlive them.
+    func makeBIO() -> OpaquePointer? {
+        guard let method = Self.method, let bio = BIO_new(method) else { return nil }
+        BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
+        BIO_set_init(bio, 1)
+        return bio
+    }
+
+    @inline(__always)
+    private static func with<Value>(
+        _ bio: OpaquePointer?,
+        otherwise missing: Value,
+        _ body: (TLSBuffers) -> Value
+    ) -> Value {
+        guard let bio, let context = BIO_get_data(bio) else { return missing }
+        capns_bio_clear_retry(bio)
+        return Unmanaged<TLSBuffers>.fromOpaque(context)._withUnsafeGuaranteedRef(body)
+    }
+}
