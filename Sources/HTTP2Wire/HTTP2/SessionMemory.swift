@@ -11,10 +11,13 @@ import CAPNSNghttp2
 /// Where one `nghttp2_session` has its memory from: freed blocks are kept by size and given out again, without the locks
 /// and the merging of a general allocator. nghttp2 asks for six blocks a request, always of the same few sizes.
 ///
-/// Confined to the session's event loop. What is kept is at most what was used at once; all of it goes with the session.
+/// Confined to the session's event loop. What is kept is at most `keptBytes` of each size, and all of it goes with the
+/// session.
 final class SessionMemory {
     /// Blocks up to this size are kept; larger ones are rare and go back at once.
     static let largestKept = 1024
+    /// What is kept of each size, in bytes: enough for the requests of a few batches.
+    static let keptBytes = 64 * 1024
     private static let step = 32
     private static let classCount = largestKept / step + 1
     /// Before each block stands its size, in as many bytes as keep it aligned.
@@ -22,8 +25,12 @@ final class SessionMemory {
 
     /// The first free block of each size; each block begins with the address of the next.
     private let free: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+    /// How many bytes are in each list.
+    private let kept: UnsafeMutablePointer<Int>
 
     init() {
+        self.kept = .allocate(capacity: Self.classCount)
+        self.kept.initialize(repeating: 0, count: Self.classCount)
         self.free = .allocate(capacity: Self.classCount)
         self.free.initialize(repeating: nil, count: Self.classCount)
     }
@@ -37,17 +44,19 @@ final class SessionMemory {
             }
         }
         self.free.deallocate()
+        self.kept.deallocate()
     }
 
     func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
+        guard size >= 0, size <= Int.max / 2 else { return nil }
         let index = (size + Self.step - 1) / Self.step
         if index < Self.classCount, let block = self.free[index] {
             self.free[index] = block.load(as: UnsafeMutableRawPointer?.self)
+            self.kept[index] &-= index &* Self.step
             return block
         }
         let room = index < Self.classCount ? max(index, 1) * Self.step : size
-        let (total, overflow) = room.addingReportingOverflow(Self.headerSize)
-        guard size >= 0, !overflow, let base = malloc(total) else { return nil }
+        guard let base = malloc(room + Self.headerSize) else { return nil }
         base.storeBytes(of: room, as: Int.self)
         return base + Self.headerSize
     }
@@ -55,11 +64,12 @@ final class SessionMemory {
     func release(_ block: UnsafeMutableRawPointer?) {
         guard let block else { return }
         let room = Self.room(block)
-        guard room <= Self.largestKept else {
+        let index = room / Self.step
+        guard room <= Self.largestKept, self.kept[index] < Self.keptBytes else {
             systemFree(block - Self.headerSize)
             return
         }
-        let index = room / Self.step
+        self.kept[index] &+= room
         block.storeBytes(of: self.free[index], as: UnsafeMutableRawPointer?.self)
         self.free[index] = block
     }

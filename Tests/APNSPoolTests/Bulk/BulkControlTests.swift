@@ -1,0 +1,301 @@
+import APNSModel
+import SupervisedPool
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// Asynchronous inputs, and a bulk call's handle, over real sockets.
+@Suite(.timeLimit(.minutes(1)))
+struct BulkControlTests {
+    private struct Broken: Error, Equatable {}
+
+    private func tokens(_ count: Int) -> AsyncStream<Int> {
+        AsyncStream { continuation in
+            for number in 0..<count { continuation.yield(number) }
+            continuation.finish()
+        }
+    }
+
+    // MARK: Asynchronous inputs
+
+    @Test(arguments: [0, 1, 64, 2000])
+    func eachElementOfAnAsynchronousInputComesBackOnce(_ count: Int) async throws {
+        try await withServer { client, server in
+            var seen = [Int](repeating: 0, count: count)
+            let deliveries = client.deliveries(of: samplePush(), to: tokens(count), token: { .sample($0) })
+            for await delivery in deliveries {
+                #expect(delivery.outcome.certainty == .accepted)
+                seen[delivery.element] += 1
+            }
+            #expect(seen.allSatisfy { $0 == 1 })
+            #expect(server.record.processed.count == count)
+            #expect(deliveries.control.progress.pulled == count)
+            #expect(deliveries.control.progress.outcomes.accepted == count)
+            #expect(client.core.lifecycle.pushesInFlight == 0)
+        }
+    }
+
+    @Test func whatTheInputThrowsComesAfterTheOutcomes() async throws {
+        try await withServer { client, server in
+            let rows = AsyncThrowingStream<Int, any Error> { continuation in
+                for number in 0..<300 { continuation.yield(number) }
+                continuation.finish(throwing: Broken())
+            }
+            var accepted = 0
+            await #expect(throws: Broken.self) {
+                for try await delivery in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
+                    if delivery.outcome.certainty == .accepted { accepted += 1 }
+                }
+            }
+            #expect(accepted == 300)
+            #expect(server.record.processed.count == 300)
+        }
+    }
+
+    /// Outcomes do not wait for the next element.
+    @Test func aSlowInputHoldsNoOutcomeUp() async throws {
+        try await withServer { client, _ in
+            let (rows, row) = AsyncStream<Int>.makeStream()
+            row.yield(0)
+            var iterator = client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }).makeAsyncIterator()
+            let first = await iterator.next()
+            #expect(first?.element == 0)
+            row.yield(1)
+            let second = await iterator.next()
+            #expect(second?.element == 1)
+            row.finish()
+            let third = await iterator.next()
+            #expect(third == nil)
+        }
+    }
+
+    @Test func aCancelledConsumerOfASilentInputEnds() async throws {
+        try await withServer { client, _ in
+            let (rows, row) = AsyncStream<Int>.makeStream()
+            let (turns, turn) = AsyncStream<Void>.makeStream()
+            let consumer = Task { @Sendable in
+                var count = 0
+                row.yield(0)
+                for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
+                    count += 1
+                    turn.yield()
+                }
+                return count
+            }
+            for await _ in turns { break }
+            consumer.cancel()
+            #expect(await consumer.value == 1)
+        }
+    }
+
+    @Test func anAsynchronousInputIsPulledNoFasterThanItIsTaken() async throws {
+        let pulled = Atomic<Int>(0)
+        try await withServer { client, _ in
+            let rows = AsyncStream<Int> { pulled.wrappingAdd(1, ordering: .relaxed).newValue }
+            let options = BulkOptions(maxInFlight: 50)
+            var count = 0
+            for await delivery in client.deliveries(
+                of: samplePush(),
+                to: rows,
+                token: { .sample($0) },
+                options: options
+            ) {
+                #expect(delivery.outcome.certainty == .accepted)
+                count += 1
+                #expect(pulled.load(ordering: .relaxed) <= count + 2 * 50 + 64)
+                if count == 500 { break }
+            }
+        }
+    }
+
+    @Test func aShutdownLeavesNoPulledElementWithoutAnOutcome() async throws {
+        try await withServer(script: { _ in [.hold] }) { client, server in
+            let (rows, row) = AsyncStream<Int>.makeStream()
+            for number in 0..<40 { row.yield(number) }
+            let deliveries = client.deliveries(of: samplePush(), to: rows, token: { .sample($0) })
+            let outcomes = Task {
+                var outcomes: [Certainty] = []
+                for await delivery in deliveries { outcomes.append(delivery.outcome.certainty) }
+                return outcomes
+            }
+            await server.wait { $0.held == 40 }
+            await client.shutdown(within: .milliseconds(50))
+            let all = await outcomes.value
+            #expect(all.count == 40 && all.allSatisfy { $0 == .unknown })
+            #expect(deliveries.control.progress.pulled == 40)
+        }
+    }
+
+    // MARK: Elements
+
+    @Test func eachRowMayHaveItsOwnPreparedPushAndID() async throws {
+        try await withServer { client, server in
+            let pushes = try ["en", "de"].map {
+                try PushNotification(topic: "com.grasscove.Fern", alert: $0).prepared()
+            }
+            let ids = (0..<200).map { APNSID(high: 0x1111_1111_1111_4111, low: 0x8000_0000_0000_0000 | UInt64($0)) }
+            var seen = 0
+            let deliveries = client.deliveries(0..<200, apnsID: { $0 % 2 == 0 ? ids[$0] : nil }) { row in
+                (pushes[row % 2], DeviceToken.sample(row))
+            }
+            for await delivery in deliveries {
+                #expect(delivery.outcome.certainty == .accepted)
+                let id = try #require(delivery.outcome.apnsID)
+                #expect((id == ids[delivery.element]) == (delivery.element % 2 == 0))
+                seen += 1
+            }
+            #expect(seen == 200)
+            #expect(server.record.processed.count == 200)
+        }
+    }
+
+    // MARK: Orders
+
+    @Test func aStoppedRunFinishesWhatItPulledAndSaysHowMuch() async throws {
+        try await withServer { client, server in
+            let control = BulkControl()
+            var count = 0
+            let options = BulkOptions(maxInFlight: 20, control: control)
+            for await delivery in client.deliveries(
+                of: samplePush(),
+                to: 0...,
+                token: { .sample($0) },
+                options: options
+            ) {
+                #expect(delivery.outcome.certainty == .accepted)
+                count += 1
+                if count == 100 { control.stop() }
+            }
+            #expect(count >= 100 && count <= 100 + 2 * 20 + 64)
+            #expect(control.progress.pulled == count)
+            #expect(control.progress.outcomes.accepted == count)
+            #expect(control.progress.unfinished == 0)
+            #expect(server.record.processed.count == count)
+        }
+    }
+
+    @Test func aPausedRunPullsNothingUntilItGoesOn() async throws {
+        try await withServer { client, server in
+            let control = BulkControl()
+            control.pause()
+            let run = Task {
+                let options = BulkOptions(control: control)
+                return await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) }, options: options)
+            }
+            await until { control.progress == BulkProgress() && client.core.lifecycle.pushesInFlight == 1 }
+            #expect(server.record.pushes.isEmpty)
+            #expect(control.isPaused)
+            control.resume()
+            #expect(await run.value.accepted == 100)
+        }
+    }
+
+    @Test func theRateHoldsAndMayBeChanged() async throws {
+        try await withServer { client, _ in
+            let control = BulkControl(rate: .perSecond(100))
+            let clock = SystemMonotonicClock()
+            let began = clock.now
+            var count = 0
+            let options = BulkOptions(control: control)
+            for await _ in client.deliveries(of: samplePush(), to: 0..<2020, token: { .sample($0) }, options: options) {
+                count += 1
+                if count == 20 {
+                    // The first is free; the others are a hundredth of a second apart.
+                    #expect(began.duration(to: clock.now) >= .milliseconds(180))
+                    control.rate = nil
+                }
+            }
+            #expect(count == 2020)
+        }
+    }
+
+    @Test func theCompletedPrefixIsWhatTheCallerHasSeen() async throws {
+        // The third push is answered last.
+        let script: ScriptedServer.Script = { $0.number == 3 ? [.hold] : [.answer(200)] }
+        try await withServer(script: script) { client, server in
+            let deliveries = client.deliveries(of: samplePush(), to: 0..<200, token: { .sample($0) })
+            var seen: Set<Int> = []
+            for await delivery in deliveries {
+                let prefix = deliveries.control.progress.completedPrefix
+                #expect((0..<prefix).allSatisfy { seen.contains($0) })
+                seen.insert(delivery.element)
+                if seen.count == 199 {
+                    #expect(prefix < 200)
+                    server.release()
+                }
+            }
+            #expect(deliveries.control.progress.completedPrefix == 200)
+        }
+    }
+}
+
+struct PushRateTests {
+    private func at(_ milliseconds: Int64) -> MonotonicInstant {
+        MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
+    }
+
+    private func check(_ taken: Int, _ expected: Int, sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(taken == expected, sourceLocation: sourceLocation)
+    }
+
+    @Test func aSecondHasAsManyAsItSays() {
+        var limiter = RateLimiter(.perSecond(250), now: at(0))
+        var taken = 0
+        for millisecond in 0...1000 as ClosedRange<Int64> { taken += limiter.take(upTo: 64, now: at(millisecond)) }
+        #expect((250...252).contains(taken))
+    }
+
+    @Test func aPauseIsNotFollowedByAFlood() {
+        var limiter = RateLimiter(.perSecond(1000), now: at(0))
+        check(limiter.take(upTo: 64, now: at(0)), 1)
+        check(limiter.take(upTo: 64, now: at(60_000)), 10)
+        check(limiter.take(upTo: 64, now: at(60_000)), 0)
+        limiter.giveBack(4)
+        check(limiter.take(upTo: 64, now: at(60_000)), 4)
+    }
+
+    @Test func theNextLookIsWorthwhile() {
+        var limiter = RateLimiter(.perSecond(10_000), now: at(0))
+        _ = limiter.take(upTo: 64, now: at(0))
+        let next = limiter.next(now: at(0))
+        #expect(next > at(0) && next < at(3))
+        let later = limiter.take(upTo: 64, now: next)
+        #expect(later >= 19)
+    }
+
+    @Test func extremesAreTaken() {
+        for (count, real) in [(0.0, 0.001), (-1, 0.001), (.nan, 0.001), (.infinity, 1e9), (5, 5)] {
+            #expect(PushRate.perSecond(count).perSecond == real)
+        }
+        var limiter = RateLimiter(.perSecond(.nan), now: at(0))
+        check(limiter.take(upTo: 1, now: at(0)), 1)
+        #expect(limiter.next(now: MonotonicInstant(nanoseconds: .max)) == .distantFuture)
+        check(limiter.take(upTo: .max, now: MonotonicInstant(nanoseconds: .max)), 1)
+        check(limiter.take(upTo: -1, now: at(0)), 0)
+    }
+}
+
+struct CompletedPrefixTests {
+    @Test(arguments: PropertyRun(commands: 20_000, runs: 10).seeds)
+    func itAgreesWithASet(_ seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        var prefix = CompletedPrefix()
+        var done: Set<UInt64> = []
+        var expected: UInt64 = 0
+        for _ in 0..<2000 {
+            // Mostly near the beginning of what is open, now and then far from it.
+            let span: UInt64 = Bool.random(using: &random) ? 8 : 700
+            let number = expected + UInt64.random(in: 0..<span, using: &random)
+            prefix.complete(number)
+            done.insert(number)
+            while done.contains(expected) { expected += 1 }
+            #expect(prefix.count == expected, "SEED=\(seed) replays this")
+        }
+        // What is done already changes nothing.
+        if expected > 0 { prefix.complete(expected - 1) }
+        prefix.complete(0)
+        #expect(prefix.count == expected)
+    }
+}
