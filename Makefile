@@ -46,9 +46,9 @@ lint: toolchain ## Check the form of the sources
 format: toolchain ## Bring the sources into form
 	swift format --in-place --recursive $(SOURCES)
 
-docs: toolchain ## Write the documentation of SupervisedPool to .build/docs
+docs: toolchain ## Write the documentation of SupervisedPool and APNSSealing to .build/docs
 	@.ci/install-packages build
-	.ci/docs SupervisedPool
+	.ci/docs SupervisedPool APNSSealing
 
 bench: toolchain ## Measure CPU per push beside h2load; fails above the limits (PUSHES=200000, ROUNDS=5)
 	@.ci/install-packages bench
