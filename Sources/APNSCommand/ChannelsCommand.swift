@@ -143,12 +143,12 @@ struct CreateChannel: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "What APNs keeps for devices that come late: nothing (more broadcasts are allowed), or the "
+            "What APNs keeps for devices that come late: no-message (more broadcasts are allowed), or the "
                 + "most-recent-message. It cannot be changed later.",
             valueName: "policy"
         )
     )
-    var storage: String = "nothing"
+    var storage: String = "no-message"
 
     @OptionGroup var options: ChannelOptions
 
@@ -156,10 +156,10 @@ struct CreateChannel: AsyncParsableCommand {
         _ = try self.policy()
     }
 
-    private func policy() throws -> ChannelStorage {
-        let known = [ChannelStorage.nothing, .mostRecentMessage]
+    private func policy() throws -> MessageStoragePolicy {
+        let known = [MessageStoragePolicy.noMessage, .mostRecentMessage]
         guard let policy = known.first(where: { $0.description == self.storage }) else {
-            throw UsageError("--storage: '\(self.storage)' is neither nothing nor most-recent-message.")
+            throw UsageError("--storage: '\(self.storage)' is neither no-message nor most-recent-message.")
         }
         return policy
     }

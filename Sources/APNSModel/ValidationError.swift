@@ -50,7 +50,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         /// A time in the payload (`timestamp`, `stale-date`, `dismissal-date`) is negative, or so large that it must be
         /// milliseconds.
         public static let timeInvalid = Code(rawValue: "timeInvalid")
-        /// A channel id is empty, too long, or holds something other than base64.
+        /// A channel id is empty, too long, or not base64 with its padding.
         public static let channelIDInvalid = Code(rawValue: "channelIDInvalid")
         public static let badgeInvalid = Code(rawValue: "badgeInvalid")
         public static let volumeOutOfRange = Code(rawValue: "volumeOutOfRange")
@@ -117,7 +117,6 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         case .priorityNotAllowed: "APNs does not accept this priority for this push type"
         case .expirationInvalid: "an expiration is a date in seconds since 1970, not negative and not milliseconds"
         case .timeInvalid: "a time is in seconds since 1970, not negative and not milliseconds"
-        case .channelIDInvalid: "a channel id is base64, as APNs gave it"
         case .badgeInvalid: "a badge is 0 (removes it) or more"
         case .volumeOutOfRange: "the volume of a critical sound lies between 0 and 1"
         case .relevanceScoreInvalid: "a relevance score lies between 0 and 1 (any finite number for Live Activities)"

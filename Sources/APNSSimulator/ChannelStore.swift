@@ -15,8 +15,7 @@ internal import APNSModel
 struct ChannelStore: Sendable {
     struct Channel: Sendable {
         var id: String
-        /// 0: nothing is stored; 1: the most recent message.
-        var storage: Int
+        var storage: MessageStoragePolicy
         var lastBroadcast: ContinuousClock.Instant?
     }
 
@@ -34,7 +33,7 @@ struct ChannelStore: Sendable {
         enum Effect: Sendable, Hashable {
             case nothing
             case broadcast
-            case create(storage: Int)
+            case create(storage: MessageStoragePolicy)
             case delete
         }
 
@@ -89,7 +88,7 @@ struct ChannelStore: Sendable {
             case .failure(let fault): plan.verdict = .rejected(fault.reason)
             case .success(let channel):
                 plan.body = Array(
-                    #"{"message-storage-policy":\#(channel.storage),"push-type":"LiveActivity"}"#.utf8
+                    #"{"message-storage-policy":\#(channel.storage.rawValue),"push-type":"LiveActivity"}"#.utf8
                 )
             }
         case .delete:
@@ -141,7 +140,7 @@ struct ChannelStore: Sendable {
         guard let priority = view.priority.flatMap(Bytes.decimal), [1, 5, 10].contains(priority) else {
             return .badPriority
         }
-        guard let expiration = view.expiration.flatMap(Bytes.decimal), expiration == 0 || channel.storage == 1 else {
+        guard let expiration = view.expiration.flatMap(Bytes.decimal), expiration == 0 || channel.storage == .mostRecentMessage else {
             return .badExpirationDate
         }
         if body.isEmpty { return .payloadEmpty }
@@ -162,7 +161,7 @@ struct ChannelStore: Sendable {
         return .failure(Fault(reason: app.deleted.contains(id) ? .channelNotRegistered : .badChannelID))
     }
 
-    private static func storage(in body: [UInt8]) -> Result<Int, Fault> {
+    private static func storage(in body: [UInt8]) -> Result<MessageStoragePolicy, Fault> {
         if body.isEmpty { return .failure(Fault(reason: .payloadEmpty)) }
         guard case .object(let members)? = JSONValue(json: body) else {
             return .failure(Fault(reason: .badRequestPayload))
@@ -174,7 +173,7 @@ struct ChannelStore: Sendable {
         guard case .string(let name) = type, name.lowercased() == "liveactivity" else {
             return .failure(Fault(reason: .invalidPushType))
         }
-        return .success(Int(storage))
+        return .success(storage == 0 ? .noMessage : .mostRecentMessage)
     }
 
     // MARK: Effects
@@ -201,7 +200,7 @@ struct ChannelStore: Sendable {
         }
     }
 
-    mutating func add(_ id: String, to bundleID: String, storage: Int) {
+    mutating func add(_ id: String, to bundleID: String, storage: MessageStoragePolicy) {
         let isNew = self.apps[bundleID, default: App()].channels.updateValue(
             Channel(id: id, storage: storage),
             forKey: id

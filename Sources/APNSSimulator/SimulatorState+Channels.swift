@@ -1,4 +1,4 @@
-internal import APNSModel
+public import APNSModel
 internal import HTTP2Wire
 internal import Synchronization
 
@@ -81,8 +81,8 @@ extension Simulator {
     ///
     /// - Parameters:
     ///   - id: base64 text, as APNs' ids are.
-    ///   - storage: 0: nothing is stored, so that broadcasts must have the expiration 0; 1: the most recent message.
-    public func addChannel(_ id: String, to bundleID: String, storage: Int = 0) {
+    ///   - storage: by `noMessage` broadcasts must have the expiration 0.
+    public func addChannel(_ id: String, to bundleID: String, storage: MessageStoragePolicy = .noMessage) {
         self.core.update { $0.channels.add(id, to: bundleID, storage: storage) }
     }
 

@@ -26,9 +26,9 @@ import Testing
 
     init() {
         var store = ChannelStore()
-        store.add(Self.stored, to: "com.example.app", storage: 1)
-        store.add(Self.unstored, to: "com.example.app", storage: 0)
-        store.add(Self.gone, to: "com.example.app", storage: 0)
+        store.add(Self.stored, to: "com.example.app", storage: .mostRecentMessage)
+        store.add(Self.unstored, to: "com.example.app", storage: .noMessage)
+        store.add(Self.gone, to: "com.example.app", storage: .noMessage)
         store.remove(Self.gone, from: "com.example.app")
         store.apps["com.example.off"] = ChannelStore.App(isEnabled: false)
         self.store = store
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test func aChannelIsMadeOnlyOfAGoodBody() {
-        #expect(self.plan(self.create)?.effect == .create(storage: 1))
+        #expect(self.plan(self.create)?.effect == .create(storage: .mostRecentMessage))
         #expect(self.verdict(self.create) == Verdict(status: 201))
         for (body, reason) in [
             ("", RejectionReason.payloadEmpty), ("[", .badRequestPayload), ("{}", .missingChannelQueueSize),

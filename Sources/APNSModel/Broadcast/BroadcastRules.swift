@@ -66,7 +66,7 @@ extension PreparedPush {
             throw ValidationError(code: .contentNotAllowed, field: "apns-collapse-id", value: "broadcast")
         }
         try Self.check(payload: payload, priority: priority, expiration: expiration, rule)
-        if storagePolicy == .noMessageStored, broadcastExpiration != 0 {
+        if storagePolicy == .noMessage, broadcastExpiration != 0 {
             throw ValidationError(
                 code: .expirationInvalid,
                 field: "apns-expiration",

@@ -9,7 +9,8 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
 
     public let rawValue: String
 
-    /// Takes base64 text: letters, digits, `+`, `/`, and at most two `=` at its end.
+    /// Takes base64 text: letters, digits, `+` and `/`, padded with `=` to a multiple of four (RFC 4648, section 4), at
+    /// most 512 bytes. An id that was cut off on its way is thus found before the network.
     ///
     /// Throws `channelIDInvalid`.
     public init(_ rawValue: String) throws(ValidationError) {
@@ -39,9 +40,9 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
 
     /// An id that APNs gave, whatever it looks like; nil if no header could hold it.
     package init?(fromAPNs rawValue: String) {
-        guard !rawValue.isEmpty, rawValue.utf8.count <= Self.maximumBytes,
-            rawValue.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
-        else { return nil }
+        guard !rawValue.isEmpty, rawValue.utf8.count <= Self.maximumBytes, HeaderRules.isVisibleASCII(rawValue) else {
+            return nil
+        }
         self.rawValue = rawValue
     }
 
@@ -57,36 +58,22 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
             default: return false
             }
         }
-        return digits > 0 && padding <= 2
+        return digits > 0 && padding <= 2 && (digits + padding).isMultiple(of: 4)
     }
 
     public var description: String { rawValue }
 
+    /// Checks only what a header cannot hold: the id may be one that APNs gave, whatever it looks like.
     public init(from decoder: any Decoder) throws {
-        try self.init(try decoder.singleValueContainer().decode(String.self))
+        let container = try decoder.singleValueContainer()
+        guard let id = ChannelID(fromAPNs: try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a channel id")
+        }
+        self = id
     }
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(rawValue)
     }
-}
-
-/// What APNs keeps of a channel's broadcasts for devices it cannot reach: `message-storage-policy`. Fixed when the channel
-/// is created. Open. Coded as its number.
-///
-/// Source: Apple, "Sending channel management requests to APNs".
-public struct MessageStoragePolicy: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
-    public let rawValue: Int
-
-    public init(rawValue: Int) {
-        self.rawValue = rawValue
-    }
-
-    public var description: String { String(rawValue) }
-
-    /// Nothing; the budget of such a channel is larger. Its broadcasts have the expiration `immediate`.
-    public static let noMessageStored = MessageStoragePolicy(rawValue: 0)
-    /// The latest broadcast, until its expiration.
-    public static let mostRecentMessageStored = MessageStoragePolicy(rawValue: 1)
 }

@@ -7,34 +7,10 @@ import HTTP2Wire
     import Foundation
 #endif
 
-/// What APNs keeps of a channel's broadcasts, for devices that come late. Chosen when the channel is made; it never
-/// changes. Open. Coded as its number.
-public struct ChannelStorage: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
-    /// The value of `message-storage-policy`.
-    public let rawValue: Int
-
-    public init(rawValue: Int) {
-        self.rawValue = rawValue
-    }
-
-    public var description: String {
-        switch self {
-        case .nothing: "nothing"
-        case .mostRecentMessage: "most-recent-message"
-        default: "\(self.rawValue)"
-        }
-    }
-
-    /// 0: nothing, for a larger budget of broadcasts. Their expiration must be 0.
-    public static let nothing = ChannelStorage(rawValue: 0)
-    /// 1: the newest broadcast, up to its expiration, at most eight hours.
-    public static let mostRecentMessage = ChannelStorage(rawValue: 1)
-}
-
 /// A channel that was made.
 public struct CreatedChannel: Sendable, Hashable, Codable {
     public var id: ChannelID
-    public var storage: ChannelStorage
+    public var storage: MessageStoragePolicy
     public var requestID: APNSID
     /// How often the call was sent.
     public var attempts: Int
@@ -43,7 +19,7 @@ public struct CreatedChannel: Sendable, Hashable, Codable {
 /// What APNs says of a channel.
 public struct BroadcastChannel: Sendable, Hashable, Codable {
     public var id: ChannelID
-    public var storage: ChannelStorage
+    public var storage: MessageStoragePolicy
     /// As APNs writes it: `LiveActivity`.
     public var pushType: String
     public var requestID: APNSID
@@ -111,7 +87,7 @@ public struct APNSChannels: Sendable {
     ///   the app has 10,000 channels. `answerUnreadable` if the answer does not name the new channel.
     public func create(
         for bundleID: String,
-        storage: ChannelStorage = .nothing,
+        storage: MessageStoragePolicy = .noMessage,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> CreatedChannel {
         let answer = try await self.core.call(.create(storage), bundleID: bundleID, options: options)
@@ -136,7 +112,7 @@ public struct APNSChannels: Sendable {
         }
         return BroadcastChannel(
             id: id,
-            storage: ChannelStorage(rawValue: body.storage),
+            storage: MessageStoragePolicy(rawValue: body.storage),
             pushType: body.pushType,
             requestID: answer.requestID,
             attempts: answer.attempts

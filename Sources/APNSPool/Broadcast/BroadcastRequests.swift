@@ -3,7 +3,7 @@ import HTTP2Wire
 
 /// What is done to channels, as requests to the management host.
 enum ChannelOperation: Sendable, Hashable {
-    case create(ChannelStorage)
+    case create(MessageStoragePolicy)
     case read(ChannelID)
     case delete(ChannelID)
     case list

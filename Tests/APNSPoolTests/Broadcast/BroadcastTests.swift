@@ -14,7 +14,7 @@ struct BroadcastTests {
 
     private func withChannel(
         simulation: Simulator.Configuration = Simulator.Configuration(),
-        storage: Int = 0,
+        storage: MessageStoragePolicy = .noMessage,
         spacing: Duration = .zero,
         _ body: (APNSClient, Simulator, ChannelID) async throws -> Void
     ) async throws {
@@ -32,7 +32,7 @@ struct BroadcastTests {
     }
 
     @Test func aBroadcastHasItsHeadersAndOneOutcome() async throws {
-        try await self.withChannel(storage: 1) { client, simulator, channel in
+        try await self.withChannel(storage: .mostRecentMessage) { client, simulator, channel in
             let id = APNSID.random()
             let outcome = await client.broadcast(
                 self.notification.priority(.conserve).expiration(.at(secondsSince1970: 4_000_000_000)),
@@ -106,7 +106,7 @@ struct BroadcastTests {
     }
 
     @Test func anExpiredBroadcastIsNotSent() async throws {
-        try await self.withChannel(storage: 1) { client, simulator, channel in
+        try await self.withChannel(storage: .mostRecentMessage) { client, simulator, channel in
             let late = await client.broadcast(self.notification.expiration(.at(secondsSince1970: 5)), to: channel)
             #expect(late.error?.code == .expired)
             #expect(late.certainty == .notSent)

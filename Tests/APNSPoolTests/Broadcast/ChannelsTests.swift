@@ -51,7 +51,7 @@ struct ChannelsTests {
 
             #expect(try await client.channels.read(made.id, for: app).storage == .mostRecentMessage)
             let read = try await client.channels.read(other.id, for: app)
-            #expect(read.storage == .nothing)
+            #expect(read.storage == .noMessage)
             #expect(read.pushType == "LiveActivity")
             #expect(try await client.channels.list(for: app).ids == [made.id, other.id])
             #expect(try await client.channels.list(for: "com.example.other").ids.isEmpty)
