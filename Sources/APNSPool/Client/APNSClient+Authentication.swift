@@ -55,6 +55,7 @@ extension APNSClient {
     /// - Returns: When the connections are closed.
     public func revokeAuthentication() async {
         await self.core.revoke()
+        self.core.observer.poke()
     }
 
     /// What the client shows to APNs, and how long that is valid.

@@ -96,6 +96,8 @@ public final class APNSClient: PushSender, Service {
         // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
         await Task { _ = await core.lifecycle.stopped.wait() }.value
         if let task = self.task.withLock({ $0 }) { _ = await task.result }
+        // A client that never ran has readers, too.
+        self.core.observer.finish()
     }
 
     // MARK: Sending

@@ -21,6 +21,7 @@ final class ClientCore: Sendable {
     private let contexts: TLSContexts
     private let replacements: ReplacementBudget
     let counters = ClientCounters()
+    let observer = ClientObserver()
     let invalidTokens = EventHub<InvalidToken>()
     let massRejection: MassRejectionAlarm
     let pacer = BroadcastPacer()
@@ -55,6 +56,7 @@ final class ClientCore: Sendable {
                 number: 1,
                 resolved,
                 configuration,
+                self.observer,
                 ConnectionSettings(
                     connection: Self.connection(configuration, try self.contexts.context(for: resolved.certificate)),
                     streamCap: configuration.pool.maxConcurrentStreams,
@@ -92,6 +94,7 @@ final class ClientCore: Sendable {
         number: CredentialSwitch.Number,
         _ resolved: ResolvedAuthentication,
         _ configuration: APNSClientConfiguration,
+        _ observer: ClientObserver,
         _ settings: ConnectionSettings,
         management: ClientEvents,
         trial: TrialEvents = TrialEvents()
@@ -102,7 +105,12 @@ final class ClientCore: Sendable {
             resolved: resolved,
             settings: settings,
             trial: trial,
-            pools: PoolHolder(pool, clock: configuration.clock, logger: configuration.logger),
+            pools: PoolHolder(
+                pool,
+                clock: configuration.clock,
+                logger: configuration.logger,
+                watch: PoolWatch(observer)
+            ),
             management: ManagementEndpoint(
                 configuration,
                 connection: settings.connection,
@@ -127,6 +135,7 @@ final class ClientCore: Sendable {
             number: number,
             resolved,
             self.configuration,
+            self.observer,
             ConnectionSettings(
                 connection: Self.connection(self.configuration, context),
                 streamCap: self.configuration.pool.maxConcurrentStreams,
@@ -177,6 +186,7 @@ final class ClientCore: Sendable {
         _ = await Task { await self.lifecycle.quiet.wait() }.value
         self.lifecycle.finish()
         self.invalidTokens.finish()
+        self.observer.finish()
         try result.get()
     }
 
@@ -190,9 +200,11 @@ final class ClientCore: Sendable {
             group.addTask {
                 for await event in self.events.stream {
                     self.logger.log(event, credential: self.credentialName)
+                    self.observer.poke()
                 }
                 // Cancelled: the others say when the run is over, not this one.
             }
+            group.addTask { await self.watchHealth() }
             group.addTask {
                 let logger = ManagementEndpoint.logger(self.configuration)
                 for await event in self.managementEvents.stream {
@@ -211,6 +223,7 @@ final class ClientCore: Sendable {
         defer { self.lifecycle.end() }
         try await withThrowingDiscardingTaskGroup { group in
             for await job in self.keeper.jobs {
+                self.observer.poke()
                 switch job {
                 case .run(let scope):
                     group.addTask {
@@ -259,9 +272,11 @@ final class ClientCore: Sendable {
                 if self.configuration.onEscalation == .throw { throw error }
                 let until = self.clock.now.advanced(by: pause)
                 self.pausedUntil.withLock { $0 = until }
+                self.observer.poke()
                 _ = await self.lifecycle.drainRequested.wait(until: until, clock: self.clock)
                 if Task.isCancelled || self.lifecycle.current != .running { return }
                 self.pausedUntil.withLock { $0 = nil }
+                self.observer.poke()
                 pause = min(pause * 2, .seconds(300))
             }
         }
@@ -269,6 +284,7 @@ final class ClientCore: Sendable {
 
     private func stopAfterDrain() async {
         guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else { return }
+        self.observer.poke()
         let time = self.lifecycle.drainTime ?? self.configuration.timeouts.drain
         self.logger.info(
             "draining",

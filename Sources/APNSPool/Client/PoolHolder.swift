@@ -8,22 +8,29 @@ final class PoolHolder: Sendable {
     let configuration: PoolConfiguration
     private let clock: any MonotonicClock
     private let logger: Logger
+    /// Nil: nobody watches it.
+    let watch: PoolWatch?
     private let pool: Mutex<Pool<ConnectionActor>>
     private let isInitialPoolUsed = Atomic<Bool>(false)
 
-    init(_ configuration: PoolConfiguration, clock: any MonotonicClock, logger: Logger) {
+    init(_ configuration: PoolConfiguration, clock: any MonotonicClock, logger: Logger, watch: PoolWatch? = nil) {
         self.configuration = configuration
         self.clock = clock
         self.logger = logger
-        self.pool = Mutex(Self.make(configuration, clock, logger))
+        self.watch = watch
+        self.pool = Mutex(Self.make(configuration, clock, logger, watch))
     }
 
     private static func make(
         _ configuration: PoolConfiguration,
         _ clock: any MonotonicClock,
-        _ logger: Logger
+        _ logger: Logger,
+        _ watch: PoolWatch?
     ) -> Pool<ConnectionActor> {
-        Pool(configuration: configuration, clock: clock, onEvent: { event in logger.log(event) })
+        Pool(configuration: configuration, clock: clock) { event in
+            logger.log(event)
+            watch?.see(event)
+        }
     }
 
     var current: Pool<ConnectionActor> { self.pool.withLock { $0 } }
@@ -36,7 +43,7 @@ final class PoolHolder: Sendable {
             ordering: .acquiringAndReleasing
         ).exchanged
         if isFirst { return self.current }
-        let pool = Self.make(self.configuration, self.clock, self.logger)
+        let pool = Self.make(self.configuration, self.clock, self.logger, self.watch)
         self.pool.withLock { $0 = pool }
         return pool
     }

@@ -73,6 +73,12 @@ final class CredentialGuard: Sendable {
     /// Whether a fault is declared.
     var hasFault: Bool { self.isDeclared.load(ordering: .relaxed) }
 
+    /// What is refused, while a fault is declared.
+    var declaredRefusal: CredentialStateMachine.Refusal? {
+        guard self.hasFault else { return nil }
+        return self.machine.withLock { $0.declaredRefusal }
+    }
+
     private func change<Result: Sendable>(
         _ body: (inout CredentialStateMachine) -> (CredentialStateMachine.Event?, Result)
     ) -> Result {

@@ -165,6 +165,13 @@ struct CredentialStateMachine: Sendable {
         }
     }
 
+    var declaredRefusal: Refusal? {
+        switch self.state {
+        case .declared(let refusal, _, _), .probing(let refusal, _, _): refusal
+        case .onTrial, .trusted, .suspected: nil
+        }
+    }
+
     /// How long a connection that was refused should stay away; nil unless a fault is declared.
     func holdOff(now: MonotonicInstant) -> Duration? {
         switch self.state {

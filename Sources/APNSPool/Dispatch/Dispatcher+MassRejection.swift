@@ -23,10 +23,12 @@ extension ClientCore {
     func tokenWorks(_ token: DeviceToken) {
         if self.massRejection.answered(token) {
             self.logger.notice("most device tokens are accepted again")
+            self.observer.poke()
         }
     }
 
     func tellMassRejection(_ rejection: Rejection, topic: String) {
+        self.observer.poke()
         self.logger.critical(
             "most device tokens are refused: the environment, the topic or the key must be wrong. Delete none of them",
             metadata: [

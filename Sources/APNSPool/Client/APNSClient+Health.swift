@@ -1,0 +1,69 @@
+public import SupervisedPool
+import Synchronization
+
+extension APNSClient {
+    /// How the client is now. Sends nothing and waits for no connection.
+    ///
+    /// ```swift
+    /// router.get("ready") { _ in
+    ///     await client.health.isReady ? Response(status: .ok) : Response(status: .serviceUnavailable)
+    /// }
+    /// ```
+    public var health: APNSHealth {
+        get async { await self.core.health() }
+    }
+
+    /// Each change of ``health``, from now on. The last one is `stopped`; then the sequence ends.
+    ///
+    /// ```swift
+    /// for await health in client.healthChanges { logger.notice("push: \(health)") }
+    /// ```
+    ///
+    /// A reader that is slow misses the oldest of more than 100 changes.
+    public var healthChanges: EventStream<APNSHealth> {
+        self.core.observer.changes.stream(bufferingNewest: 100)
+    }
+}
+
+extension ClientCore {
+    func health() async -> APNSHealth {
+        let scope = self.keeper.latest
+        let status = await scope.pool.status()
+        let refusal = scope.settings.credentials.declaredRefusal
+        return APNSHealth(
+            HealthInputs(
+                lifecycle: self.lifecycle.current,
+                isPaused: self.pausedUntil.withLock { $0 != nil },
+                isRevoked: self.keeper.isRevoked,
+                credentialFault: refusal.map { "\($0)" },
+                configurationFault: scope.pools.watch?.configurationFault,
+                connections: self.connections(status, lastFault: scope.pools.watch?.lastFault),
+                hasConnected: self.observer.hasConnected,
+                suspectsMisconfiguration: self.massRejection.isRaised,
+                degradedConnections: self.events.degradedConnections
+            )
+        )
+    }
+
+    private func connections(_ status: PoolStatus, lastFault: String?) -> HealthInputs.Connections {
+        switch status.availability {
+        case .available: return .available
+        case .unavailable: return .unavailable(lastFault)
+        case .degraded: break
+        }
+        // A pool without a kept connection is well without any.
+        guard self.configuration.pool.size == 0 else { return .connecting }
+        let isWanted = status.workers.contains { worker in
+            switch worker.state {
+            case .connecting, .backingOff: true
+            case .absent, .idle, .ready, .draining: false
+            }
+        }
+        return isWanted ? .connecting : .available
+    }
+
+    /// Tells the changes of the health until the client's run ends.
+    func watchHealth() async {
+        for await _ in self.observer.pokes { self.observer.tell(await self.health()) }
+    }
+}
