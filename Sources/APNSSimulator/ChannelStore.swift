@@ -140,7 +140,9 @@ struct ChannelStore: Sendable {
         guard let priority = view.priority.flatMap(Bytes.decimal), [1, 5, 10].contains(priority) else {
             return .badPriority
         }
-        guard let expiration = view.expiration.flatMap(Bytes.decimal), expiration == 0 || channel.storage == .mostRecentMessage else {
+        guard let expiration = view.expiration.flatMap(Bytes.decimal),
+            expiration == 0 || channel.storage == .mostRecentMessage
+        else {
             return .badExpirationDate
         }
         if body.isEmpty { return .payloadEmpty }
