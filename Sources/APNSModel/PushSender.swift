@@ -6,11 +6,25 @@ public struct DeliveryOptions: Sendable, Hashable {
     public var apnsID: APNSID?
     /// Whom it waits behind when all streams are taken. Default `interactive`.
     public var lane: PushLane
+    /// What it is about. Of the pushes with one key, device token and topic
+    /// - one is on its way at a time; a newer one waits until that one has its outcome;
+    /// - one that was not written yet when a newer one came is not sent: its outcome is `superseded`, not sent;
+    /// - a Live Activity's `end` is never superseded;
+    /// - timestamps that a client fills in (``PushNotification`` without one of its own) rise, by a second at least.
+    ///
+    /// The deadline and the task's cancellation hold while it waits. Nil, the default: none of this.
+    public var supersedes: SupersedeKey?
 
-    public init(deadline: Duration? = nil, apnsID: APNSID? = nil, lane: PushLane = .interactive) {
+    public init(
+        deadline: Duration? = nil,
+        apnsID: APNSID? = nil,
+        lane: PushLane = .interactive,
+        supersedes: SupersedeKey? = nil
+    ) {
         self.deadline = deadline
         self.apnsID = apnsID
         self.lane = lane
+        self.supersedes = supersedes
     }
 }
 

@@ -56,6 +56,9 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
         let rootKey: String?
         /// A Live Activity: `aps` says what happens to it, title and body hold their own localisation.
         let isLiveActivity: Bool
+        let takesCollapseID: Bool
+        /// What `aps.event` must not be.
+        let refusedEvents: [LiveActivityEvent]
 
         init(
             type: PushType,
@@ -67,7 +70,9 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
             allowed: APSFields = .common,
             implied: APSFields = [],
             rootKey: String? = nil,
-            isLiveActivity: Bool = false
+            isLiveActivity: Bool = false,
+            takesCollapseID: Bool = true,
+            refusedEvents: [LiveActivityEvent] = []
         ) {
             self.type = type
             self.topicSuffix = topicSuffix
@@ -79,6 +84,8 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
             self.implied = implied
             self.rootKey = rootKey
             self.isLiveActivity = isLiveActivity
+            self.takesCollapseID = takesCollapseID
+            self.refusedEvents = refusedEvents
         }
     }
 
@@ -144,7 +151,8 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
         Rule(type: .accessory, topicSuffix: ".push-type.accessory", allowed: .accessory),
     ]
 
-    /// A Live Activity's push to a broadcast channel: more bytes, every priority, and headers that must be there.
+    /// A Live Activity's push to a broadcast channel: more bytes, every priority, headers that must be there, and others
+    /// that must not; an activity cannot be started this way.
     ///
     /// Source: Apple, "Sending broadcast push notification requests to APNs". That a missing expiration is refused was
     /// observed; the page only calls it required.
@@ -155,7 +163,9 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
         defaultPriority: .immediate,
         defaultExpiration: .immediate,
         allowed: .ofLiveActivities,
-        isLiveActivity: true
+        isLiveActivity: true,
+        takesCollapseID: false,
+        refusedEvents: [.start]
     )
 
     /// The rule of this type. An unknown type gets no suffix, every priority, every key and the largest limit that

@@ -90,4 +90,28 @@ import Testing
             fault(PushNotification(topic: topic, pushType: .liveactivity, rawPayload: Array("{}".utf8))) == nil
         )
     }
+
+    @Test(arguments: ["a/b", "a?b", "a%2Fb", "..", "a#b", "com.x.push-type.liveactivity.push-type.liveactivity"])
+    func aTopicCannotLeaveItsPlaceInThePath(topic: String) throws {
+        let notification = PushNotification(topic: topic, pushType: .liveactivity, rawPayload: Array("{}".utf8))
+        #expect(code { _ = try notification.preparedForBroadcast() } == .topicInvalid)
+        #expect(code { _ = try notification.preparedForBroadcast(skippingValidation: true) } == .topicInvalid)
+        #expect(code { try notification.prepared().validateForBroadcast() } == .topicInvalid)
+    }
+
+    @Test func aBundleIDIsChecked() {
+        #expect(throws: Never.self) { try BundleID.check("com.Example-1.app_2") }
+        for text in [
+            "", "a b", "a\u{E9}", "a\r\nb", "com.example.app.push-type.liveactivity",
+            String(repeating: "a", count: 256),
+        ] {
+            #expect(throws: ValidationError.self) { try BundleID.check(text) }
+        }
+    }
+
+    @Test func aMissingPayloadIsNone() throws {
+        let empty = PushNotification(topic: topic, pushType: .liveactivity, rawPayload: [])
+        #expect(code { _ = try empty.preparedForBroadcast() } == .payloadEmpty)
+        #expect(code { _ = try empty.prepared(skippingValidation: true).validateForBroadcast() } == .payloadEmpty)
+    }
 }

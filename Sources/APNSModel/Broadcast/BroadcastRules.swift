@@ -4,6 +4,7 @@
     public import Foundation
 #endif
 
+// What differs from a push to a device stands in `PushType.broadcastRule`.
 // Source of the rules: Apple, "Sending broadcast push notification requests to APNs".
 extension PushNotification {
     /// Encodes and checks a Live Activity's `update` or `end` for a broadcast channel, which takes up to 5,120 bytes.
@@ -11,7 +12,7 @@ extension PushNotification {
     ///
     /// - Parameters:
     ///   - storagePolicy: the channel's, to check the expiration by; nil if it is not known.
-    ///   - skippingValidation: as in `prepared`.
+    ///   - skippingValidation: as in `prepared`. The topic must be a bundle id all the same, since it stands in a path.
     ///   - now: becomes the timestamp if there is none.
     /// - Throws: what `prepared` and `PreparedPush.validateForBroadcast` throw.
     public func preparedForBroadcast(
@@ -19,29 +20,28 @@ extension PushNotification {
         skippingValidation: Bool = false,
         now: @autoclosure () -> Date = Date()
     ) throws(ValidationError) -> PreparedPush {
-        let push = try preparedForBroadcast(skippingValidation: skippingValidation) {
+        try preparedForBroadcast(storagePolicy, skippingValidation: skippingValidation) {
             LiveActivityContent.seconds(now())
         }
-        if !skippingValidation {
-            try push.validateForBroadcast(storagePolicy: storagePolicy)
-        }
-        return push
     }
 
     /// The same with the timestamp in seconds since 1970, for senders that see to it that it never goes backwards.
     package func preparedForBroadcast(timestamp: Int64) throws(ValidationError) -> PreparedPush {
-        let push = try preparedForBroadcast(skippingValidation: false) { timestamp }
-        try push.validateForBroadcast()
-        return push
+        try preparedForBroadcast(nil, skippingValidation: false) { timestamp }
     }
 
     private func preparedForBroadcast(
+        _ storagePolicy: MessageStoragePolicy?,
         skippingValidation: Bool,
         timestamp: () -> Int64
     ) throws(ValidationError) -> PreparedPush {
-        // Of another type, it fails by that type's own rule or by its type.
-        let rule = type == .liveactivity ? PushType.broadcastRule : type.rule
-        return try prepared(rule, skippingValidation: skippingValidation, timestamp: timestamp)
+        if !skippingValidation { try PreparedPush.checkBroadcast(type) }
+        let rule = type == PushType.broadcastRule.type ? PushType.broadcastRule : type.rule
+        // Size, priority and expiration are checked here.
+        let push = try prepared(rule, skippingValidation: skippingValidation, timestamp: timestamp)
+        try BundleID.check(push.bundleID)
+        if !skippingValidation { try push.checkBroadcast(storagePolicy) }
+        return push
     }
 }
 
@@ -52,20 +52,30 @@ extension PreparedPush {
     /// - Parameter storagePolicy: the channel's; nil if it is not known.
     /// - Throws: `contentNotAllowed` for a type other than `liveactivity`, the event `start`, or a collapse id;
     ///   `payloadTooLarge` above 5,120 bytes; `priorityNotAllowed`; `expirationInvalid`, also for one that is not
-    ///   `immediate` where the channel stores nothing.
+    ///   `immediate` where the channel stores nothing; `topicInvalid` for a topic that cannot stand in a path.
     public func validateForBroadcast(storagePolicy: MessageStoragePolicy? = nil) throws(ValidationError) {
-        let rule = PushType.broadcastRule
-        guard pushType == rule.type else {
+        try Self.checkBroadcast(pushType)
+        try BundleID.check(bundleID)
+        try Self.check(payload: payload, priority: priority, expiration: expiration, PushType.broadcastRule)
+        try checkBroadcast(storagePolicy)
+    }
+
+    static func checkBroadcast(_ type: PushType) throws(ValidationError) {
+        guard type == PushType.broadcastRule.type else {
             throw ValidationError(
                 code: .contentNotAllowed,
                 field: "apns-push-type",
-                value: "\(ValidationError.shortened(pushType.rawValue)) in a broadcast"
+                value: "\(ValidationError.shortened(type.rawValue)) in a broadcast"
             )
         }
-        guard collapseID == nil else {
-            throw ValidationError(code: .contentNotAllowed, field: "apns-collapse-id", value: "broadcast")
+    }
+
+    /// What the checks of all pushes leave open.
+    fileprivate func checkBroadcast(_ storagePolicy: MessageStoragePolicy?) throws(ValidationError) {
+        let rule = PushType.broadcastRule
+        guard rule.takesCollapseID || collapseID == nil else {
+            throw ValidationError(code: .contentNotAllowed, field: "apns-collapse-id", value: "in a broadcast")
         }
-        try Self.check(payload: payload, priority: priority, expiration: expiration, rule)
         if storagePolicy == .noMessage, broadcastExpiration != 0 {
             throw ValidationError(
                 code: .expirationInvalid,
@@ -73,8 +83,8 @@ extension PreparedPush {
                 value: "\(broadcastExpiration) for a channel that stores nothing"
             )
         }
-        if JSONParser.apsEvent(payload) == LiveActivityEvent.start.rawValue {
-            throw ValidationError(code: .contentNotAllowed, field: "aps.event", value: "start in a broadcast")
+        if let event = JSONParser.apsEvent(payload), rule.refusedEvents.contains(LiveActivityEvent(rawValue: event)) {
+            throw ValidationError(code: .contentNotAllowed, field: "aps.event", value: "\(event) in a broadcast")
         }
     }
 

@@ -10,11 +10,20 @@ public struct BroadcastOptions: Sendable, Hashable {
     /// The least time since the broadcast before it to the same channel; nil takes
     /// ``APNSClientConfiguration/broadcastSpacing``. Zero: it goes at once, before all that wait.
     public var spacing: Duration?
+    /// Leaves out the checks of ``APNSModel/PreparedPush/validateForBroadcast(storagePolicy:)`` but that of the bundle id,
+    /// for the day on which Apple relaxes one.
+    public var skippingValidation: Bool
 
-    public init(deadline: Duration? = nil, requestID: APNSID? = nil, spacing: Duration? = nil) {
+    public init(
+        deadline: Duration? = nil,
+        requestID: APNSID? = nil,
+        spacing: Duration? = nil,
+        skippingValidation: Bool = false
+    ) {
         self.deadline = deadline
         self.requestID = requestID
         self.spacing = spacing
+        self.skippingValidation = skippingValidation
     }
 }
 
@@ -33,40 +42,39 @@ extension APNSClient {
     /// `timestamp`.
     ///
     /// - Parameters:
-    ///   - broadcast: what to send; see ``PreparedBroadcast``.
-    ///   - channel: from `channels.create`. It must belong to the broadcast's app and the client's environment.
-    public func broadcast(
-        _ broadcast: PreparedBroadcast,
-        to channel: ChannelID,
-        options: BroadcastOptions = BroadcastOptions()
-    ) async -> PushOutcome {
-        await self.core.deliver(broadcast, to: channel, options: options)
-    }
-
-    /// The same for a push of the type `liveactivity` that was prepared before; one that is no broadcast ends as
-    /// `validation`, not sent.
+    ///   - push: of the type `liveactivity`, with the event `update` or `end`, prepared in any way; one that is no broadcast
+    ///     ends as `validation`, not sent. Without a priority and expiration it goes with 10 and `immediate`.
+    ///   - channel: from `channels.create`. It must belong to the push's app and the client's environment.
     public func broadcast(
         _ push: PreparedPush,
         to channel: ChannelID,
         options: BroadcastOptions = BroadcastOptions()
     ) async -> PushOutcome {
         do {
-            return await self.broadcast(try PreparedBroadcast(push), to: channel, options: options)
+            if options.skippingValidation {
+                try BundleID.check(push.bundleID)
+            } else {
+                try push.validateForBroadcast()
+            }
         } catch {
             return .failed(.validation(error, apnsID: options.requestID))
         }
+        return await self.core.deliver(push, to: channel, options: options)
     }
 
-    /// The same for a notification of the type `liveactivity`; one that is no broadcast ends as `validation`, not sent.
+    /// The same for a notification, which may have up to 5,120 bytes; one that is no broadcast ends as `validation`, not
+    /// sent.
     public func broadcast(
         _ notification: PushNotification,
         to channel: ChannelID,
         options: BroadcastOptions = BroadcastOptions()
     ) async -> PushOutcome {
+        let push: PreparedPush
         do {
-            return await self.broadcast(try PreparedBroadcast(notification), to: channel, options: options)
+            push = try notification.preparedForBroadcast(skippingValidation: options.skippingValidation)
         } catch {
             return .failed(.validation(error, apnsID: options.requestID))
         }
+        return await self.core.deliver(push, to: channel, options: options)
     }
 }

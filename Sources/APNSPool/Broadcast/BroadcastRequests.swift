@@ -25,7 +25,7 @@ enum BroadcastRequests {
     static let variableNames = [":path"]
 
     static func broadcast(
-        _ broadcast: PreparedBroadcast,
+        _ broadcast: PreparedPush,
         to channel: ChannelID,
         id: APNSID,
         authority: String,
@@ -37,8 +37,8 @@ enum BroadcastRequests {
             authority: authority,
             fields: [
                 .init("apns-push-type", PushType.liveactivity.rawValue),
-                .init("apns-priority", String(broadcast.priority.rawValue)),
-                .init("apns-expiration", String(broadcast.expirationSeconds), .never),
+                .init("apns-priority", String(broadcast.broadcastPriority.rawValue)),
+                .init("apns-expiration", String(broadcast.broadcastExpiration), .never),
                 // An id repeats, but there may be thousands of them.
                 .init("apns-channel-id", channel.rawValue, .never),
                 .init("apns-request-id", id.description, .never),
@@ -106,28 +106,5 @@ enum BroadcastRequests {
             valueLengths: lengths,
             body: body
         )
-    }
-}
-
-/// The id of an app, where it stands in a path.
-enum BundleID {
-    /// - Throws: `topicMissing` or `topicInvalid` for what is no bundle id: it is made of letters, digits, `-`, `.` and
-    ///   `_`, and does not end with the suffix of a push type.
-    static func check(_ text: String) throws(ValidationError) {
-        guard !text.isEmpty else { throw ValidationError(code: .topicMissing, field: "bundle id") }
-        let isPlain = text.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
-            default: false
-            }
-        }
-        guard isPlain, text.utf8.count <= 255, text != ".", text != "..",
-            !text.hasSuffix(PushType.liveactivity.topicSuffix)
-        else {
-            let shown = String(
-                text.unicodeScalars.prefix(40).map { $0.isASCII && $0.value >= 0x20 ? Character($0) : "." }
-            )
-            throw ValidationError(code: .topicInvalid, field: "bundle id", value: shown)
-        }
     }
 }

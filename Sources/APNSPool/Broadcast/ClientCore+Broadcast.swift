@@ -3,9 +3,9 @@ import HTTP2Wire
 import SupervisedPool
 
 extension ClientCore {
-    /// The way of one broadcast: the channel's turn, then as a push. Never throws, and ends by its deadline.
+    /// The way of one broadcast, which was checked before: the channel's turn, then as a push. Never throws, and ends by its deadline.
     func deliver(
-        _ broadcast: PreparedBroadcast,
+        _ broadcast: PreparedPush,
         to channel: ChannelID,
         options: BroadcastOptions
     ) async -> PushOutcome {
@@ -34,7 +34,7 @@ extension ClientCore {
     ///
     /// - Returns: nil when it is.
     private func awaitTurn(
-        _ broadcast: PreparedBroadcast,
+        _ broadcast: PreparedPush,
         _ channel: ChannelID,
         _ options: BroadcastOptions,
         _ history: inout PushHistory
@@ -60,7 +60,7 @@ extension ClientCore {
     }
 
     private func attempt(
-        _ broadcast: PreparedBroadcast,
+        _ broadcast: PreparedPush,
         to channel: ChannelID,
         _ history: inout PushHistory
     ) async -> AttemptEnd {

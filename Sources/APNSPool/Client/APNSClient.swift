@@ -111,6 +111,36 @@ public final class APNSClient: PushSender, Service {
         await self.core.deliver(prepared, to: token, options: options)
     }
 
+    /// Encodes, checks and sends; what cannot be prepared ends as `validation`, not sent. With
+    /// ``APNSModel/DeliveryOptions/supersedes``, a timestamp that is missing is filled in so that it rises.
+    public func deliver(
+        _ notification: PushNotification,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        let fillsIn = options.supersedes != nil && notification.takesTimestamp
+        let now = fillsIn ? self.core.configuration.wallClock() : nil
+        let push: PreparedPush
+        do {
+            if let now {
+                push = try notification.prepared(timestamp: now)
+            } else {
+                push = try notification.prepared()
+            }
+        } catch {
+            return .failed(.validation(error, apnsID: options.apnsID))
+        }
+        guard let now else { return await self.core.deliver(push, to: token, options: options) }
+        return await self.core.deliver(
+            push,
+            to: token,
+            options: options,
+            dated: SupersedeTurns.Dated(timestamp: now) { timestamp throws(ValidationError) in
+                try notification.prepared(timestamp: timestamp)
+            }
+        )
+    }
+
     // MARK: Connections
 
     /// Opens connections before they are needed, one at a time, and returns when they are ready. Those above `pool.size`

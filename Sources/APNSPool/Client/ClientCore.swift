@@ -25,6 +25,7 @@ final class ClientCore: Sendable {
     let invalidTokens = EventHub<InvalidToken>()
     let massRejection: MassRejectionAlarm
     let pacer = BroadcastPacer()
+    let supersedeTurns = SupersedeTurns()
 
     /// Until when the tree rests after an escalation.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)

@@ -7,12 +7,32 @@ import Synchronization
 extension ClientCore {
     /// The way of one push: provider token, slot, stream, answer, and again where that is safe. Never throws, and
     /// ends by its deadline.
-    func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+    ///
+    /// - Parameter dated: how to fill in another timestamp, if that of `push` was filled in.
+    func deliver(
+        _ push: PreparedPush,
+        to token: DeviceToken,
+        options: DeliveryOptions,
+        dated: SupersedeTurns.Dated? = nil
+    ) async -> PushOutcome {
         var history = PushHistory(id: options.apnsID ?? self.ids.next(), deadline: self.deadline(options.deadline))
         guard self.lifecycle.enter() else {
             return history.fail(.shuttingDown, "the client is shutting down and takes no further pushes")
         }
         defer { self.lifecycle.leave() }
+        var push = push
+        var turn: SupersedeTurn?
+        if let key = options.supersedes {
+            do {
+                let arrival = try self.arrive(push, to: token, key: key, dated: dated)
+                turn = arrival.turn
+                push = arrival.push
+            } catch {
+                return .failed(.validation(error, apnsID: history.id))
+            }
+            if let turn, let outcome = await self.wait(for: turn, &history) { return outcome }
+        }
+        defer { turn?.end() }
         if self.lifecycle.current == .notStarted, await !self.waitUntilRunning(history.deadline) {
             if Task.isCancelled { return history.fail(.cancelled, "the sending task was cancelled") }
             return history.fail(
@@ -22,7 +42,14 @@ extension ClientCore {
         }
         let block = self.encoder.block(for: push)
         while true {
-            let end = await self.attempt(push, block: block, to: token, lane: options.lane, history: &history)
+            let end = await self.attempt(
+                push,
+                block: block,
+                to: token,
+                lane: options.lane,
+                turn: turn,
+                history: &history
+            )
             switch self.next(end, &history) {
             case .finish(let outcome):
                 self.tellInvalid(outcome, push, token)
@@ -71,6 +98,7 @@ extension ClientCore {
         block: HeaderBlock,
         to token: DeviceToken,
         lane: PushLane,
+        turn: SupersedeTurn?,
         history: inout PushHistory
     ) async -> AttemptEnd {
         if let end = self.refusal(push) { return end }
@@ -87,12 +115,13 @@ extension ClientCore {
                 deadline: credential.slotDeadline(history.deadline, now: self.clock.now),
                 bytes: push.payload.count,
                 lane: PoolLane(lane),
-                atFront: history.isResend
+                atFront: history.isResend || turn?.isHeir == true
             )
             if let end = self.refusal(push) { return end }
             if Task.isCancelled {
                 return .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
             }
+            if let turn, !turn.write() { return .notSent(.superseded, SupersedeTurn.message, isFinal: true) }
             let request = self.encoder.request(
                 push,
                 block: block,

@@ -61,7 +61,7 @@ struct BroadcastTests {
             #expect(simulator.record.broadcasts.first?.priority == 10)
             let prepared = try self.notification.prepared()
             #expect(await client.broadcast(prepared, to: channel).certainty == .accepted)
-            let broadcast = try PreparedBroadcast(prepared)
+            let broadcast = try self.notification.preparedForBroadcast()
             #expect(await client.broadcast(broadcast, to: channel).certainty == .accepted)
             #expect(Set(simulator.record.broadcasts.map(\.requestID)).count == 3)
         }
@@ -88,7 +88,34 @@ struct BroadcastTests {
             #expect(await reason(self.notification, channel) == .channelNotRegistered)
             let invalid = await client.broadcast(PushNotification(topic: app, alert: "Hello"), to: channel)
             #expect(invalid.error?.code == .validation)
+            let alert = try PushNotification(topic: app, alert: "Hello").prepared()
+            #expect(await client.broadcast(alert, to: channel).error?.code == .validation)
+            for unchecked in [false, true] {
+                let elsewhere = PushNotification(
+                    topic: "a/../b",
+                    pushType: .liveactivity,
+                    rawPayload: Array(payload.utf8)
+                )
+                let options = BroadcastOptions(skippingValidation: unchecked)
+                let prepared = try elsewhere.prepared()
+                #expect(await client.broadcast(elsewhere, to: channel, options: options).error?.code == .validation)
+                #expect(await client.broadcast(prepared, to: channel, options: options).error?.code == .validation)
+            }
             #expect(simulator.record.broadcasts.count == 3)
+            // Unchecked, it is APNs that refuses.
+            let start = PushNotification(
+                topic: app,
+                pushType: .liveactivity,
+                rawPayload: #"{"aps":{"event":"start"}}"#.utf8
+            )
+            let other = try await client.channels.create(for: app).id
+            #expect(await client.broadcast(start, to: other).error?.code == .validation)
+            for outcome in [
+                await client.broadcast(start, to: other, options: .init(skippingValidation: true)),
+                await client.broadcast(try start.prepared(), to: other, options: .init(skippingValidation: true)),
+            ] {
+                #expect(outcome.error?.rejection?.reason == .badRequestPayload)
+            }
         }
     }
 

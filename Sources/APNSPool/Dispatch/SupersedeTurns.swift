@@ -1,0 +1,154 @@
+import APNSModel
+import SupervisedPool
+import Synchronization
+
+/// The turns of all pushes of a client that have a ``SupersedeKey``.
+final class SupersedeTurns: Sendable {
+    struct Key: Hashable, Sendable {
+        var deviceToken: DeviceToken
+        var topic: String
+        var key: SupersedeKey
+    }
+
+    /// A push whose timestamp was filled in, and how to fill in another one.
+    struct Dated: Sendable {
+        var timestamp: Int64
+        var prepared: @Sendable (Int64) throws(ValidationError) -> PreparedPush
+    }
+
+    private struct State {
+        var machine = SupersedeMachine<Key>()
+        /// Of those that wait.
+        var waiters: [UInt64: SupersedeTurn] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// How many pushes wait for their turns.
+    var waiterCount: Int { self.state.withLock { $0.waiters.count } }
+
+    /// Keys of which a push has no outcome yet.
+    var keyCount: Int { self.state.withLock { $0.machine.keyCount } }
+
+    /// How many pushes have had a key so far.
+    var arrivalCount: UInt64 { self.state.withLock { $0.machine.arrivalCount } }
+
+    /// - Returns: the push's turn, and the timestamp that is to be filled in, if one was asked for.
+    func arrive(_ key: Key, isFinal: Bool, timestamp: Int64?) -> (turn: SupersedeTurn, timestamp: Int64?) {
+        let (turn, stamp, replaced) = self.state.withLock { state in
+            let arrival = state.machine.arrive(key, isFinal: isFinal, timestamp: timestamp)
+            let turn = SupersedeTurn(turns: self, key: key, ticket: arrival.ticket)
+            if arrival.goes {
+                turn.gate.open()
+            } else {
+                state.waiters[arrival.ticket] = turn
+            }
+            return (turn, arrival.timestamp, arrival.superseded.flatMap { state.waiters.removeValue(forKey: $0) })
+        }
+        replaced?.gate.open()
+        return (turn, stamp)
+    }
+
+    fileprivate func claim(_ turn: SupersedeTurn) -> SupersedeMachine<Key>.Standing {
+        self.state.withLock { state in
+            state.waiters[turn.ticket] = nil
+            return state.machine.claim(turn.key, turn.ticket)
+        }
+    }
+
+    fileprivate func write(_ turn: SupersedeTurn) -> Bool {
+        self.state.withLock { $0.machine.write(turn.key, turn.ticket) }
+    }
+
+    fileprivate func end(_ turn: SupersedeTurn) {
+        let next = self.state.withLock { state -> SupersedeTurn? in
+            guard let successor = state.machine.end(turn.key, turn.ticket) else { return nil }
+            // One whose wait ended just now has been told by no gate, and will claim its turn.
+            let next = state.waiters.removeValue(forKey: successor.ticket)
+            if successor.isHeir { next?.inherit() }
+            return next
+        }
+        next?.gate.open()
+    }
+}
+
+/// The turn of one push.
+final class SupersedeTurn: Sendable {
+    private let turns: SupersedeTurns
+    fileprivate let key: SupersedeTurns.Key
+    fileprivate let ticket: UInt64
+    /// Opens when the wait is over.
+    fileprivate let gate = Gate()
+    private let hasInherited = Atomic<Bool>(false)
+
+    fileprivate init(turns: SupersedeTurns, key: SupersedeTurns.Key, ticket: UInt64) {
+        self.turns = turns
+        self.key = key
+        self.ticket = ticket
+    }
+
+    fileprivate func inherit() { self.hasInherited.store(true, ordering: .releasing) }
+
+    /// Whether it takes over a place at the front of the queue.
+    var isHeir: Bool { self.hasInherited.load(ordering: .acquiring) }
+
+    /// Waits for the turn, until the deadline or the task's cancellation.
+    func wait(until deadline: MonotonicInstant, clock: any MonotonicClock) async
+        -> SupersedeMachine<SupersedeTurns.Key>.Standing
+    {
+        _ = await self.gate.wait(until: deadline, clock: clock)
+        return self.turns.claim(self)
+    }
+
+    /// Whether the push may be written; else a newer one has taken its place.
+    func write() -> Bool { self.turns.write(self) }
+
+    /// The push that had the turn has its outcome. Does nothing for one that never had it.
+    func end() { self.turns.end(self) }
+
+    /// The push goes, whether it waits or has the turn.
+    func leave() {
+        if self.turns.claim(self) == .goes { self.end() }
+    }
+
+    static let message = "a newer push with the same key took its place"
+}
+
+extension ClientCore {
+    /// Gives a push with a key its place among the others of the key. Takes no time: the wait is `SupersedeTurn.wait`.
+    ///
+    /// - Throws: what preparing the push with another timestamp throws.
+    func arrive(
+        _ push: PreparedPush,
+        to token: DeviceToken,
+        key: SupersedeKey,
+        dated: SupersedeTurns.Dated?
+    ) throws(ValidationError) -> (turn: SupersedeTurn, push: PreparedPush) {
+        let (turn, timestamp) = self.supersedeTurns.arrive(
+            SupersedeTurns.Key(deviceToken: token, topic: push.topic, key: key),
+            isFinal: push.endsActivity,
+            timestamp: dated?.timestamp
+        )
+        guard let dated, let timestamp, timestamp != dated.timestamp else { return (turn, push) }
+        do {
+            return (turn, try dated.prepared(timestamp))
+        } catch {
+            turn.leave()
+            throw error
+        }
+    }
+
+    /// Waits for the turn.
+    ///
+    /// - Returns: why the push is not sent; nil when its turn has come.
+    func wait(for turn: SupersedeTurn, _ history: inout PushHistory) async -> PushOutcome? {
+        switch await turn.wait(until: history.deadline, clock: self.clock) {
+        case .goes: nil
+        case .superseded: history.fail(.superseded, SupersedeTurn.message)
+        case .withdrawn where Task.isCancelled:
+            history.fail(.cancelled, "the sending task was cancelled while another push with its key was on its way")
+        case .withdrawn:
+            history.fail(.deadlineExceeded, "another push with its key was on its way until the deadline")
+        }
+    }
+}

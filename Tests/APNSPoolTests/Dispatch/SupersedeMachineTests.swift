@@ -1,0 +1,173 @@
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+@Suite struct SupersedeMachineTests {
+    /// The machine by reference, since `#expect` calls nothing that mutates a value.
+    private final class Machine {
+        typealias Successor = SupersedeMachine<Int>.Successor
+        var machine: SupersedeMachine<Int>
+
+        init(timestampLimit: Int = 10_000) {
+            self.machine = SupersedeMachine(timestampLimit: timestampLimit)
+        }
+
+        var keyCount: Int { self.machine.keyCount }
+        var timestampCount: Int { self.machine.timestampCount }
+
+        func arrive(_ key: Int, isFinal: Bool, timestamp: Int64? = nil) -> SupersedeMachine<Int>.Arrival {
+            self.machine.arrive(key, isFinal: isFinal, timestamp: timestamp)
+        }
+        func claim(_ key: Int, _ ticket: UInt64) -> SupersedeMachine<Int>.Standing { self.machine.claim(key, ticket) }
+        func write(_ key: Int, _ ticket: UInt64) -> Bool { self.machine.write(key, ticket) }
+        func end(_ key: Int, _ ticket: UInt64) -> Successor? { self.machine.end(key, ticket) }
+    }
+
+    @Test func theNewestThatWaitsIsTheOneThatGoes() {
+        let machine = Machine()
+        let first = machine.arrive(0, isFinal: false)
+        #expect(first.goes && first.superseded == nil)
+        #expect(machine.write(0, first.ticket))
+        let second = machine.arrive(0, isFinal: false)
+        let third = machine.arrive(0, isFinal: false)
+        #expect(!second.goes && !third.goes && third.superseded == second.ticket)
+        #expect(machine.claim(0, second.ticket) == .superseded)
+        #expect(machine.arrive(1, isFinal: false).goes)
+        #expect(machine.end(0, first.ticket) == .init(ticket: third.ticket, isHeir: false))
+        #expect(machine.claim(0, third.ticket) == .goes)
+        #expect(machine.end(0, third.ticket) == nil)
+        #expect(machine.keyCount == 1)
+    }
+
+    @Test func oneThatIsNotWrittenGivesItsPlaceToTheNewer() {
+        let machine = Machine()
+        let first = machine.arrive(0, isFinal: false)
+        let second = machine.arrive(0, isFinal: false)
+        #expect(!machine.write(0, first.ticket))
+        #expect(machine.end(0, first.ticket) == .init(ticket: second.ticket, isHeir: true))
+        // The heir is sent whatever comes.
+        let third = machine.arrive(0, isFinal: false)
+        #expect(third.superseded == nil)
+        #expect(machine.write(0, second.ticket))
+        #expect(machine.end(0, second.ticket) == .init(ticket: third.ticket, isHeir: false))
+        // One whose successor has gone before it was its turn is sent after all.
+        let fourth = machine.arrive(0, isFinal: false)
+        #expect(machine.claim(0, fourth.ticket) == .withdrawn)
+        #expect(machine.write(0, third.ticket))
+    }
+
+    @Test func finalOnesAreNeverReplaced() {
+        let machine = Machine()
+        let end = machine.arrive(0, isFinal: true)
+        let update = machine.arrive(0, isFinal: false)
+        let other = machine.arrive(0, isFinal: true)
+        #expect(other.superseded == update.ticket)
+        let third = machine.arrive(0, isFinal: true)
+        #expect(third.superseded == nil)
+        #expect(machine.write(0, end.ticket))
+        #expect(machine.end(0, end.ticket)?.ticket == other.ticket)
+        #expect(machine.claim(0, third.ticket) == .withdrawn)
+        #expect(machine.write(0, other.ticket))
+        #expect(machine.end(0, other.ticket) == nil)
+    }
+
+    @Test func timestampsRise() {
+        let machine = Machine(timestampLimit: 4)
+        func stamp(_ key: Int, _ now: Int64) -> Int64? {
+            let arrival = machine.arrive(key, isFinal: true, timestamp: now)
+            #expect(machine.end(key, arrival.ticket) == nil)
+            return arrival.timestamp
+        }
+        #expect([stamp(0, 10), stamp(0, 10), stamp(0, 9), stamp(0, 20), stamp(1, 9)] == [10, 11, 12, 20, 9])
+        #expect(stamp(2, .max) == .max && stamp(2, 1) == .max)
+        for key in 3..<100 { #expect(stamp(key, Int64(key) + 100) == Int64(key) + 100) }
+        #expect(machine.timestampCount <= 4)
+        #expect(machine.keyCount == 0)
+        // The newest are kept.
+        #expect(stamp(99, 1) == 200)
+    }
+
+    /// What the machine should do, in other words: all pushes with what became of them.
+    private struct Model {
+        enum State { case waiting, holding, told, written, gone }
+        var pushes: [(ticket: UInt64, key: Int, isFinal: Bool, state: State, isHeir: Bool)] = []
+
+        func index(_ ticket: UInt64) -> Int? { pushes.firstIndex { $0.ticket == ticket } }
+        func holder(_ key: Int) -> Int? {
+            pushes.firstIndex { $0.key == key && [.holding, .told, .written].contains($0.state) }
+        }
+        func isReplaced(_ index: Int) -> Bool {
+            let push = pushes[index]
+            return !push.isFinal && !push.isHeir && pushes[(index + 1)...].contains { $0.key == push.key }
+        }
+    }
+
+    @Test func likeAModel() {
+        let run = PropertyRun(commands: 40_000, runs: 40)
+        for seed in run.seeds {
+            var random = SeededRandom(seed: seed)
+            let machine = Machine(timestampLimit: 1000)
+            var model = Model()
+            var newest: [Int: Int64] = [:]
+            var clock: Int64 = 1000
+            let comment: Comment = "\(run.replay(seed))"
+            // Those that were replaced while they waited: they end without being asked.
+            func forgetReplaced(_ key: Int) -> [UInt64] {
+                let replaced = model.pushes.indices.dropLast().filter {
+                    model.pushes[$0].key == key && model.pushes[$0].state == .waiting && !model.pushes[$0].isFinal
+                }.map { model.pushes[$0].ticket }
+                model.pushes.removeAll { replaced.contains($0.ticket) }
+                return replaced
+            }
+            for _ in 0..<run.commandsPerRun {
+                clock += Int64.random(in: -2...3, using: &random)
+                let key = Int.random(in: 0..<3, using: &random)
+                let holder = model.holder(key)
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0:
+                    let isFinal = Int.random(in: 0..<5, using: &random) == 0
+                    let arrival = machine.arrive(key, isFinal: isFinal, timestamp: clock)
+                    #expect(arrival.goes == (holder == nil), comment)
+                    model.pushes.append(
+                        (arrival.ticket, key, isFinal, holder == nil ? .holding : .waiting, false)
+                    )
+                    #expect(forgetReplaced(key) == (arrival.superseded.map { [$0] } ?? []), comment)
+                    let stamp = arrival.timestamp ?? .min
+                    #expect(stamp == max(clock, (newest[key] ?? Int64.min / 2) + 1), comment)
+                    newest[key] = stamp
+                    if let superseded = arrival.superseded {
+                        #expect(machine.claim(key, superseded) == .superseded, comment)
+                    }
+                case 1:
+                    guard let holder, model.pushes[holder].state != .told else { continue }
+                    let isReplaced = model.pushes[holder].state == .holding && model.isReplaced(holder)
+                    #expect(machine.write(key, model.pushes[holder].ticket) == !isReplaced, comment)
+                    model.pushes[holder].state = isReplaced ? .told : .written
+                case 2:
+                    guard let holder else { continue }
+                    let wasTold = model.pushes[holder].state == .told
+                    let ticket = model.pushes[holder].ticket
+                    model.pushes.remove(at: holder)
+                    let next = model.pushes.firstIndex { $0.key == key }
+                    let expected = next.map {
+                        Machine.Successor(ticket: model.pushes[$0].ticket, isHeir: wasTold)
+                    }
+                    #expect(machine.end(key, ticket) == expected, comment)
+                    if let next {
+                        model.pushes[next].state = .holding
+                        model.pushes[next].isHeir = wasTold
+                    }
+                default:
+                    guard let push = model.pushes.filter({ $0.key == key }).randomElement(using: &random) else {
+                        continue
+                    }
+                    let isWaiting = push.state == .waiting
+                    #expect(machine.claim(key, push.ticket) == (isWaiting ? .withdrawn : .goes), comment)
+                    if isWaiting { model.pushes.removeAll { $0.ticket == push.ticket } }
+                }
+                #expect(machine.keyCount == Set(model.pushes.map(\.key)).count, comment)
+            }
+        }
+    }
+}
