@@ -109,7 +109,7 @@ final class ClientCore: Sendable {
                 pool,
                 clock: configuration.clock,
                 logger: configuration.logger,
-                watch: PoolWatch(observer)
+                watch: PoolWatch(observer, clock: configuration.clock)
             ),
             management: ManagementEndpoint(
                 configuration,
@@ -167,9 +167,10 @@ final class ClientCore: Sendable {
                 message: "this client runs already, or has ended: a client runs once"
             )
         }
+        let metrics = self.makeMetricExporter()
         let result: Result<Void, any Error>
         do {
-            try await self.runUntilEnd()
+            try await self.runUntilEnd(metrics)
             result = .success(())
         } catch {
             result = .failure(error)
@@ -184,13 +185,17 @@ final class ClientCore: Sendable {
         }
         // In a task of its own: the cancellation that may have brought us here must not cut this short.
         _ = await Task { await self.lifecycle.quiet.wait() }.value
+        if let metrics {
+            await self.export(metrics)
+            metrics.finish()
+        }
         self.lifecycle.finish()
         self.invalidTokens.finish()
         self.observer.finish()
         try result.get()
     }
 
-    private func runUntilEnd() async throws {
+    private func runUntilEnd(_ metrics: MetricExporter?) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             self.keeper.start()
             // Revoked before the run: there is nothing to wait for.
@@ -205,6 +210,7 @@ final class ClientCore: Sendable {
                 // Cancelled: the others say when the run is over, not this one.
             }
             group.addTask { await self.watchHealth() }
+            if let metrics { group.addTask { await self.exportMetrics(metrics) } }
             group.addTask {
                 let logger = ManagementEndpoint.logger(self.configuration)
                 for await event in self.managementEvents.stream {
