@@ -424,6 +424,7 @@ final class BulkEngine {
             self.isInputOver = true
             return false
         case .invalid(let error):
+            self.core.observer.pushes.count(.failed(error), PushCounters.otherType)
             self.ready.append((index, sequence, .failed(error)))
         case .push(let push, let token, let id):
             // An input that blocks takes its own time; the deadline starts when it has given the element.

@@ -210,6 +210,7 @@ final class ClientCore: Sendable {
                 // Cancelled: the others say when the run is over, not this one.
             }
             group.addTask { await self.watchHealth() }
+            group.addTask { await self.remindOfFaults() }
             if let metrics { group.addTask { await self.exportMetrics(metrics) } }
             group.addTask {
                 let logger = ManagementEndpoint.logger(self.configuration)

@@ -8,6 +8,7 @@ final class ClientObserver: Sendable {
     private let poking: AsyncStream<Void>.Continuation
     let changes = EventHub<APNSHealth>()
     let pushes = PushCounters()
+    let reminder = HealthReminder()
     /// Connections that became ready.
     let connects = Atomic<Int>(0)
     /// Those of them that came in the place of an earlier one.

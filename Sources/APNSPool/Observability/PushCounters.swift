@@ -24,7 +24,7 @@ final class PushCounters: Sendable {
         .controls, .accessory,
     ]
     /// For types that Apple adds later: a caller's own words must not make a metric each.
-    static let otherType = "other"
+    static let otherType = PushType(rawValue: "other")
 
     private let cells = PushCounters.types.map(Cell.init)
     private let acceptedOthers = Atomic<Int>(0)
@@ -40,7 +40,7 @@ final class PushCounters: Sendable {
 
     func count(_ outcome: PushOutcome, _ type: PushType) {
         guard let error = outcome.error else { return self.accepted(type) }
-        let name = Self.types.contains(type) ? type.rawValue : Self.otherType
+        let name = (Self.types.contains(type) ? type : Self.otherType).rawValue
         let key = Key(type: name, outcome: error.certainty, reason: Self.reason(error))
         self.failures.withLock { $0[key, default: 0] += 1 }
     }
@@ -51,6 +51,9 @@ final class PushCounters: Sendable {
         return reason.rawValue
     }
 
+    /// All that were not accepted.
+    var failed: Int { self.failures.withLock { $0.values.reduce(0, +) } }
+
     /// All that are not zero.
     var totals: [Key: Int] {
         var totals = self.failures.withLock { $0 }
@@ -58,7 +61,7 @@ final class PushCounters: Sendable {
             if count > 0 { totals[Key(type: type, outcome: .accepted, reason: "none")] = count }
         }
         for cell in self.cells { add(cell.type.rawValue, cell.accepted.load(ordering: .relaxed)) }
-        add(Self.otherType, self.acceptedOthers.load(ordering: .relaxed))
+        add(Self.otherType.rawValue, self.acceptedOthers.load(ordering: .relaxed))
         return totals
     }
 }
