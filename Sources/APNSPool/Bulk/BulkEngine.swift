@@ -53,6 +53,8 @@ final class BulkEngine {
     private var trials: [Int: PushCredential] = [:]
     /// The pool that has been asked for slots and has not answered: a call is one waiter at a time.
     private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket, credential: PushCredential)?
+    /// When that was, if somebody wants to know.
+    private var askedAt: MonotonicInstant?
     /// The earliest deadline of a resent push that waits while the pool is asked.
     private var resendExpiry = MonotonicInstant.distantFuture
     private var wakeUp = NIODeadline.uptimeNanoseconds(0)
@@ -63,6 +65,7 @@ final class BulkEngine {
 
     @exclusivity(unchecked) private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
     private var readyPosition = 0
+    private var tally = AcceptedTally()
     private var items: [BulkCollector.Item] = []
     private var lastPush: PreparedPush?
     private var lastBlock: HeaderBlock?
@@ -164,6 +167,7 @@ final class BulkEngine {
         self.progress.unfinished = self.waiting.count + self.inFlight + self.resends.count
         self.progress.completedPrefix = Int(clamping: self.prefix.count)
         self.control.report(self.progress)
+        self.tally.flush(to: self.core.observer.pushes)
     }
 
     private func enter() {
@@ -218,6 +222,7 @@ final class BulkEngine {
             return true
         }
         let pool = credential.scope.pool
+        self.askedAt = self.core.observer.queueTimes.begin(self.core.clock)
         let start = await pool.startCheckout(
             wanted: credential.limit(self.waiting.count),
             deadline: credential.slotDeadline(deadline, now: self.core.clock.now),
@@ -227,6 +232,7 @@ final class BulkEngine {
         }
         switch start {
         case .granted(let grant):
+            self.core.observer.queueTimes.end(self.askedAt, self.core.clock)
             self.submit(grant, credential, pool)
         case .failed(let error):
             self.endWaiting(credential.end(error))
@@ -244,6 +250,7 @@ final class BulkEngine {
         case .failure(let error):
             self.endWaiting(credential.end(error))
         case .success(let grant):
+            self.core.observer.queueTimes.end(self.askedAt, self.core.clock)
             guard let credential = credential.renewed(now: self.core.clock.now) else {
                 // The token ran out meanwhile: no slot is held while one is signed.
                 pool.checkin(grant.grant, count: grant.count)
@@ -417,6 +424,7 @@ final class BulkEngine {
             self.isInputOver = true
             return false
         case .invalid(let error):
+            self.core.observer.pushes.count(.failed(error), PushCounters.otherType)
             self.ready.append((index, sequence, .failed(error)))
         case .push(let push, let token, let id):
             // An input that blocks takes its own time; the deadline starts when it has given the element.
@@ -493,6 +501,7 @@ final class BulkEngine {
     private func accept(_ item: BulkCollector.Item) {
         if !self.trials.isEmpty { self.trials[item.index] = nil }
         guard let flight = self.flights[item.index].take() else { return }
+        self.tally.add(flight.push.pushType, to: self.core.observer.pushes)
         self.tokenWorks(flight.token)
         let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
         self.ready.append((item.index, flight.sequence, .accepted(receipt)))
@@ -526,6 +535,7 @@ final class BulkEngine {
         switch self.core.next(end, &flight.history) {
         case .finish(let outcome):
             self.core.tellInvalid(outcome, flight.push, flight.token)
+            self.core.observer.pushes.count(outcome, flight.push.pushType)
             self.finish(index, outcome)
         case .retry(let delay):
             flight.notBefore = self.core.clock.now.advanced(by: delay)

@@ -64,6 +64,10 @@ extension ClientCore {
 
     /// Tells the changes of the health until the client's run ends.
     func watchHealth() async {
-        for await _ in self.observer.pokes { self.observer.tell(await self.health()) }
+        for await _ in self.observer.pokes {
+            let health = await self.health()
+            self.observer.reminder.note(health, failedPushes: self.observer.pushes.failed, now: self.clock.now)
+            self.observer.tell(health)
+        }
     }
 }

@@ -110,7 +110,7 @@ final class ClientCore: Sendable {
                 pool,
                 clock: configuration.clock,
                 logger: configuration.logger,
-                watch: PoolWatch(observer)
+                watch: PoolWatch(observer, clock: configuration.clock)
             ),
             management: ManagementEndpoint(
                 configuration,
@@ -168,9 +168,10 @@ final class ClientCore: Sendable {
                 message: "this client runs already, or has ended: a client runs once"
             )
         }
+        let metrics = self.makeMetricExporter()
         let result: Result<Void, any Error>
         do {
-            try await self.runUntilEnd()
+            try await self.runUntilEnd(metrics)
             result = .success(())
         } catch {
             result = .failure(error)
@@ -185,13 +186,17 @@ final class ClientCore: Sendable {
         }
         // In a task of its own: the cancellation that may have brought us here must not cut this short.
         _ = await Task { await self.lifecycle.quiet.wait() }.value
+        if let metrics {
+            await self.export(metrics)
+            metrics.finish()
+        }
         self.lifecycle.finish()
         self.invalidTokens.finish()
         self.observer.finish()
         try result.get()
     }
 
-    private func runUntilEnd() async throws {
+    private func runUntilEnd(_ metrics: MetricExporter?) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             self.keeper.start()
             // Revoked before the run: there is nothing to wait for.
@@ -206,6 +211,8 @@ final class ClientCore: Sendable {
                 // Cancelled: the others say when the run is over, not this one.
             }
             group.addTask { await self.watchHealth() }
+            group.addTask { await self.remindOfFaults() }
+            if let metrics { group.addTask { await self.exportMetrics(metrics) } }
             group.addTask {
                 let logger = ManagementEndpoint.logger(self.configuration)
                 for await event in self.managementEvents.stream {

@@ -27,8 +27,9 @@ final class PoolHolder: Sendable {
         _ logger: Logger,
         _ watch: PoolWatch?
     ) -> Pool<ConnectionActor> {
-        Pool(configuration: configuration, clock: clock) { event in
-            logger.log(event)
+        let log = PoolLog(logger, clock: clock)
+        return Pool(configuration: configuration, clock: clock) { event in
+            log.see(event)
             watch?.see(event)
         }
     }

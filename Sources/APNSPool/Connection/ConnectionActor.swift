@@ -288,6 +288,7 @@ actor ConnectionActor: PoolWorker {
         if let latency = self.latency.ended(isAnswered: result.ending == .response, now: self.clock.now) {
             self.pool.report(.latency(latency), from: self.id)
         }
+        if let measured = self.latency.measured { self.shared.events.answerTimes.record(nanoseconds: measured) }
     }
 
     private func judge(_ session: Int, good: inout Int) {

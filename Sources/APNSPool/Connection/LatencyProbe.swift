@@ -11,6 +11,8 @@ struct LatencyProbe: Sendable {
     /// The push that is timed.
     private(set) var tag: UInt64?
     private var began = MonotonicInstant(nanoseconds: 0)
+    /// What the push took that was timed last.
+    private(set) var measured: Int64?
     private var smoothed: Int64?
     private var reported: MonotonicInstant?
 
@@ -27,9 +29,11 @@ struct LatencyProbe: Sendable {
     /// - Returns: what is to be told now, if anything.
     mutating func ended(isAnswered: Bool, now: MonotonicInstant) -> Duration? {
         self.tag = nil
+        self.measured = nil
         guard isAnswered else { return nil }
         let (measured, overflow) = now.nanoseconds.subtractingReportingOverflow(self.began.nanoseconds)
         guard !overflow, measured >= 0 else { return nil }
+        self.measured = measured
         let value = self.smoothed.map { $0 + (measured - $0) / Self.weight } ?? measured
         self.smoothed = value
         if let reported, reported.advanced(by: Self.reportInterval) > now { return nil }

@@ -15,6 +15,8 @@ enum ClientEvent: Sendable, Equatable {
 final class ClientEvents: Sendable {
     let stream: AsyncStream<ClientEvent>
     private let continuation: AsyncStream<ClientEvent>.Continuation
+    /// How long APNs takes for an answer, of those pushes that connections time.
+    let answerTimes = TimeSamples()
     private let degraded = Atomic<Int>(0)
 
     init() {

@@ -17,7 +17,10 @@ extension ClientCore {
     ) async -> PushOutcome {
         var history = PushHistory(id: options.apnsID ?? self.ids.next(), deadline: self.deadline(options.deadline))
         guard self.lifecycle.enter() else {
-            return history.fail(.shuttingDown, "the client is shutting down and takes no further pushes")
+            return self.ended(
+                history.fail(.shuttingDown, "the client is shutting down and takes no further pushes"),
+                push
+            )
         }
         defer { self.lifecycle.leave() }
         var push = push
@@ -34,10 +37,10 @@ extension ClientCore {
         }
         defer { turn?.end() }
         if self.lifecycle.current == .notStarted, await !self.waitUntilRunning(history.deadline) {
-            if Task.isCancelled { return history.fail(.cancelled, "the sending task was cancelled") }
-            return history.fail(
-                .notRunning,
-                "nobody runs the client: call run(), start() or withAPNSClient"
+            if Task.isCancelled { return self.ended(history.fail(.cancelled, "the sending task was cancelled"), push) }
+            return self.ended(
+                history.fail(.notRunning, "nobody runs the client: call run(), start() or withAPNSClient"),
+                push
             )
         }
         let block = self.encoder.block(for: push)
@@ -53,14 +56,22 @@ extension ClientCore {
             switch self.next(end, &history) {
             case .finish(let outcome):
                 self.tellInvalid(outcome, push, token)
-                return outcome
+                return self.ended(outcome, push)
             case .retry(let delay):
                 if delay > .zero {
                     _ = await self.lifecycle.ended.wait(until: self.clock.now.advanced(by: delay), clock: self.clock)
                 }
-                if Task.isCancelled { return history.fail(.cancelled, "the sending task was cancelled") }
+                if Task.isCancelled {
+                    return self.ended(history.fail(.cancelled, "the sending task was cancelled"), push)
+                }
             }
         }
+    }
+
+    /// Counts it.
+    private func ended(_ outcome: PushOutcome, _ push: PreparedPush) -> PushOutcome {
+        self.observer.pushes.count(outcome, push.pushType)
+        return outcome
     }
 
     /// Tells those who listen for device tokens that are to be forgotten.
@@ -111,12 +122,14 @@ extension ClientCore {
         if let end = self.credentialFault(credential) { return end }
         let result: StreamResult
         do {
+            let began = self.observer.queueTimes.begin(self.clock)
             let lease = try await credential.scope.pool.checkout(
                 deadline: credential.slotDeadline(history.deadline, now: self.clock.now),
                 bytes: push.payload.count,
                 lane: PoolLane(lane),
                 atFront: history.isResend || turn?.isHeir == true
             )
+            self.observer.queueTimes.end(began, self.clock)
             if let end = self.refusal(push) { return end }
             if Task.isCancelled {
                 return .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)

@@ -7,6 +7,16 @@ final class ClientObserver: Sendable {
     let pokes: AsyncStream<Void>
     private let poking: AsyncStream<Void>.Continuation
     let changes = EventHub<APNSHealth>()
+    let pushes = PushCounters()
+    let reminder = HealthReminder()
+    /// Connections that became ready.
+    let connects = Atomic<Int>(0)
+    /// Those of them that came in the place of an earlier one.
+    let reconnects = Atomic<Int>(0)
+    /// Connections lost, and connects that failed.
+    let connectionLosses = Atomic<Int>(0)
+    let queueTimes = TimeSamples()
+    let connectTimes = TimeSamples()
     private let told = Mutex(APNSHealth.starting)
     private let isConnectedOnce = Atomic<Bool>(false)
 

@@ -7,13 +7,19 @@ final class PoolWatch: Sendable {
     private struct State {
         var configurationFault: String?
         var lastFault: String?
+        /// Since when workers connect.
+        var connecting: [Int: MonotonicInstant] = [:]
+        /// Workers that had a connection once.
+        var connected: Set<Int> = []
     }
 
     private let state = Mutex(State())
     private let observer: ClientObserver
+    private let clock: any MonotonicClock
 
-    init(_ observer: ClientObserver) {
+    init(_ observer: ClientObserver, clock: any MonotonicClock) {
         self.observer = observer
+        self.clock = clock
     }
 
     /// Why no connection can be made as configured, until there is one.
@@ -26,11 +32,17 @@ final class PoolWatch: Sendable {
         switch event {
         case .reported(_, .latency), .reported(_, .capacity), .askedToConnect, .askedToDisconnect, .missed:
             return
-        case .reported(_, .ready):
-            self.state.withLock { $0 = State() }
-            self.observer.connected()
-        case .reported(_, .backingOff(_, let fault)):
-            if let fault { self.state.withLock { $0.lastFault = fault.description } }
+        case .reported(let id, .connecting):
+            guard let began = self.observer.connectTimes.begin(self.clock) else { break }
+            self.state.withLock { $0.connecting[id.slot] = began }
+        case .reported(let id, .ready):
+            self.connected(id.slot)
+        case .reported(let id, .backingOff(_, let fault)):
+            self.observer.connectionLosses.wrappingAdd(1, ordering: .relaxed)
+            self.state.withLock { state in
+                state.connecting[id.slot] = nil
+                if let fault { state.lastFault = fault.description }
+            }
         case .unavailable(_, let fault):
             if let fault { self.state.withLock { $0.lastFault = fault.description } }
         case .configurationFault(let fault, _):
@@ -39,5 +51,17 @@ final class PoolWatch: Sendable {
             break
         }
         self.observer.poke()
+    }
+
+    private func connected(_ slot: Int) {
+        let (began, isFirst) = self.state.withLock { state in
+            state.configurationFault = nil
+            state.lastFault = nil
+            return (state.connecting.removeValue(forKey: slot), state.connected.insert(slot).inserted)
+        }
+        self.observer.connectTimes.end(began, self.clock)
+        self.observer.connects.wrappingAdd(1, ordering: .relaxed)
+        if !isFirst { self.observer.reconnects.wrappingAdd(1, ordering: .relaxed) }
+        self.observer.connected()
     }
 }

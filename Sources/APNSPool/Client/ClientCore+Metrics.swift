@@ -1,0 +1,65 @@
+import HTTP2Wire
+import Metrics
+import SupervisedPool
+import Synchronization
+
+extension ClientCore {
+    static let metricsInterval = Duration.seconds(5)
+
+    /// Whose metrics these are. A client's credential may be replaced, and another series begins then.
+    private var metricLabels: [MetricSample.Label] {
+        let resolved = self.keeper.latest.resolved
+        return [
+            .init(name: "environment", value: self.configuration.environment.name),
+            .init(name: "credential", value: resolved.signer?.identifiers.keyID ?? resolved.metricName),
+        ]
+    }
+
+    func metricSnapshot() async -> MetricSnapshot {
+        let scope = self.keeper.latest
+        let observer = self.observer
+        var snapshot = MetricSnapshot(health: await self.health(), pool: await scope.pool.status())
+        snapshot.pushes = observer.pushes.totals
+        snapshot.pushesInFlight = self.lifecycle.pushesInFlight
+        snapshot.resends = self.counters.resends.load(ordering: .relaxed)
+        snapshot.restarts = self.counters.restarts.load(ordering: .relaxed)
+        snapshot.connects = observer.connects.load(ordering: .relaxed)
+        snapshot.reconnects = observer.reconnects.load(ordering: .relaxed)
+        snapshot.connectionLosses = observer.connectionLosses.load(ordering: .relaxed)
+        snapshot.degradedConnections = self.events.degradedConnections
+        snapshot.suspectsMisconfiguration = self.massRejection.isRaised
+        snapshot.providerTokenAge = scope.tokens.status(now: self.clock.now).age
+        snapshot.certificateSecondsLeft = scope.resolved.certificate.map {
+            $0.notAfter - self.configuration.wallClock()
+        }
+        snapshot.queueTimes = observer.queueTimes.take()
+        snapshot.connectTimes = observer.connectTimes.take()
+        snapshot.answerTimes = self.events.answerTimes.take()
+        return snapshot
+    }
+
+    /// Whoever is the metrics backend of the task that runs the client; nil: nobody.
+    func makeMetricExporter() -> MetricExporter? {
+        guard let exporter = MetricExporter(factory: MetricsSystem.factory) else { return nil }
+        self.observer.queueTimes.turnOn()
+        self.observer.connectTimes.turnOn()
+        self.events.answerTimes.turnOn()
+        return exporter
+    }
+
+    func export(_ exporter: MetricExporter) async {
+        exporter.export(await self.metricSnapshot().samples, common: self.metricLabels)
+    }
+
+    /// Until the task is cancelled.
+    func exportMetrics(_ exporter: MetricExporter) async {
+        while !Task.isCancelled {
+            await self.export(exporter)
+            try? await self.clock.sleep(until: self.clock.now.advanced(by: Self.metricsInterval))
+        }
+    }
+}
+
+extension ResolvedAuthentication {
+    fileprivate var metricName: String { self.certificate == nil ? "none" : "certificate" }
+}

@@ -1,0 +1,126 @@
+import APNSModel
+import SupervisedPool
+
+/// One value of one metric. Names, labels and units are described in Docs/Operations.md, which a test compares.
+struct MetricSample: Sendable, Hashable {
+    enum Value: Sendable, Hashable {
+        /// The sum since the client was made.
+        case counter(Int)
+        case gauge(Double)
+        /// Nanoseconds, each measured since the last export.
+        case timer([Int64])
+    }
+
+    var name: String
+    /// Beside those that all metrics have.
+    var labels: [Label]
+    var value: Value
+
+    struct Label: Sendable, Hashable {
+        var name: String
+        var value: String
+    }
+
+    init(_ name: String, _ labels: KeyValuePairs<String, String> = [:], _ value: Value) {
+        self.name = name
+        self.labels = labels.map { Label(name: $0.key, value: $0.value) }
+        self.value = value
+    }
+}
+
+/// What is exported of a client at one moment. Pure.
+struct MetricSnapshot: Sendable {
+    var health: APNSHealth
+    var pool: PoolStatus
+    var pushes: [PushCounters.Key: Int] = [:]
+    var pushesInFlight = 0
+    var resends = 0
+    var restarts = 0
+    var connects = 0
+    var reconnects = 0
+    var connectionLosses = 0
+    var degradedConnections = 0
+    var suspectsMisconfiguration = false
+    /// Nil: there is none.
+    var providerTokenAge: Duration?
+    /// Until the client certificate expires; nil: there is none.
+    var certificateSecondsLeft: Int64?
+    /// In nanoseconds.
+    var queueTimes: [Int64] = []
+    var connectTimes: [Int64] = []
+    var answerTimes: [Int64] = []
+
+    static let connectionStates = ["ready", "connecting", "draining", "backing-off", "idle"]
+    static let healthStates = ["starting", "serving", "degraded", "failing", "stopped"]
+
+    var samples: [MetricSample] {
+        self.pushSamples + self.connectionSamples + self.credentialSamples
+            + Self.healthStates.map {
+                MetricSample("apns_health", ["state": $0], .gauge($0 == self.health.name ? 1 : 0))
+            }
+            + [
+                MetricSample("apns_restarts_total", .counter(self.restarts)),
+                MetricSample("apns_queue_time", .timer(self.queueTimes)),
+                MetricSample("apns_connect_time", .timer(self.connectTimes)),
+                MetricSample("apns_answer_time", .timer(self.answerTimes)),
+            ]
+    }
+
+    private var pushSamples: [MetricSample] {
+        let bulk = self.pool.bulkQueueDepth
+        return self.pushes.map { key, count in
+            MetricSample(
+                "apns_pushes_total",
+                ["type": key.type, "outcome": key.outcome.rawValue, "reason": key.reason],
+                .counter(count)
+            )
+        } + [
+            MetricSample("apns_pushes_in_flight", .gauge(Double(self.pushesInFlight))),
+            MetricSample("apns_resends_total", .counter(self.resends)),
+            MetricSample("apns_queue_depth", ["lane": "interactive"], .gauge(Double(self.pool.queueDepth - bulk))),
+            MetricSample("apns_queue_depth", ["lane": "bulk"], .gauge(Double(bulk))),
+            MetricSample("apns_queue_bytes", .gauge(Double(self.pool.queuedBytes))),
+            MetricSample("apns_misconfiguration_suspected", .gauge(self.suspectsMisconfiguration ? 1 : 0)),
+        ]
+    }
+
+    private var connectionSamples: [MetricSample] {
+        var states: [String: Int] = [:]
+        for worker in self.pool.workers { states[Self.name(worker.state), default: 0] += 1 }
+        return Self.connectionStates.map {
+            MetricSample("apns_connections", ["state": $0], .gauge(Double(states[$0] ?? 0)))
+        } + [
+            MetricSample("apns_connections_degraded", .gauge(Double(self.degradedConnections))),
+            MetricSample("apns_connects_total", .counter(self.connects)),
+            MetricSample("apns_reconnects_total", .counter(self.reconnects)),
+            MetricSample("apns_connection_losses_total", .counter(self.connectionLosses)),
+            MetricSample("apns_slots_leased", .gauge(Double(self.pool.leased))),
+            MetricSample("apns_slots_capacity", .gauge(Double(self.pool.capacity))),
+        ]
+    }
+
+    private var credentialSamples: [MetricSample] {
+        var samples: [MetricSample] = []
+        if let age = self.providerTokenAge {
+            samples.append(MetricSample("apns_provider_token_age_seconds", .gauge(age / .seconds(1))))
+        }
+        if let left = self.certificateSecondsLeft {
+            samples.append(MetricSample("apns_certificate_days_left", .gauge(Double(left) / 86_400)))
+        }
+        return samples
+    }
+
+    private static func name(_ state: PoolStatus.Worker.State) -> String {
+        switch state {
+        case .absent, .idle: "idle"
+        case .connecting: "connecting"
+        case .ready: "ready"
+        case .draining: "draining"
+        case .backingOff: "backing-off"
+        }
+    }
+}
+
+extension MetricSample {
+    init(_ name: String, _ value: Value) { self.init(name, [:], value) }
+}

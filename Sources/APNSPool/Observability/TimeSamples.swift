@@ -1,0 +1,54 @@
+import SupervisedPool
+import Synchronization
+
+/// Times that were measured and not exported yet, the newest of them. Nothing is kept, and no clock is read, unless
+/// somebody exports them.
+final class TimeSamples: Sendable {
+    static let room = 1024
+
+    private struct State {
+        var values: [Int64] = []
+        /// Where the next one goes when there is no more room.
+        var oldest = 0
+    }
+
+    private let isOn = Atomic<Bool>(false)
+    private let state = Mutex(State())
+
+    func turnOn() { self.isOn.store(true, ordering: .relaxed) }
+
+    /// A measurement begins; nil: nobody wants it.
+    func begin(_ clock: any MonotonicClock) -> MonotonicInstant? {
+        self.isOn.load(ordering: .relaxed) ? clock.now : nil
+    }
+
+    func end(_ began: MonotonicInstant?, _ clock: any MonotonicClock) {
+        guard let began else { return }
+        self.record(began.nanoseconds, clock.now.nanoseconds)
+    }
+
+    private func record(_ began: Int64, _ ended: Int64) {
+        let (nanoseconds, overflow) = ended.subtractingReportingOverflow(began)
+        if !overflow { self.record(nanoseconds: nanoseconds) }
+    }
+
+    func record(nanoseconds: Int64) {
+        guard nanoseconds >= 0, self.isOn.load(ordering: .relaxed) else { return }
+        self.state.withLock { state in
+            if state.values.count < Self.room {
+                state.values.append(nanoseconds)
+            } else {
+                state.values[state.oldest] = nanoseconds
+                state.oldest = (state.oldest + 1) % Self.room
+            }
+        }
+    }
+
+    /// Those since the last call, in nanoseconds.
+    func take() -> [Int64] {
+        self.state.withLock { state in
+            defer { state = State() }
+            return state.values
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import Crypto
+import Foundation
+import Logging
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+struct FaultLogTests {
+    private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
+
+    @Test func onceThenEveryFiveMinutes() {
+        var log = FaultLog<String>()
+        #expect(log.next == nil)
+        #expect(log.seen("a", now: self.at(0)) == .first)
+        var lines: [FaultLog<String>.Line] = []
+        for second in 1...900 {
+            if let line = log.seen("a", now: self.at(Int64(second))) { lines.append(line) }
+        }
+        #expect(
+            lines == [
+                .again(after: .seconds(300), count: 301), .again(after: .seconds(600), count: 601),
+                .again(after: .seconds(900), count: 901),
+            ]
+        )
+    }
+
+    @Test func whatLastsIsToldWithoutBeingSeenAgain() {
+        var log = FaultLog<String>()
+        #expect(log.lasts("a", now: self.at(1000)) == nil)
+        #expect(log.seen("a", now: self.at(0)) == .first)
+        #expect(log.next == self.at(300))
+        #expect(log.lasts("a", now: self.at(299)) == nil)
+        #expect(log.lasts("a", now: self.at(300)) == .again(after: .seconds(300), count: 1))
+        #expect(log.next == self.at(600))
+    }
+
+    @Test func oneFaultDoesNotHideAnotherNorItsReturn() {
+        var log = FaultLog<String>()
+        #expect(log.seen("a", now: self.at(0)) == .first)
+        #expect(log.seen("b", now: self.at(1)) == .first)
+        #expect(log.seen("a", now: self.at(2)) == nil)
+        log.ended()
+        #expect(log.next == nil)
+        #expect(log.seen("a", now: self.at(3)) == .first)
+    }
+
+    @Test func theBooksAreBounded() {
+        var log = FaultLog<Int>()
+        for fault in 0..<1000 { #expect(log.seen(fault, now: self.at(0)) == .first) }
+        #expect(log.seen(999, now: self.at(0)) == nil)
+        #expect(log.seen(0, now: self.at(0)) == .first)
+    }
+}
+
+/// What is in the log, and what is not.
+@Suite(.timeLimit(.minutes(1)))
+struct LogTests {
+    private let key = P256.Signing.PrivateKey()
+
+    private func authentication() -> APNSAuthentication {
+        .token(privateKey: self.key, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+    }
+
+    private func trace() -> (Logger, Journal<RecordingLog.Line>) {
+        var (logger, lines) = RecordingLog.make()
+        logger.logLevel = .trace
+        return (logger, lines)
+    }
+
+    @Test func aFaultThatLastsIsToldEveryFiveMinutes() async throws {
+        let clock = ShiftedClock()
+        let (logger, lines) = self.trace()
+        try await withServer(
+            script: { _ in [.answer(403, reason: "InvalidProviderToken")] },
+            configure: {
+                $0.clock = clock
+                $0.authentication = authentication()
+                $0.logger = logger
+            }
+        ) { client, _ in
+            for _ in 1...2 { _ = await client.deliver(samplePush(), to: deviceToken) }
+            await until { client.core.observer.reminder.next != nil }
+            _ = await ClientOutcomeTests.deliver(100, with: client)
+            for count in 1...3 {
+                clock.advance(by: .seconds(300))
+                await until { lines.count(.error, containing: "still failing") >= count }
+            }
+        }
+        #expect(lines.count(.critical, containing: "refuses the credential") == 1)
+        let reminders = lines.entries.filter { $0.message.contains("still failing") }
+        #expect(reminders.count == 3)
+        let first = try #require(reminders.first)
+        #expect("\(first.metadata["cause"] ?? "")".contains("InvalidProviderToken"))
+        #expect("\(first.metadata["since"] ?? "")".contains("300"))
+        #expect((Int("\(first.metadata["failed-pushes"] ?? "")") ?? 0) >= 100)
+    }
+
+    @Test func aConnectionThatFailsAgainAndAgainIsOneLine() async throws {
+        let clock = ShiftedClock()
+        let (logger, lines) = self.trace()
+        try await withServer(configure: {
+            $0.clock = clock
+            $0.logger = logger
+        }) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            await server.stop()
+            await until { lines.count(.debug, containing: "lost or refused again") >= 5 }
+            #expect(lines.count(.notice, containing: "connection lost or refused") <= 2)
+            clock.advance(by: .seconds(300))
+            await lines.wait { $0.contains { $0.message.contains("still lost or refused") } }
+        }
+    }
+
+    /// The same lines for ten pushes and a thousand, whatever becomes of them; no secret, no whole device token.
+    @Test func nothingAboveDebugForAPushAndNoSecrets() async throws {
+        var counts: [Int] = []
+        for number in [10, 1000] {
+            let (logger, lines) = self.trace()
+            let script: ScriptedServer.Script = { push in
+                push.number % 2 == 0 ? [.answer(200)] : [.answer(410, reason: "Unregistered")]
+            }
+            var jwt = ""
+            try await withServer(
+                script: script,
+                configure: {
+                    $0.authentication = authentication()
+                    $0.logger = logger
+                }
+            ) { client, server in
+                for index in 0..<number { _ = await client.deliver(samplePush(), to: .sample(index)) }
+                _ = await client.sendAll(samplePush(), to: (0..<number).map { .sample($0) })
+                jwt = String((server.record.pushes.first?.field("authorization") ?? "").dropFirst("bearer ".count))
+            }
+            counts.append(lines.entries.count { $0.level > .debug })
+            #expect(jwt.count > 100)
+            let signature = try #require(jwt.split(separator: ".").last)
+            let secrets = [
+                String(signature), self.key.pemRepresentation, self.key.rawRepresentation.base64EncodedString(),
+            ]
+            for line in lines.entries {
+                let text = line.message + line.metadata.map { "\($0.key)=\($0.value)" }.joined(separator: " ")
+                for secret in secrets { #expect(!text.contains(secret)) }
+                for index in 0..<10 { #expect(!text.contains(DeviceToken.sample(index).hexadecimal)) }
+            }
+        }
+        #expect(counts[0] == counts[1], "\(counts)")
+    }
+}
