@@ -23,7 +23,7 @@ func campaign(_ push: PreparedPush, to rows: [Row], with client: APNSClient, _ c
 
 func atNight(_ control: BulkControl) {
     control.rate = .perSecond(500)
-    control.pause() // pulls nothing more; what is in flight goes on
+    control.pause()  // pulls nothing more; what is in flight goes on
     control.resume()
     control.stop()  // ends the run when what was pulled has its outcome
 }
@@ -79,7 +79,7 @@ func shared() -> APNSAuthentication {
 func group(of apps: [APNSApp]) throws -> APNSClientGroup {
     let group = try APNSClientGroup(configuration: .init(maxConnections: 50))
     for app in apps { try group.add(app) }
-    return group // run() it; then group.sender(for: "fern").deliver(notification, to: token)
+    return group  // run() it; then group.sender(for: "fern").deliver(notification, to: token)
 }
 
 @Suite struct GuideTests {
