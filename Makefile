@@ -51,6 +51,7 @@ docs: toolchain ## Write the documentation of SupervisedPool and APNSSealing to 
 	.ci/docs SupervisedPool APNSSealing
 
 coverage-table: ## Write Docs/Coverage.md: APNs' keys, headers, types and reasons with their tests (CHECK=1 compares)
+	@.ci/install-packages test
 	.ci/coverage-table $(if $(CHECK),--check)
 
 bench: toolchain ## Measure CPU per push beside h2load; fails above the limits (PUSHES=200000, ROUNDS=5)
