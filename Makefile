@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan chaos lint format docs bench bench-instructions bench-goals bench-report clean toolchain
+.PHONY: help demo build test test-tsan chaos lint format docs coverage-table bench bench-instructions bench-goals bench-report clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks
 
@@ -49,6 +49,10 @@ format: toolchain ## Bring the sources into form
 docs: toolchain ## Write the documentation of SupervisedPool and APNSSealing to .build/docs
 	@.ci/install-packages build
 	.ci/docs SupervisedPool APNSSealing
+
+coverage-table: ## Write Docs/Coverage.md: APNs' keys, headers, types and reasons with their tests (CHECK=1 compares)
+	@.ci/install-packages test
+	.ci/coverage-table $(if $(CHECK),--check)
 
 bench: toolchain ## Measure CPU per push beside h2load; fails above the limits (PUSHES=200000, ROUNDS=5)
 	@.ci/install-packages bench

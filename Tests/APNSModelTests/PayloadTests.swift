@@ -236,6 +236,18 @@ import Testing
         #expect(try changed.text() == #"{"aps":{"alert":"Hi","badge":3},"a":1}"#)
     }
 
+    @Test func interruptionLevelsAsAppleWritesThem() throws {
+        let levels: [(InterruptionLevel, String)] = [
+            (.passive, #"{"aps":{"alert":"Hi","interruption-level":"passive"}}"#),
+            (.active, #"{"aps":{"alert":"Hi","interruption-level":"active"}}"#),
+            (.timeSensitive, #"{"aps":{"alert":"Hi","interruption-level":"time-sensitive"}}"#),
+            (.critical, #"{"aps":{"alert":"Hi","interruption-level":"critical"}}"#),
+        ]
+        for (level, text) in levels {
+            #expect(try PushNotification(topic: topic, alert: "Hi").interruptionLevel(level).text() == text)
+        }
+    }
+
     @Test func suffixesExactlyOnce() throws {
         let suffixes: [PushType: String] = [
             .alert: "", .background: "", .voip: ".voip", .complication: ".complication",

@@ -15,8 +15,11 @@ func announce(to deviceTokens: [String]) async throws {
         topic: "com.grasscove.Fern",
         alert: Alert(title: "Hey There", subtitle: "Full moon sighting", body: "Did you see it?")
     ).badge(1).sound("cow.wav")
+    let push = try notification.prepared()
+    let control = BulkControl(rate: .perSecond(5_000))  // pause, resume, stop, progress, another rate: from any task
     try await withAPNSClient(configuration: configuration) { client in
-        for await delivery in client.deliveries(of: try notification.prepared(), to: deviceTokens, token: { $0 }) {
+        let options = BulkOptions(control: control)
+        for await delivery in client.deliveries(of: push, to: deviceTokens, token: { $0 }, options: options) {
             if delivery.outcome.tokenInvalid != nil { print("forget", delivery.element) }
         }
     }
