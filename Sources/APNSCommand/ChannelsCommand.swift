@@ -174,6 +174,18 @@ struct CreateChannel: AsyncParsableCommand {
     }
 }
 
+/// The channel that a command is about.
+struct ChannelArgument: ParsableArguments {
+    @Argument(help: ArgumentHelp("The channel's id.", valueName: "id"))
+    var text: String
+
+    func id() throws -> ChannelID { try ChannelOptions.channelID(self.text) }
+
+    func validate() throws {
+        _ = try self.id()
+    }
+}
+
 struct ShowChannel: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
@@ -181,16 +193,10 @@ struct ShowChannel: AsyncParsableCommand {
     )
 
     @OptionGroup var options: ChannelOptions
-
-    @Argument(help: ArgumentHelp("The channel's id.", valueName: "id"))
-    var id: String
-
-    func validate() throws {
-        _ = try ChannelOptions.channelID(self.id)
-    }
+    @OptionGroup var channel: ChannelArgument
 
     func run() async throws {
-        let id = try ChannelOptions.channelID(self.id)
+        let id = try self.channel.id()
         let text = { (channel: BroadcastChannel) in "\(channel.id) \(channel.pushType), stores \(channel.storage)" }
         try await self.options.run(text: text) { channels, bundleID throws(PushError) in
             try await channels.read(id, for: bundleID)
@@ -205,16 +211,10 @@ struct DeleteChannel: AsyncParsableCommand {
     )
 
     @OptionGroup var options: ChannelOptions
-
-    @Argument(help: ArgumentHelp("The channel's id.", valueName: "id"))
-    var id: String
-
-    func validate() throws {
-        _ = try ChannelOptions.channelID(self.id)
-    }
+    @OptionGroup var channel: ChannelArgument
 
     func run() async throws {
-        let id = try ChannelOptions.channelID(self.id)
+        let id = try self.channel.id()
         let text = { (deletion: ChannelDeletion) in
             deletion.existed ? "\(id) deleted" : "\(id) was not there: deleted before, or never made for this app"
         }

@@ -1,3 +1,5 @@
+import APNSPool
+
 /// Reads a text file line by line, however long it is, in bounded memory.
 ///
 /// It also reads from pipes whose writer takes its time: `next()` then says `stalled` instead of blocking for long.
@@ -34,7 +36,7 @@ final class LineReader {
     }
 
     deinit {
-        if self.ownsDescriptor { Files.close(self.descriptor) }
+        if self.ownsDescriptor { SystemFile.close(self.descriptor) }
     }
 
     /// Whether `next()` would answer something else than `stalled`.
@@ -63,7 +65,7 @@ final class LineReader {
     private func fill() {
         self.position = 0
         self.filled = 0
-        switch Files.read(self.descriptor, into: &self.chunk) {
+        switch SystemFile.read(self.descriptor, into: &self.chunk) {
         case .success(0): self.isOver = true
         case .success(let count): self.filled = count
         case .failure(let error):

@@ -127,7 +127,7 @@ final class ResultWriter: Sendable {
 
     deinit {
         self.flush()
-        if self.path != "-" { Files.close(self.descriptor) }
+        if self.path != "-" { SystemFile.close(self.descriptor) }
     }
 
     /// Why rows could not be written. Whoever pulls further pushes should stop.
@@ -151,7 +151,7 @@ final class ResultWriter: Sendable {
 
     private func flush(_ state: inout State) {
         guard !state.buffer.isEmpty, state.failure == nil else { return }
-        state.failure = Files.write(state.buffer, to: self.descriptor)
+        state.failure = SystemFile.write(state.buffer, to: self.descriptor)
         state.buffer.removeAll(keepingCapacity: true)
     }
 }

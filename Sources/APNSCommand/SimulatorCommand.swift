@@ -1,3 +1,4 @@
+import APNSPool
 import APNSSimulator
 import ArgumentParser
 
@@ -199,8 +200,8 @@ struct Credentials {
         case .failure(let error):
             throw UsageError("--write-credentials: '\(path)' cannot be written: \(error)")
         case .success(let descriptor):
-            defer { Files.close(descriptor) }
-            if let error = Files.write(Array(text.utf8), to: descriptor) {
+            defer { SystemFile.close(descriptor) }
+            if let error = SystemFile.write(Array(text.utf8), to: descriptor) {
                 throw InputOutputError(description: "'\(path)' cannot be written: \(error)")
             }
         }

@@ -26,8 +26,8 @@ final class BulkEngine {
         var notBefore = MonotonicInstant(nanoseconds: 0)
     }
 
-    /// Pushes handed to a connection at once.
-    static let batchSize = BulkGroups.groupSize
+    /// Elements pulled at once.
+    private static let batchSize = BulkGroups.groupSize
     /// Pushes under way until a first one shows that environment and topic are right.
     private static let firstInFlight = 500
 
@@ -67,8 +67,8 @@ final class BulkEngine {
     private var readyPosition = 0
     private var tally = AcceptedTally()
     private var items: [BulkCollector.Item] = []
-    private var lastPush: PreparedPush?
-    private var lastBlock: HeaderBlock?
+    /// The fields of the last push, which the next one shares most often.
+    private var lastHeaders: (push: PreparedPush, block: HeaderBlock)?
 
     private var breaker: MassRejectionBreaker
     private var limit: Int
@@ -273,53 +273,36 @@ final class BulkEngine {
         let now = self.core.clock.now
         let loopNow = NIODeadline.now()
         let credentialIndex = self.remember(credential)
-        var batch: PushBatch?
-        var common: PreparedPush?
-        var sent = 0
+        var batches = BatchBuilder(
+            grant,
+            collector: self.collector,
+            authorization: credential.authorization,
+            isBulk: self.options.lane == .bulk,
+            room: min(self.waiting.count, slots)
+        )
         var taken = 0
-        while taken < self.waiting.count, sent < slots {
+        while taken < self.waiting.count, batches.count < slots {
             let index = self.waiting[taken]
             taken += 1
-            guard let push = self.flights[index]?.push, self.mayBeSent(index, push, now) else { continue }
-            var isCommon = common?.isIdentical(to: push) ?? false
-            if batch != nil, sent % Self.batchSize == 0 || !(isCommon || self.mayJoin(push, batch)) {
-                if let batch { grant.worker.send(batch) }
-                batch = nil
-            }
-            if batch == nil {
-                guard let block = self.headerBlock(push) else { continue }
-                common = push
-                isCommon = true
-                batch = PushBatch(
-                    requests: RequestBatch(
-                        shared: block,
-                        credential: credential.authorization,
-                        body: push.payload,
-                        isBulk: self.options.lane == .bulk
-                    ),
-                    indices: [],
-                    collector: self.collector,
-                    grant: grant.grant
-                )
-                let room = min(self.waiting.count - taken + 1, slots - sent)
-                batch?.indices.reserveCapacity(room)
-                batch?.requests.reserve(room)
-            }
+            guard let push = self.flights[index]?.push, self.mayBeSent(index, push, now),
+                let token = self.flights[index]?.token, let id = self.flights[index]?.history.id,
+                let deadline = self.flights[index]?.history.deadline
+            else { continue }
             self.flights[index]?.credential = credentialIndex
             if credential.isTrial { self.trials[index] = credential }
-            self.add(index, push, isCommon: isCommon, to: &batch, now, loopNow)
-            sent += 1
+            batches.add(
+                index,
+                push,
+                self.headerBlock(push),
+                to: token,
+                id: id,
+                deadline: self.core.loopDeadline(deadline, now: now, loopNow: loopNow)
+            )
         }
+        batches.finish()
         self.waiting.removeFirst(taken)
-        if let batch { grant.worker.send(batch) }
-        self.inFlight += sent
-        pool.checkin(grant.grant, count: grant.count - sent)
-    }
-
-    /// Whether a push that is another than the batch's first fits in: it needs the same fields, and a body, since one
-    /// without has the batch's.
-    private func mayJoin(_ push: PreparedPush, _ batch: PushBatch?) -> Bool {
-        !push.payload.isEmpty && self.headerBlock(push) === batch?.requests.shared
+        self.inFlight += batches.count
+        pool.checkin(grant.grant, count: grant.count - batches.count)
     }
 
     private func mayBeSent(_ index: Int, _ push: PreparedPush, _ now: MonotonicInstant) -> Bool {
@@ -332,27 +315,6 @@ final class BulkEngine {
             return false
         }
         return true
-    }
-
-    private func add(
-        _ index: Int,
-        _ push: PreparedPush,
-        isCommon: Bool,
-        to batch: inout PushBatch?,
-        _ now: MonotonicInstant,
-        _ loopNow: NIODeadline
-    ) {
-        guard let token = self.flights[index]?.token, let id = self.flights[index]?.history.id,
-            let deadline = self.flights[index]?.history.deadline
-        else { return }
-        batch?.indices.append(Int32(truncatingIfNeeded: index))
-        batch?.requests.append(
-            push,
-            isCommon: isCommon,
-            to: token,
-            id: id,
-            deadline: self.core.loopDeadline(deadline, now: now, loopNow: loopNow)
-        )
     }
 
     private func remember(_ credential: PushCredential) -> Int32 {
@@ -376,12 +338,11 @@ final class BulkEngine {
         asked.pool.withdraw(asked.ticket)
     }
 
-    /// The shared fields; a prepared push that goes to many has the last one's.
-    private func headerBlock(_ push: PreparedPush) -> HeaderBlock? {
-        if self.lastPush?.isIdentical(to: push) == true { return self.lastBlock }
+    /// The shared fields; a push that goes to many has the last one's, with its own badge as well.
+    private func headerBlock(_ push: PreparedPush) -> HeaderBlock {
+        if let lastHeaders, lastHeaders.push.sharesHeaders(with: push) { return lastHeaders.block }
         let block = self.core.encoder.block(for: push)
-        self.lastPush = push
-        self.lastBlock = block
+        self.lastHeaders = (push, block)
         return block
     }
 

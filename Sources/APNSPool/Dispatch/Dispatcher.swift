@@ -31,9 +31,9 @@ extension ClientCore {
                 turn = arrival.turn
                 push = arrival.push
             } catch {
-                return .failed(.validation(error, apnsID: history.id))
+                return self.ended(.failed(.validation(error, apnsID: history.id)), push)
             }
-            if let turn, let outcome = await self.wait(for: turn, &history) { return outcome }
+            if let turn, let outcome = await self.wait(for: turn, &history) { return self.ended(outcome, push) }
         }
         defer { turn?.end() }
         if self.lifecycle.current == .notStarted, await !self.waitUntilRunning(history.deadline) {

@@ -28,21 +28,16 @@ enum KeyFile {
                 message: "The path is empty. Name the \(kind) that the developer portal gave you."
             )
         }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw unreadable(path, errno, setting, kind) }
-        defer { _ = close(descriptor) }
-
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 4096)
-        while true {
-            let count = piece.withUnsafeMutableBytes { systemRead(descriptor, $0) }
-            if count == 0 { return bytes }
-            if count < 0 {
-                let code = errno
-                if code == EINTR { continue }
-                throw unreadable(path, code, setting, kind)
-            }
-            bytes.append(contentsOf: piece.prefix(count))
+        let descriptor: Int32
+        switch SystemFile.open(path, O_RDONLY | O_CLOEXEC) {
+        case .success(let opened): descriptor = opened
+        case .failure(let error): throw unreadable(path, error.code, setting, kind)
+        }
+        defer { SystemFile.close(descriptor) }
+        switch SystemFile.contents(of: descriptor, limit: limit) {
+        case .failure(let error):
+            throw unreadable(path, error.code, setting, kind)
+        case .success(let bytes):
             guard bytes.count <= limit else {
                 throw APNSConfigurationError(
                     .notAKey,
@@ -50,6 +45,7 @@ enum KeyFile {
                     message: "The file '\(path)' has more than 64 KiB, so it is not a key. Name the \(kind)."
                 )
             }
+            return bytes
         }
     }
 
@@ -70,16 +66,6 @@ enum KeyFile {
         defer { free(target) }
         let name = String(cString: target)
         return keyID(inNameOf: name) == nil ? path : name
-    }
-
-    private static func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-        #if canImport(Glibc)
-            Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-        #elseif canImport(Musl)
-            Musl.read(descriptor, buffer.baseAddress, buffer.count)
-        #else
-            Darwin.read(descriptor, buffer.baseAddress, buffer.count)
-        #endif
     }
 
     private static func unreadable(

@@ -57,31 +57,26 @@ public struct SharedFileTokenSource: ProviderTokenSource {
 
     /// The token in the file; nil if there is none that can be believed.
     package func read() -> SharedProviderToken? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { _ = close(descriptor) }
+        guard case .success(let descriptor) = SystemFile.open(path, O_RDONLY | O_CLOEXEC) else { return nil }
+        defer { SystemFile.close(descriptor) }
         var information = stat()
         guard fstat(descriptor, &information) == 0, information.st_mode & 0o077 == 0, information.st_uid == geteuid()
         else { return nil }
-        var bytes = [UInt8](repeating: 0, count: SharedTokenFile.limit + 1)
-        var count = 0
-        while count < bytes.count {
-            let read = bytes.withUnsafeMutableBytes { buffer in
-                systemRead(descriptor, UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
-            }
-            if read < 0, errno == EINTR { continue }
-            if read <= 0 { break }
-            count += read
+        guard case .success(let bytes) = SystemFile.contents(of: descriptor, limit: SharedTokenFile.limit) else {
+            return nil
         }
-        return SharedTokenFile.token(in: bytes[..<count])
+        return SharedTokenFile.token(in: bytes[...])
     }
 
     private func lock() async throws(TokenError) -> Int32 {
-        let descriptor = open("\(path).lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
+        let descriptor: Int32
+        switch SystemFile.open("\(path).lock", O_RDWR | O_CREAT | O_CLOEXEC, mode: 0o600) {
+        case .success(let opened):
+            descriptor = opened
+        case .failure(let error):
             throw TokenError(
                 .signingFailed,
-                "'\(path).lock' cannot be opened: \(Self.text(errno)). The shared token needs a directory to write to."
+                "'\(path).lock' cannot be opened: \(error). The shared token needs a directory to write to."
             )
         }
         let end = clock.now.advanced(by: lockTimeout)
@@ -91,12 +86,12 @@ public struct SharedFileTokenSource: ProviderTokenSource {
             if code == EINTR { continue }
             let now = clock.now
             guard code == EWOULDBLOCK, now < end, !Task.isCancelled else {
-                _ = close(descriptor)
+                SystemFile.close(descriptor)
                 throw TokenError(
                     .signingFailed,
                     code == EWOULDBLOCK
                         ? "Another process has held '\(path).lock' for \(lockTimeout)."
-                        : "'\(path).lock' cannot be locked: \(Self.text(code))."
+                        : "'\(path).lock' cannot be locked: \(SystemError(code: code))."
                 )
             }
             try? await clock.sleep(until: min(now.advanced(by: pause), end))
@@ -109,52 +104,19 @@ public struct SharedFileTokenSource: ProviderTokenSource {
     private func write(_ token: SharedProviderToken) -> String? {
         let new = "\(path).new"
         _ = unlink(new)
-        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return Self.text(errno) }
-        let bytes = SharedTokenFile.bytes(of: token)
-        var written = 0
-        var trouble: Int32 = 0
-        while written < bytes.count, trouble == 0 {
-            let count = bytes.withUnsafeBytes {
-                systemWrite(descriptor, UnsafeRawBufferPointer(rebasing: $0[written...]))
-            }
-            if count >= 0 {
-                written += count
-            } else if errno != EINTR {
-                trouble = errno
-            }
+        let descriptor: Int32
+        switch SystemFile.open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600) {
+        case .success(let opened): descriptor = opened
+        case .failure(let error): return error.description
         }
-        if trouble == 0, fsync(descriptor) != 0 { trouble = errno }
-        if close(descriptor) != 0, trouble == 0 { trouble = errno }
-        if trouble == 0, rename(new, path) != 0 { trouble = errno }
-        guard trouble != 0 else { return nil }
+        var trouble = SystemFile.write(SharedTokenFile.bytes(of: token), to: descriptor)
+        if trouble == nil, fsync(descriptor) != 0 { trouble = SystemError(code: errno) }
+        let closing = SystemFile.close(descriptor)
+        trouble = trouble ?? closing
+        if trouble == nil, rename(new, path) != 0 { trouble = SystemError(code: errno) }
+        guard let trouble else { return nil }
         _ = unlink(new)
-        return Self.text(trouble)
-    }
-
-    private func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-        #if canImport(Glibc)
-            Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-        #elseif canImport(Musl)
-            Musl.read(descriptor, buffer.baseAddress, buffer.count)
-        #else
-            Darwin.read(descriptor, buffer.baseAddress, buffer.count)
-        #endif
-    }
-
-    private func systemWrite(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int {
-        #if canImport(Glibc)
-            Glibc.write(descriptor, buffer.baseAddress, buffer.count)
-        #elseif canImport(Musl)
-            Musl.write(descriptor, buffer.baseAddress, buffer.count)
-        #else
-            Darwin.write(descriptor, buffer.baseAddress, buffer.count)
-        #endif
-    }
-
-    private static func text(_ code: Int32) -> String {
-        guard let text = strerror(code) else { return "error \(code)" }
-        return String(cString: text)
+        return trouble.description
     }
 }
 
