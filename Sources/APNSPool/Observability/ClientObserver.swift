@@ -9,6 +9,7 @@ final class ClientObserver: Sendable {
     let changes = EventHub<APNSHealth>()
     let pushes = PushCounters()
     let reminder = HealthReminder()
+    let recentFaults = RecentFaults()
     /// Connections that became ready.
     let connects = Atomic<Int>(0)
     /// Those of them that came in the place of an earlier one.

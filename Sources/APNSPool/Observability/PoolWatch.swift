@@ -43,6 +43,7 @@ final class PoolWatch: Sendable {
                 state.connecting[id.slot] = nil
                 if let fault { state.lastFault = fault.description }
             }
+            if let fault { self.observer.recentFaults.add(fault.description, now: self.clock.now) }
         case .unavailable(_, let fault):
             if let fault { self.state.withLock { $0.lastFault = fault.description } }
         case .configurationFault(let fault, _):

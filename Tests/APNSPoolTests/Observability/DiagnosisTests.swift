@@ -1,0 +1,161 @@
+import APNSSimulator
+import APNSTesting
+import Crypto
+import Foundation
+import Logging
+import SupervisedPool
+import Synchronization
+import Testing
+
+@testable import APNSPool
+
+@Suite(.timeLimit(.minutes(1)))
+struct DiagnosisTests {
+    @Test func itSaysWhatIsThereAndNoSecret() async throws {
+        let key = SimulatedKey()
+        try await withSimulatedAPNS(configure: {
+            $0.authentication = .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+            $0.pool = .init(size: 1, maxOverflow: 0, connectSpacing: .zero)
+            $0.logger.logLevel = .critical
+        }) { client, simulator in
+            simulator.addKey(key)
+            simulator.setToken(DeviceToken.sample(1).hexadecimal, .bad)
+            for number in 0..<5 { _ = await client.deliver(samplePush(), to: .sample(number)) }
+            await simulator.dropConnections()
+            await until { client.core.observer.connectionLosses.load(ordering: .relaxed) > 0 }
+            #expect(await client.deliver(samplePush(), to: .sample(0)).certainty == .accepted)
+            let text = await client.diagnosis()
+            let expected = [
+                "swift-apns-pool \(LibraryVersion.library)", "OpenSSL", "nghttp2 1.", "Swift 6.", "environment: custom",
+                "localhost", "health: serving", "lifecycle: running", "connections:", "1000", key.keyID,
+                "provider token 1",
+                "recent faults:", " ago", "5 alert accepted", "1 alert rejected (BadDeviceToken)", "2 connects",
+                "pool.maxOverflow: 0", "pool.connectSpacing", "trust.caPEM: set",
+            ]
+            for part in expected { #expect(text.contains(part), "\(part) in \(text)") }
+            #expect(!text.contains("pool.size") && !text.contains("timeouts"))
+            let jwt = try #require(client.core.keeper.latest.tokens.current(now: client.core.clock.now)?.jwt)
+            let signature = try #require(jwt.split(separator: ".").last)
+            for secret in [String(signature), key.privateKey.rawRepresentation.base64EncodedString(), "BEGIN"] {
+                #expect(!text.contains(secret))
+            }
+            #expect(!text.contains(DeviceToken.sample(1).hexadecimal))
+        }
+    }
+
+    @Test func aClientThatNeverRanHasOneToo() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let text = await client.diagnosis()
+        #expect(text.contains("health: starting") && text.contains("recent faults: none"), "\(text)")
+        await client.shutdown()
+        #expect(await client.diagnosis().contains("health: stopped"))
+    }
+
+    @Test func aProxysPasswordIsNotInIt() throws {
+        var configuration = APNSClientConfiguration.local(port: 1, caPEM: nil)
+        configuration.proxy = .init(host: "proxy.example", port: 3128, username: "u", password: "hunter2")
+        #expect(configuration.differences.contains("proxy: set"))
+        #expect(!configuration.differences.contains { $0.contains("hunter2") })
+    }
+
+    @Test func theToolHasTheSameVersion() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let tool = root.appendingPathComponent("Sources/APNSCommand/APNSTool.swift")
+        #expect(try String(contentsOf: tool, encoding: .utf8).contains("version: \"\(LibraryVersion.library)\""))
+    }
+
+    @Test func faultsInARowAreOneLineAndTheListIsBounded() {
+        let faults = RecentFaults()
+        func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
+        for second in 0..<10 { faults.add("refused", now: at(Int64(second))) }
+        #expect(faults.lines(now: at(19)) == ["\(Duration.seconds(10)) ago, 10 times in a row: refused"])
+        for number in 0..<100 { faults.add("\(number)", now: at(10)) }
+        #expect(faults.lines(now: at(19)).count == RecentFaults.room)
+        #expect(faults.lines(now: at(19)).last?.hasSuffix(": 99") == true)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct CheckTests {
+    private let zeros = String(repeating: "0", count: 64)
+
+    private func failed(_ check: APNSCheck) -> [APNSCheck.Step.Name] { check.steps.filter { !$0.isOK }.map(\.name) }
+
+    private func withSimulator(
+        _ body: (APNSClient, Simulator) async throws -> Void
+    ) async throws {
+        try await withSimulatedAPNS(configure: {
+            $0.pool = .init(size: 1, maxOverflow: 0, connectSpacing: .zero)
+            $0.logger.logLevel = .critical
+        }) { client, simulator in
+            simulator.setToken(zeros, .bad)
+            try await body(client, simulator)
+        }
+    }
+
+    @Test func badDeviceTokenMeansThatAllIsWell() async throws {
+        try await self.withSimulator { client, simulator in
+            let check = await client.check(topic: "com.example.app")
+            #expect(check.isOK, "\(check)")
+            #expect(check.steps.map(\.name) == [.client, .connection, .answer, .credential, .topic])
+            #expect(check.roundTrip ?? .zero > .zero)
+            #expect(check.steps.allSatisfy { $0.advice == nil })
+            #expect(simulator.record.requestsReceived == 1)
+            #expect(await !client.status.suspectsMisconfiguration)
+        }
+    }
+
+    @Test func aKeyThatIsNotKnownIsTheCredential() async throws {
+        try await self.withSimulator { client, simulator in
+            simulator.inject(Fault(.answer(.invalidProviderToken), when: .always))
+            for _ in 1...3 {
+                let check = await client.check(topic: "com.example.app")
+                #expect(!check.isOK && failed(check) == [.credential], "\(check)")
+                #expect(check.steps.last?.advice != nil && check.description.contains("InvalidProviderToken"))
+            }
+        }
+    }
+
+    @Test func aTopicOfAnotherTeamIsTheTopic() async throws {
+        try await self.withSimulator { client, simulator in
+            simulator.setTopics(["com.example.other"])
+            let check = await client.check(topic: "com.example.app")
+            #expect(failed(check) == [.topic], "\(check)")
+            #expect(check.steps.contains { $0.name == .credential && $0.isOK })
+            #expect(await failed(client.check(topic: "")) == [.topic])
+        }
+    }
+
+    @Test func overloadSaysNothingOfTheCredential() async throws {
+        try await self.withSimulator { client, simulator in
+            simulator.inject(Fault(.answer(.tooManyRequests), when: .always))
+            let check = await client.check(topic: "com.example.app")
+            #expect(failed(check) == [.answer] && !check.steps.contains { $0.name == .credential }, "\(check)")
+        }
+    }
+
+    @Test func withoutAPNsItEndsInTime() async throws {
+        let server = try await ScriptedServer.start()
+        await server.stop()
+        try await withAPNSClient(configuration: .local(port: server.port, caPEM: nil)) { client in
+            let start = ContinuousClock.now
+            let check = await client.check(topic: "com.example.app", within: .milliseconds(300))
+            #expect(start.duration(to: .now) < .seconds(10))
+            #expect(failed(check) == [.connection], "\(check)")
+        }
+    }
+
+    @Test func anAnswerThatNeverComesEndsInTime() async throws {
+        try await withServer(script: { _ in [.hold] }) { client, server in
+            let check = await client.check(topic: "com.example.app", within: .milliseconds(500))
+            #expect(failed(check) == [.answer] && check.roundTrip == nil, "\(check)")
+        }
+    }
+
+    @Test func aClientThatDoesNotRunSaysSo() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        #expect(await failed(client.check(topic: "com.example.app")) == [.client])
+        await client.shutdown()
+    }
+}
