@@ -53,20 +53,69 @@ public struct PushError: Error, Sendable, Hashable {
         public static let internalFault = Code(rawValue: "internalFault")
     }
 
-    public var code: Code
+    private struct Fields: Sendable, Hashable {
+        var code: Code
+        var certainty: Certainty
+        var apnsID: APNSID?
+        var attempts: Int
+        var message: String
+        var retryAfter: Duration?
+        var rejection: Rejection?
+        var validation: ValidationError?
+    }
+
+    private final class Storage: Sendable {
+        let fields: Fields
+        init(_ fields: Fields) { self.fields = fields }
+    }
+
+    /// One reference: most pushes are accepted, and room for half a kilobyte that an error takes would lie in the memory
+    /// of each task that waits for an outcome.
+    private var storage: Storage
+
+    private var fields: Fields {
+        get { storage.fields }
+        set { storage = Storage(newValue) }
+    }
+
+    public var code: Code {
+        get { storage.fields.code }
+        set { fields.code = newValue }
+    }
     /// What is certain; never `accepted`.
-    public var certainty: Certainty
+    public var certainty: Certainty {
+        get { storage.fields.certainty }
+        set { fields.certainty = newValue }
+    }
     /// The id that the push had; nil if it never got one.
-    public var apnsID: APNSID?
+    public var apnsID: APNSID? {
+        get { storage.fields.apnsID }
+        set { fields.apnsID = newValue }
+    }
     /// How often the push was given to a connection.
-    public var attempts: Int
+    public var attempts: Int {
+        get { storage.fields.attempts }
+        set { fields.attempts = newValue }
+    }
     /// What happened, for people. May name hosts, topics and reasons; holds neither secrets nor whole device tokens.
-    public var message: String
+    public var message: String {
+        get { storage.fields.message }
+        set { fields.message = newValue }
+    }
     /// How long to wait before the push is sent again; nil if it should not be or nothing is known.
-    public var retryAfter: Duration?
+    public var retryAfter: Duration? {
+        get { storage.fields.retryAfter }
+        set { fields.retryAfter = newValue }
+    }
     /// APNs' answer, if there was one.
-    public var rejection: Rejection?
-    public var validation: ValidationError?
+    public var rejection: Rejection? {
+        get { storage.fields.rejection }
+        set { fields.rejection = newValue }
+    }
+    public var validation: ValidationError? {
+        get { storage.fields.validation }
+        set { fields.validation = newValue }
+    }
 
     public init(
         code: Code,
@@ -78,14 +127,26 @@ public struct PushError: Error, Sendable, Hashable {
         rejection: Rejection? = nil,
         validation: ValidationError? = nil
     ) {
-        self.code = code
-        self.certainty = certainty
-        self.apnsID = apnsID
-        self.attempts = attempts
-        self.message = message
-        self.retryAfter = retryAfter
-        self.rejection = rejection
-        self.validation = validation
+        storage = Storage(
+            Fields(
+                code: code,
+                certainty: certainty,
+                apnsID: apnsID,
+                attempts: attempts,
+                message: message,
+                retryAfter: retryAfter,
+                rejection: rejection,
+                validation: validation
+            )
+        )
+    }
+
+    public static func == (lhs: PushError, rhs: PushError) -> Bool {
+        lhs.storage === rhs.storage || lhs.storage.fields == rhs.storage.fields
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(storage.fields)
     }
 
     /// The error of a push that APNs refused.

@@ -118,19 +118,40 @@ public final class APNSClient: PushSender, Service {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
-        let fillsIn = options.supersedes != nil && notification.takesTimestamp
-        let now = fillsIn ? self.core.configuration.wallClock() : nil
+        if options.supersedes != nil, notification.takesTimestamp {
+            return await self.deliverDated(notification, to: token, options: options)
+        }
+        switch Self.prepared(notification) {
+        case .success(let push):
+            return await self.core.deliver(push, to: token, options: options)
+        case .failure(let error):
+            return .failed(.validation(error, apnsID: options.apnsID))
+        }
+    }
+
+    /// Not inlined: its temporary values would lie in the task's memory for as long as the push takes.
+    @inline(never)
+    private static func prepared(_ notification: PushNotification) -> Result<PreparedPush, ValidationError> {
+        do throws(ValidationError) {
+            return .success(try notification.prepared())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    @inline(never)
+    private func deliverDated(
+        _ notification: PushNotification,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        let now = self.core.configuration.wallClock()
         let push: PreparedPush
         do {
-            if let now {
-                push = try notification.prepared(timestamp: now)
-            } else {
-                push = try notification.prepared()
-            }
+            push = try notification.prepared(timestamp: now)
         } catch {
             return .failed(.validation(error, apnsID: options.apnsID))
         }
-        guard let now else { return await self.core.deliver(push, to: token, options: options) }
         return await self.core.deliver(
             push,
             to: token,

@@ -182,19 +182,8 @@ struct PushHistory: Sendable {
     /// How often the push was given to a connection that took it.
     private(set) var attempts = 0
     private var unsent = 0
-    /// Boxed: most pushes have none, and a bulk call holds many histories.
-    private var box: Box?
+    private var strongest: PushError?
     private var usedSecondChance = false
-
-    private final class Box: Sendable {
-        let error: PushError
-        init(_ error: PushError) { self.error = error }
-    }
-
-    private var strongest: PushError? {
-        get { self.box?.error }
-        set { self.box = newValue.map(Box.init) }
-    }
 
     init(id: APNSID, deadline: MonotonicInstant) {
         self.id = id

@@ -17,29 +17,24 @@ extension ClientCore {
     ) async -> PushOutcome {
         var history = PushHistory(id: options.apnsID ?? self.ids.next(), deadline: self.deadline(options.deadline))
         guard self.lifecycle.enter() else {
-            return self.ended(
-                history.fail(.shuttingDown, "the client is shutting down and takes no further pushes"),
-                push
-            )
+            return self.failed(.shuttingDown, "the client is shutting down and takes no further pushes", history, push)
         }
         defer { self.lifecycle.leave() }
         var push = push
         var turn: SupersedeTurn?
         if let key = options.supersedes {
-            do {
-                let arrival = try self.arrive(push, to: token, key: key, dated: dated)
-                turn = arrival.turn
-                push = arrival.push
-            } catch {
-                return self.ended(.failed(.validation(error, apnsID: history.id)), push)
+            switch await self.takeTurn(push, to: token, key: key, dated: dated, &history) {
+            case .success(let arrival): (turn, push) = (arrival.turn, arrival.push)
+            case .failure(let error): return self.ended(.failed(error), push)
             }
-            if let turn, let outcome = await self.wait(for: turn, &history) { return self.ended(outcome, push) }
         }
         defer { turn?.end() }
         if self.lifecycle.current == .notStarted, await !self.waitUntilRunning(history.deadline) {
-            if Task.isCancelled { return self.ended(history.fail(.cancelled, "the sending task was cancelled"), push) }
-            return self.ended(
-                history.fail(.notRunning, "nobody runs the client: call run(), start() or withAPNSClient"),
+            if Task.isCancelled { return self.failed(.cancelled, "the sending task was cancelled", history, push) }
+            return self.failed(
+                .notRunning,
+                "nobody runs the client: call run(), start() or withAPNSClient",
+                history,
                 push
             )
         }
@@ -58,23 +53,39 @@ extension ClientCore {
                 self.tellInvalid(outcome, push, token)
                 return self.ended(outcome, push)
             case .retry(let delay):
-                if delay > .zero {
-                    _ = await self.lifecycle.ended.wait(until: self.clock.now.advanced(by: delay), clock: self.clock)
-                }
+                if delay > .zero { await self.pause(delay) }
                 if Task.isCancelled {
-                    return self.ended(history.fail(.cancelled, "the sending task was cancelled"), push)
+                    return self.failed(.cancelled, "the sending task was cancelled", history, push)
                 }
             }
         }
     }
 
+    // What follows is not inlined: its temporary values would be part of the memory that the task holds as long as the
+    // push takes.
+
+    @inline(never)
+    private func pause(_ time: Duration) async {
+        _ = await self.lifecycle.ended.wait(until: self.clock.now.advanced(by: time), clock: self.clock)
+    }
+
+    @inline(never)
+    private func failed(_ code: PushError.Code, _ message: String, _ history: PushHistory, _ push: PreparedPush)
+        -> PushOutcome
+    {
+        var history = history
+        return self.ended(history.fail(code, message), push)
+    }
+
     /// Counts it.
+    @inline(never)
     private func ended(_ outcome: PushOutcome, _ push: PreparedPush) -> PushOutcome {
         self.observer.pushes.count(outcome, push.pushType)
         return outcome
     }
 
     /// Tells those who listen for device tokens that are to be forgotten.
+    @inline(never)
     func tellInvalid(_ outcome: PushOutcome, _ push: PreparedPush, _ token: DeviceToken) {
         guard let invalidation = outcome.tokenInvalid else { return }
         self.invalidTokens.post(
@@ -83,6 +94,7 @@ extension ClientCore {
     }
 
     /// What follows from the end of a try.
+    @inline(never)
     func next(_ end: AttemptEnd, _ history: inout PushHistory) -> PushHistory.Decision {
         if case .accepted(let receipt) = end { return .finish(.accepted(receipt)) }
         var generator = SplitMix64(seed: nil)
@@ -156,6 +168,7 @@ extension ClientCore {
     }
 
     /// Counts the try and reads its result; tells the token's keeper what concerns it.
+    @inline(never)
     func read(_ result: StreamResult, credential: PushCredential?, history: inout PushHistory) -> AttemptEnd {
         if result.ending != .notSent { history.countAttempt() }
         if result.isAccepted { return .accepted(result.receipt(id: history.id, attempts: history.attempts)) }
@@ -210,6 +223,7 @@ extension ClientCore {
     }
 
     /// Why the push is not sent at all.
+    @inline(never)
     func refusal(_ push: PreparedPush) -> AttemptEnd? {
         if case .at = push.expiration, push.isExpired(atSecondsSince1970: WallClock.secondsSince1970()) {
             return .notSent(.expired, "its apns-expiration passed while it waited", isFinal: true)
@@ -218,6 +232,7 @@ extension ClientCore {
     }
 
     /// Why nothing is sent at all at the moment.
+    @inline(never)
     func interruption() -> AttemptEnd? {
         if self.lifecycle.current == .stopped {
             return .notSent(.shuttingDown, "the client was shut down", isFinal: true)
@@ -237,6 +252,7 @@ extension ClientCore {
     /// the probe.
     ///
     /// - Parameter settings: of the connections that it is to go over; nil: the pushes'.
+    @inline(never)
     func credentialFault(_ credential: PushCredential, over settings: ConnectionSettings? = nil) -> AttemptEnd? {
         let scope = credential.scope
         let settings = settings ?? scope.settings

@@ -138,6 +138,30 @@ extension ClientCore {
         }
     }
 
+    /// Gives a push with a key its place, and waits for its turn.
+    ///
+    /// - Returns: its turn, with the push as it is to be sent; or why it is not.
+    @inline(never)
+    func takeTurn(
+        _ push: PreparedPush,
+        to token: DeviceToken,
+        key: SupersedeKey,
+        dated: SupersedeTurns.Dated?,
+        _ history: inout PushHistory
+    ) async -> Result<(turn: SupersedeTurn, push: PreparedPush), PushError> {
+        let arrival: (turn: SupersedeTurn, push: PreparedPush)
+        do {
+            arrival = try self.arrive(push, to: token, key: key, dated: dated)
+        } catch {
+            return .failure(.validation(error, apnsID: history.id))
+        }
+        guard let outcome = await self.wait(for: arrival.turn, &history), let error = outcome.error else {
+            return .success(arrival)
+        }
+        arrival.turn.end()
+        return .failure(error)
+    }
+
     /// Waits for the turn.
     ///
     /// - Returns: why the push is not sent; nil when its turn has come.
