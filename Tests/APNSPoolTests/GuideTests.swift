@@ -75,10 +75,17 @@ import Testing
     /// What stands between backquotes, outside of blocks.
     private static func words(of page: Page) -> [String] {
         var isInBlock = false
-        return page.lines.flatMap { line -> [String] in
+        var paragraphs = [""]
+        for line in page.lines {
             if line.hasPrefix("```") { isInBlock.toggle() }
-            guard !isInBlock else { return [] }
-            return line.components(separatedBy: "`").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+            if isInBlock || line.isEmpty {
+                paragraphs.append("")
+            } else if !line.hasPrefix("```") {
+                paragraphs[paragraphs.count - 1] += line + "\n"
+            }
+        }
+        return paragraphs.flatMap { paragraph in
+            paragraph.components(separatedBy: "`").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
         }
     }
 
