@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan chaos lint format docs coverage-table readme api-breakage bench bench-instructions bench-goals bench-report clean toolchain
+.PHONY: help demo build test test-tsan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks
 
@@ -53,10 +53,6 @@ docs: toolchain ## Write the documentation of SupervisedPool and APNSSealing to 
 coverage-table: ## Write Docs/Coverage.md: APNs' keys, headers, types and reasons with their tests (CHECK=1 compares)
 	@.ci/install-packages test
 	.ci/coverage-table $(if $(CHECK),--check)
-
-readme: toolchain ## Run the commands of the README
-	@.ci/install-packages build
-	.ci/readme
 
 api-breakage: toolchain ## List what of the public API is gone or changed since BASE, a tag or commit
 	@.ci/install-packages build

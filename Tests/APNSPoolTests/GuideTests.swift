@@ -2,7 +2,7 @@ import APNSPool
 import Foundation
 import Testing
 
-/// What the pages in `Docs` say of the sources holds: examples compile, tests, files and targets of the Makefile exist.
+/// What the pages in `Docs` say of the sources holds: examples compile; tests, files and targets of the Makefile exist.
 @Suite struct GuideTests {
     /// A text that is made of Markdown, with its path from the root.
     struct Page: CustomTestStringConvertible, Sendable {
@@ -169,18 +169,6 @@ import Testing
             } else if targets.contains(where: { word.hasPrefix("\($0)/") }) {
                 #expect(Self.exists("Sources/\(word)"), "\(page.path): \(word)")
             }
-        }
-    }
-
-    @Test(arguments: pages) func linksLeadSomewhere(page: Page) {
-        for piece in page.text.components(separatedBy: "](").dropFirst() {
-            let target = piece.components(separatedBy: ")")[0].components(separatedBy: "#")[0]
-            if target.isEmpty || target.contains("://") || target.hasPrefix("mailto:") { continue }
-            let path = URL(
-                fileURLWithPath: page.path.hasPrefix("Docs/") ? "Docs/\(target)" : target,
-                relativeTo: Self.root
-            )
-            #expect(FileManager.default.fileExists(atPath: path.standardized.path), "\(page.path): \(target)")
         }
     }
 
