@@ -2,6 +2,7 @@ import APNSPool
 import APNSSimulator
 import Logging
 import ServiceLifecycle
+import UnixSignals
 
 // The examples of the pages in `Docs`, compiled. They stand there word for word, but for indentation; `GuideTests` compares.
 // swift-format-ignore-file
