@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan chaos lint format docs coverage-table bench bench-instructions bench-goals bench-report clean toolchain
+.PHONY: help demo build test test-tsan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks
 
@@ -53,6 +53,10 @@ docs: toolchain ## Write the documentation of SupervisedPool and APNSSealing to 
 coverage-table: ## Write Docs/Coverage.md: APNs' keys, headers, types and reasons with their tests (CHECK=1 compares)
 	@.ci/install-packages test
 	.ci/coverage-table $(if $(CHECK),--check)
+
+api-breakage: toolchain ## List what of the public API is gone or changed since BASE, a tag or commit
+	@.ci/install-packages build
+	.ci/api-breakage $(BASE)
 
 bench: toolchain ## Measure CPU per push beside h2load; fails above the limits (PUSHES=200000, ROUNDS=5)
 	@.ci/install-packages bench

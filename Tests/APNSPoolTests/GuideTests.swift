@@ -2,99 +2,211 @@ import APNSPool
 import Foundation
 import Testing
 
-// The examples of `Docs/Sending.md` and `Docs/Authentication.md`, compiled. They stand there word for word.
-// swift-format-ignore-file
-
-struct Row {
-    var id: APNSID?
-    var deviceToken: DeviceToken
-    var language: String
-    var unread: Int
-}
-
-func campaign(_ push: PreparedPush, to rows: [Row], with client: APNSClient, _ control: BulkControl) async {
-    let options = BulkOptions(rate: .perSecond(5_000), control: control)
-    for await delivery in client.deliveries(of: push, to: rows, token: \.deviceToken, options: options) {
-        if delivery.outcome.tokenInvalid != nil { print("forget", delivery.element.deviceToken) }
-    }
-    // After stop(), or a crash: go on from here.
-    print("done before row", control.progress.completedPrefix)
-}
-
-func atNight(_ control: BulkControl) {
-    control.rate = .perSecond(500)
-    control.pause()  // pulls nothing more; what is in flight goes on
-    control.resume()
-    control.stop()  // ends the run when what was pulled has its outcome
-}
-
-func remind(
-    _ rows: [Row],
-    of pushes: [String: PreparedPush],
-    else english: PreparedPush,
-    with client: APNSClient
-) async {
-    let deliveries = client.deliveries(rows, apnsID: { $0.id }) { row in
-        let push = pushes[row.language] ?? english
-        return ((try? push.badge(row.unread)) ?? push, row.deviceToken)
-    }
-    for await delivery in deliveries where delivery.outcome.certainty != .accepted { print(delivery.outcome) }
-}
-
-struct DeliveryState: Encodable { var stop: String }
-
-func arrived(at stop: String, token: DeviceToken, with client: APNSClient) async -> PushOutcome {
-    let update = PushNotification.liveActivityUpdate(
-        topic: "com.grasscove.Fern",
-        contentState: DeliveryState(stop: stop)
-    )
-    return await client.deliver(update.priority(.conserve), to: token)
-}
-
-func kickOff(_ client: APNSClient) async throws {
-    let channel = try await client.channels.create(for: "com.grasscove.Fern", storage: .mostRecentMessage)
-    let score = PushNotification.liveActivityUpdate(
-        topic: "com.grasscove.Fern",
-        contentState: DeliveryState(stop: "Elm Street")
-    )
-    print(await client.broadcast(score, to: channel.id))
-    try await client.channels.delete(channel.id, for: "com.grasscove.Fern")
-}
-
-func behindTheFirewall(_ configuration: inout APNSClientConfiguration, password: String) {
-    configuration.proxy = .init(host: "proxy.example.com", port: 3128, username: "fern", password: password)
-    configuration.environment = .production(port: 2197)
-}
-
-func rotate(_ client: APNSClient) async throws {
-    try await client.replaceAuthentication(.token(keyFile: "AuthKey_7YC9ZLQ8YX.p8", teamID: "ABBM6U9RM5"))
-}
-
-func shared() -> APNSAuthentication {
-    var authentication = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
-    authentication.tokenSource = SharedFileTokenSource(path: "/run/fern/apns-token")
-    return authentication
-}
-
-func group(of apps: [APNSApp]) throws -> APNSClientGroup {
-    let group = try APNSClientGroup(configuration: .init(maxConnections: 50))
-    for app in apps { try group.add(app) }
-    return group  // run() it; then group.sender(for: "fern").deliver(notification, to: token)
-}
-
+/// What the pages in `Docs` say of the sources holds: examples compile; tests, files and targets of the Makefile exist.
 @Suite struct GuideTests {
-    private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    private static let docs = tests.deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("Docs")
+    /// A text that is made of Markdown, with its path from the root.
+    struct Page: CustomTestStringConvertible, Sendable {
+        let path: String
+        let text: String
 
-    @Test(arguments: [("Sending.md", 5), ("Authentication.md", 3)])
-    func theExamplesAreThoseThatAreCompiledHere(page: String, count: Int) throws {
-        let text = try String(contentsOf: Self.docs.appendingPathComponent(page), encoding: .utf8)
-        let source = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
-        let examples = text.components(separatedBy: "```swift\n").dropFirst().map {
-            $0.components(separatedBy: "```")[0]
+        var testDescription: String { self.path }
+        var name: String { URL(fileURLWithPath: self.path).lastPathComponent }
+        var lines: [String] { self.text.components(separatedBy: "\n") }
+    }
+
+    private struct Block {
+        var info: String
+        var lines: [String]
+        /// The line before it.
+        var before: String
+    }
+
+    private static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    /// All pages in `Docs` itself; below it are no pages.
+    private static let docs: [Page] = {
+        let names =
+            (try? FileManager.default.contentsOfDirectory(atPath: root.appendingPathComponent("Docs").path)) ?? []
+        return names.filter { $0.hasSuffix(".md") }.sorted().compactMap { page("Docs/\($0)") }
+    }()
+    private static let pages = docs + ["README.md", "CONTRIBUTING.md", "SECURITY.md"].compactMap(page)
+
+    private static func page(_ path: String) -> Page? {
+        (try? String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)).map { Page(path: path, text: $0) }
+    }
+
+    /// The sources of the tests: paths from the root, and lines without their indentation.
+    private static let tests: [(path: String, lines: [String])] = {
+        let folder = root.appendingPathComponent("Tests")
+        let paths = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
+        return paths.filter { $0.hasSuffix(".swift") }.compactMap { path in
+            guard let text = try? String(contentsOf: folder.appendingPathComponent(path), encoding: .utf8) else {
+                return nil
+            }
+            return ("Tests/\(path)", trimmed(text.components(separatedBy: "\n")))
         }
-        #expect(examples.count == count)
-        for example in examples { #expect(source.contains(example), "\(page): \(example.prefix(60))") }
+    }()
+
+    private static func trimmed(_ lines: [String]) -> [String] {
+        lines.map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+
+    private static func blocks(of page: Page) -> [Block] {
+        var blocks: [Block] = []
+        var open: Block?
+        var before = ""
+        for line in page.lines {
+            if line.hasPrefix("```") {
+                if let block = open {
+                    blocks.append(block)
+                    open = nil
+                } else {
+                    open = Block(info: String(line.dropFirst(3)), lines: [], before: before)
+                }
+            } else {
+                open?.lines.append(line)
+            }
+            before = line
+        }
+        return blocks
+    }
+
+    /// What stands between backquotes, outside of blocks.
+    private static func words(of page: Page) -> [String] {
+        var isInBlock = false
+        var paragraphs = [""]
+        for line in page.lines {
+            if line.hasPrefix("```") { isInBlock.toggle() }
+            if isInBlock || line.isEmpty {
+                paragraphs.append("")
+            } else if !line.hasPrefix("```") {
+                paragraphs[paragraphs.count - 1] += line + "\n"
+            }
+        }
+        return paragraphs.flatMap { paragraph in
+            paragraph.components(separatedBy: "`").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+        }
+    }
+
+    private static func exists(_ path: String) -> Bool {
+        FileManager.default.fileExists(atPath: root.appendingPathComponent(path).path)
+    }
+
+    /// Whether the lines of a block stand in a test, one after another.
+    private static func isCompiled(_ block: Block) -> Bool {
+        let wanted = trimmed(block.lines.filter { !$0.hasPrefix("import ") }).drop { $0.isEmpty }
+        guard let first = wanted.first else { return false }
+        return tests.contains { file in
+            file.lines.indices.contains { start in
+                file.lines[start] == first && file.lines[start...].starts(with: wanted)
+            }
+        }
+    }
+
+    // MARK: Blocks
+
+    @Test(arguments: docs) func everySwiftBlockIsCompiled(page: Page) {
+        for block in Self.blocks(of: page) where block.info.lowercased().hasPrefix("swift") {
+            if block.before.hasPrefix("<!-- not compiled:") {
+                // Vapor is not among the dependencies.
+                #expect(page.name == "Migrating.md")
+            } else {
+                #expect(block.info == "swift")
+                #expect(Self.isCompiled(block), "\(page.path): \(block.lines.first ?? "")")
+            }
+        }
+    }
+
+    @Test func thereAreBlocksAndTheSearchCanFail() {
+        let blocks = Self.docs.flatMap(Self.blocks).filter { $0.info == "swift" }
+        #expect(blocks.count >= 12)
+        #expect(!Self.isCompiled(Block(info: "swift", lines: ["let nowhere" + " = 42"], before: "")))
+    }
+
+    /// A Swift block under another name would not be looked at.
+    @Test(arguments: pages) func swiftIsCalledSwift(page: Page) {
+        let words = ["import APNS", "let ", "var ", "func ", "struct ", "try await "]
+        for block in Self.blocks(of: page) where !block.info.lowercased().hasPrefix("swift") {
+            for line in block.lines { #expect(!words.contains { line.hasPrefix($0) }, "\(page.path): \(line)") }
+        }
+    }
+
+    // MARK: What is named exists
+
+    @Test(arguments: pages) func namedTestsExist(page: Page) {
+        for word in Self.words(of: page) {
+            let parts = word.components(separatedBy: ".")
+            guard parts.count == 2, parts[0].hasSuffix("Tests"), parts[0].allSatisfy({ $0.isLetter || $0.isNumber })
+            else { continue }
+            let files = Self.tests.filter { $0.path.hasSuffix("/\(parts[0]).swift") }
+            #expect(!files.isEmpty, "\(page.path): \(word)")
+            if parts[1] == "swift" { continue }
+            let declares = files.contains { file in
+                file.lines.contains { $0.contains("func \(parts[1])(") } && file.lines.contains { $0.contains("@Test") }
+            }
+            #expect(declares, "\(page.path): \(word)")
+        }
+    }
+
+    @Test func reliabilityNamesATestForEachFault() throws {
+        let page = try #require(Self.docs.first { $0.name == "Reliability.md" })
+        let rows = page.lines.filter { $0.hasPrefix("| ") && !$0.hasPrefix("| fault") }
+        #expect(rows.count >= 40)
+        for row in rows { #expect(row.contains("Tests."), "\(row)") }
+    }
+
+    @Test(arguments: pages) func namedFilesExist(page: Page) {
+        let targets = ["APNSModel", "APNSPool", "APNSSealing", "APNSSimulator", "HTTP2Wire", "SupervisedPool"]
+        for word in Self.words(of: page) where !word.contains("…") && !word.contains("*") && !word.contains(" ") {
+            if word.hasPrefix("Sources/") || word.hasPrefix("Tests/") || word.hasPrefix("Docs/")
+                || word.hasPrefix(".ci/")
+            {
+                #expect(Self.exists(word), "\(page.path): \(word)")
+            } else if targets.contains(where: { word.hasPrefix("\($0)/") }) {
+                #expect(Self.exists("Sources/\(word)"), "\(page.path): \(word)")
+            }
+        }
+    }
+
+    @Test(arguments: pages) func namedTargetsOfTheMakefileExist(page: Page) throws {
+        let makefile = try String(contentsOf: Self.root.appendingPathComponent("Makefile"), encoding: .utf8)
+        for word in Self.words(of: page) where word.contains("make ") {
+            let target = word.components(separatedBy: "make ")[1].prefix { $0.isLowercase || $0 == "-" }
+            #expect(makefile.contains("\n\(target):"), "\(page.path): \(word)")
+        }
+    }
+
+    @Test func theIndexListsEveryPage() throws {
+        let index = try #require(Self.docs.first { $0.name == "README.md" })
+        for page in Self.docs where page.name != "README.md" {
+            #expect(index.text.contains("](\(page.name))"), "Docs/README.md does not list \(page.name)")
+        }
+    }
+
+    // MARK: Single statements
+
+    /// `Docs/Migrating.md`: both packages in one program.
+    @Test func modulesAreNotCalledAsAPNSwifts() throws {
+        let manifest = try String(contentsOf: Self.root.appendingPathComponent("Package.swift"), encoding: .utf8)
+        let names = manifest.components(separatedBy: "name: \"").dropFirst().map { $0.components(separatedBy: "\"")[0] }
+        #expect(names.contains("APNSPool"))
+        for theirs in ["APNS", "APNSCore", "APNSURLSession", "APNSTestServer", "APNSExample", "VaporAPNS"] {
+            #expect(!names.contains(theirs))
+        }
+    }
+
+    /// `Docs/Deploying.md`: what a pod is given is enough for the client's own default.
+    @Test func theGracePeriodHoldsTheDrain() throws {
+        let page = try #require(Self.docs.first { $0.name == "Deploying.md" })
+        func number(after key: String) throws -> Int {
+            let piece = try #require(page.text.components(separatedBy: key).dropFirst().first)
+            return try #require(Int(piece.drop { !$0.isNumber }.prefix { $0.isNumber }))
+        }
+        let grace = try number(after: "\n      terminationGracePeriodSeconds: ")
+        let preStop = try number(after: "command: [\"sleep\", \"")
+        let drain = Int(APNSClientConfiguration.Timeouts().drain.components.seconds)
+        #expect(drain == 20)
+        #expect(preStop + drain + 1 < grace)
     }
 }

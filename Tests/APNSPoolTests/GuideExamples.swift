@@ -1,0 +1,162 @@
+import APNSPool
+import APNSSimulator
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+// The examples of the pages in `Docs`, compiled. They stand there word for word, but for indentation; `GuideTests` compares.
+// swift-format-ignore-file
+
+// MARK: Sending.md
+
+struct Row {
+    var id: APNSID?
+    var deviceToken: DeviceToken
+    var language: String
+    var unread: Int
+}
+
+func campaign(_ push: PreparedPush, to rows: [Row], with client: APNSClient, _ control: BulkControl) async {
+    let options = BulkOptions(rate: .perSecond(5_000), control: control)
+    for await delivery in client.deliveries(of: push, to: rows, token: \.deviceToken, options: options) {
+        if delivery.outcome.tokenInvalid != nil { print("forget", delivery.element.deviceToken) }
+    }
+    // After stop(), or a crash: go on from here.
+    print("done before row", control.progress.completedPrefix)
+}
+
+func atNight(_ control: BulkControl) {
+    control.rate = .perSecond(500)
+    control.pause()  // pulls nothing more; what is in flight goes on
+    control.resume()
+    control.stop()  // ends the run when what was pulled has its outcome
+}
+
+func remind(
+    _ rows: [Row],
+    of pushes: [String: PreparedPush],
+    else english: PreparedPush,
+    with client: APNSClient
+) async {
+    let deliveries = client.deliveries(rows, apnsID: { $0.id }) { row in
+        let push = pushes[row.language] ?? english
+        return ((try? push.badge(row.unread)) ?? push, row.deviceToken)
+    }
+    for await delivery in deliveries where delivery.outcome.certainty != .accepted { print(delivery.outcome) }
+}
+
+struct DeliveryState: Encodable { var stop: String }
+
+func arrived(at stop: String, token: DeviceToken, with client: APNSClient) async -> PushOutcome {
+    let update = PushNotification.liveActivityUpdate(
+        topic: "com.grasscove.Fern",
+        contentState: DeliveryState(stop: stop)
+    )
+    return await client.deliver(update.priority(.conserve), to: token)
+}
+
+func kickOff(_ client: APNSClient) async throws {
+    let channel = try await client.channels.create(for: "com.grasscove.Fern", storage: .mostRecentMessage)
+    let score = PushNotification.liveActivityUpdate(
+        topic: "com.grasscove.Fern",
+        contentState: DeliveryState(stop: "Elm Street")
+    )
+    print(await client.broadcast(score, to: channel.id))
+    try await client.channels.delete(channel.id, for: "com.grasscove.Fern")
+}
+
+func behindTheFirewall(_ configuration: inout APNSClientConfiguration, password: String) {
+    configuration.proxy = .init(host: "proxy.example.com", port: 3128, username: "fern", password: password)
+    configuration.environment = .production(port: 2197)
+}
+
+// MARK: Authentication.md
+
+func rotate(_ client: APNSClient) async throws {
+    try await client.replaceAuthentication(.token(keyFile: "AuthKey_7YC9ZLQ8YX.p8", teamID: "ABBM6U9RM5"))
+}
+
+func shared() -> APNSAuthentication {
+    var authentication = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
+    authentication.tokenSource = SharedFileTokenSource(path: "/run/fern/apns-token")
+    return authentication
+}
+
+func group(of apps: [APNSApp]) throws -> APNSClientGroup {
+    let group = try APNSClientGroup(configuration: .init(maxConnections: 50))
+    for app in apps { try group.add(app) }
+    return group  // run() it; then group.sender(for: "fern").deliver(notification, to: token)
+}
+
+// MARK: SendingLittle.md
+
+func sendCode(_ code: String, to deviceToken: String, with client: some PushSender) async -> Bool {
+    let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Your code is \(code)")
+        .interruptionLevel(.timeSensitive)
+        .expiration(.immediate)
+    let outcome = await client.deliver(notification, to: deviceToken, deadline: .seconds(5))
+    switch outcome {
+    case .accepted:
+        return true
+    case .failed(let error):
+        if error.tokenInvalid != nil { print("forget", deviceToken) }
+        if error.canResend { print("put it back on the queue, for", error.retryAfter ?? .zero) }
+        return false
+    }
+}
+
+// MARK: Deploying.md
+
+func serve(_ client: APNSClient, _ httpServer: some Service, logger: Logger) async throws {
+    let group = ServiceGroup(
+        configuration: ServiceGroupConfiguration(
+            services: [
+                .init(service: client),  // stopped last: the server's last requests still send
+                .init(service: httpServer),
+            ],
+            gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: logger
+        )
+    )
+    try await group.run()
+}
+
+// MARK: Migrating.md
+
+struct OrderID: Encodable { var order: Int }
+
+func shipped(order: Int, to deviceToken: String, with client: APNSClient) async throws {
+    let notification = PushNotification(
+        topic: "com.grasscove.Fern",
+        alert: Alert(title: "On its way", body: "Your order has left the shop.")
+    )
+    .custom(OrderID(order: order))
+    .expiration(.immediate)
+    do {
+        let receipt = try await client.send(notification, to: deviceToken)
+        print(receipt.apnsID)
+    } catch {
+        switch error.certainty {
+        case .rejected where error.tokenInvalid != nil: print("forget", deviceToken)
+        case .unknown: print("it may have arrived: not sent again")
+        default: print(error, "may be sent again:", error.canResend)
+        }
+    }
+}
+
+// MARK: Simulator.md
+
+func simulate(_ text: String) async throws -> Simulator {
+    var configuration = Simulator.Configuration()
+    configuration.seed = 42
+    configuration.faults = try FaultScript(json: text.utf8)
+    let simulator = try await Simulator.start(configuration)
+    simulator.inject(Fault(.goAway(reason: "Shutdown"), when: .nth(500)))
+    return simulator
+}
+
+func makeChannels(_ simulator: Simulator) {
+    simulator.addChannel("dHN0LXNyY2gtY2hubA==", to: "com.grasscove.Fern", storage: .mostRecentMessage)
+    print(simulator.channels(of: "com.grasscove.Fern"))  // in the order in which they were made
+    simulator.setBroadcastEnabled(false, for: "com.grasscove.Fern")  // and deletes its channels
+}
