@@ -15,6 +15,11 @@ public struct DeliveryOptions: Sendable, Hashable {
     /// The deadline and the task's cancellation hold while it waits. Nil, the default: none of this.
     public var supersedes: SupersedeKey?
 
+    /// - Parameters:
+    ///   - deadline: how long the push may take in all; nil takes the client's default.
+    ///   - apnsID: the id of the push; nil has one made.
+    ///   - lane: whom it waits behind when all streams are taken.
+    ///   - supersedes: what it is about; nil: it replaces nothing.
     public init(
         deadline: Duration? = nil,
         apnsID: APNSID? = nil,
@@ -49,6 +54,7 @@ public protocol PushSender: Sendable {
 }
 
 extension PushSender {
+    /// Prepares the notification and delivers the result; one that cannot be prepared ends as `validation`, not sent.
     public func deliver(
         _ notification: PushNotification,
         to token: DeviceToken,
@@ -108,6 +114,12 @@ extension PushSender {
         await deliver(notification, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
     }
 
+    /// Delivers one prepared push.
+    ///
+    /// - Parameters:
+    ///   - deadline: how long the push may take in all; nil takes the client's default.
+    ///   - apnsID: the id of the push; nil has one made.
+    /// - Returns: its one outcome.
     public func deliver(
         _ push: PreparedPush,
         to token: DeviceToken,
@@ -117,6 +129,7 @@ extension PushSender {
         await deliver(push, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
     }
 
+    /// As the form with a `DeviceToken`; text that is no device token ends as `validation`, not sent.
     public func deliver(
         _ notification: PushNotification,
         to token: some StringProtocol,
@@ -126,6 +139,7 @@ extension PushSender {
         await deliver(notification, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
     }
 
+    /// As the form with a `DeviceToken`; text that is no device token ends as `validation`, not sent.
     public func deliver(
         _ push: PreparedPush,
         to token: some StringProtocol,
@@ -153,6 +167,9 @@ extension PushSender {
         try await deliver(notification, to: token, deadline: deadline, apnsID: apnsID).get()
     }
 
+    /// Sends one prepared push and returns once APNs has accepted it.
+    ///
+    /// - Throws: every other outcome.
     @discardableResult
     public func send(
         _ push: PreparedPush,
@@ -174,6 +191,7 @@ extension PushSender {
         try await deliver(notification, to: token, deadline: deadline, apnsID: apnsID).get()
     }
 
+    /// As the form with a `DeviceToken`; text that is no device token is thrown as `validation`, not sent.
     @discardableResult
     public func send(
         _ push: PreparedPush,
@@ -184,6 +202,9 @@ extension PushSender {
         try await deliver(push, to: token, deadline: deadline, apnsID: apnsID).get()
     }
 
+    /// Sends one notification with options and returns once APNs has accepted it.
+    ///
+    /// - Throws: every other outcome.
     @discardableResult
     public func send(
         _ notification: PushNotification,
@@ -193,6 +214,9 @@ extension PushSender {
         try await deliver(notification, to: token, options: options).get()
     }
 
+    /// Sends one prepared push with options and returns once APNs has accepted it.
+    ///
+    /// - Throws: every other outcome.
     @discardableResult
     public func send(
         _ push: PreparedPush,

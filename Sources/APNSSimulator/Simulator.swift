@@ -112,6 +112,7 @@ public final class Simulator: Sendable {
         }
     }
 
+    /// The same with all that belongs to a made-up key.
     public func addKey(_ key: SimulatedKey) {
         self.addKey(keyID: key.keyID, teamID: key.teamID, publicKey: key.publicKey)
     }
@@ -157,6 +158,7 @@ public final class Simulator: Sendable {
         self.core.state.withLock { $0.ledger.faults }
     }
 
+    /// How many connections are open now.
     public var openConnections: Int {
         self.core.state.withLock { $0.sessions.count }
     }

@@ -53,6 +53,7 @@ public struct PushError: Error, Sendable, Hashable {
         public static let internalFault = Code(rawValue: "internalFault")
     }
 
+    /// What happened.
     public var code: Code
     /// What is certain; never `accepted`.
     public var certainty: Certainty
@@ -66,8 +67,20 @@ public struct PushError: Error, Sendable, Hashable {
     public var retryAfter: Duration?
     /// APNs' answer, if there was one.
     public var rejection: Rejection?
+    /// What was wrong before the network, with the code `validation`; else nil.
     public var validation: ValidationError?
 
+    /// For senders of your own. A client makes its errors itself.
+    ///
+    /// - Parameters:
+    ///   - code: what happened.
+    ///   - certainty: what is certain; not `accepted`.
+    ///   - apnsID: the id that the push had.
+    ///   - attempts: how often it was given to a connection.
+    ///   - message: for people; it is printed and logged, so it must hold no secret.
+    ///   - retryAfter: how long to wait before it is sent again.
+    ///   - rejection: APNs' answer, if there was one.
+    ///   - validation: what was wrong before the network.
     public init(
         code: Code,
         certainty: Certainty,

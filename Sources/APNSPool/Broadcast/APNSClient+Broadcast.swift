@@ -14,6 +14,11 @@ public struct BroadcastOptions: Sendable, Hashable {
     /// for the day on which Apple relaxes one.
     public var skippingValidation: Bool
 
+    /// - Parameters:
+    ///   - deadline: how long it may take in all; nil takes the client's default.
+    ///   - requestID: sent as `apns-request-id`; nil has one made.
+    ///   - spacing: the least time since the broadcast before it; nil takes the client's setting.
+    ///   - skippingValidation: leaves out the checks but that of the bundle id.
     public init(
         deadline: Duration? = nil,
         requestID: APNSID? = nil,

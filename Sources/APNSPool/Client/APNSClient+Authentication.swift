@@ -118,6 +118,7 @@ public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringCo
         public static let cancelled = Code(rawValue: "cancelled")
     }
 
+    /// What happened.
     public let code: Code
     /// For people. Holds no secret.
     public let message: String

@@ -198,6 +198,7 @@ public final class APNSClient: PushSender, Service {
 
 /// A snapshot of a client.
 public struct APNSClientStatus: Sendable {
+    /// The pool: its connections, their streams, and who waits for them.
     public var pool: PoolStatus
     /// Pushes (and bulk calls) that have no outcome yet.
     public var pushesInFlight: Int

@@ -10,6 +10,10 @@ public struct InvalidToken: Sendable, Hashable {
     /// Since when. ``TokenInvalidation/shouldRemove(registeredAt:)`` compares with the time when the app registered.
     public var invalidation: TokenInvalidation
 
+    /// - Parameters:
+    ///   - deviceToken: the device token.
+    ///   - topic: the topic that it is invalid for.
+    ///   - invalidation: since when.
     public init(deviceToken: DeviceToken, topic: String, invalidation: TokenInvalidation) {
         self.deviceToken = deviceToken
         self.topic = topic
