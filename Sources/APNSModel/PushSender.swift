@@ -102,9 +102,14 @@ extension PushSender {
 
 // The options spelled out as parameters.
 extension PushSender {
+    /// Delivers one notification.
+    ///
     /// - Parameters:
+    ///   - notification: what to send; one that cannot be prepared ends as `validation`, not sent.
+    ///   - token: the device.
     ///   - deadline: how long the push may take in all; nil takes the client's default.
     ///   - apnsID: the id of the push; nil has one made.
+    /// - Returns: its one outcome.
     public func deliver(
         _ notification: PushNotification,
         to token: DeviceToken,
@@ -117,6 +122,8 @@ extension PushSender {
     /// Delivers one prepared push.
     ///
     /// - Parameters:
+    ///   - push: what to send.
+    ///   - token: the device.
     ///   - deadline: how long the push may take in all; nil takes the client's default.
     ///   - apnsID: the id of the push; nil has one made.
     /// - Returns: its one outcome.
@@ -152,11 +159,15 @@ extension PushSender {
 
 // Sugar: the outcome as a receipt or a thrown error.
 extension PushSender {
-    /// Sends one notification and returns once APNs has accepted it; every other outcome is thrown.
+    /// Sends one notification and returns once APNs has accepted it.
     ///
     /// - Parameters:
+    ///   - notification: what to send.
+    ///   - token: the device.
     ///   - deadline: how long the push may take in all; nil takes the client's default.
     ///   - apnsID: the id of the push; nil has one made.
+    /// - Returns: the receipt.
+    /// - Throws: every other outcome; `validation`, not sent, for a notification that cannot be prepared.
     @discardableResult
     public func send(
         _ notification: PushNotification,

@@ -231,6 +231,7 @@ public struct FaultEffect: Sendable, Hashable {
     /// connection closes when the last one is done.
     ///
     /// - Parameters:
+    ///   - point: where it cuts.
     ///   - reason: goes into the debug data as `{"reason":…}`; nil: no debug data.
     ///   - code: the HTTP/2 error code; 0 is NO_ERROR.
     public static func goAway(

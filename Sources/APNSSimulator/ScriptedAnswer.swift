@@ -45,6 +45,7 @@ public struct ScriptedAnswer: Sendable, Hashable {
     /// - Parameters:
     ///   - status: from 200 to 599.
     ///   - reason: nil: no body.
+    ///   - timestamp: milliseconds since 1970; nil: none.
     public init(status: Int, reason: RejectionReason? = nil, timestamp: Int64? = nil) {
         self.status = min(max(status, 200), 599)
         self.reason = reason

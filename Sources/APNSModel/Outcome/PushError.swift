@@ -103,7 +103,10 @@ public struct PushError: Error, Sendable, Hashable {
 
     /// The error of a push that APNs refused.
     ///
-    /// - Parameter retryAfter: what the answer's header said; nil takes what Apple's documentation advises.
+    /// - Parameters:
+    ///   - rejection: APNs' answer.
+    ///   - attempts: how often the push was given to a connection.
+    ///   - retryAfter: what the answer's header said; nil takes what Apple's documentation advises.
     public static func rejected(_ rejection: Rejection, attempts: Int, retryAfter: Duration? = nil) -> PushError {
         PushError(
             code: .rejected,

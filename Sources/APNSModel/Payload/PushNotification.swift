@@ -53,7 +53,9 @@ extension PushNotification {
     /// values. For each push type there is also a function that says what it needs: `background`, `voip`,
     /// `liveActivityUpdate`, `fileProvider`, `mdm` and others.
     ///
-    /// - Parameter topic: the app's bundle ID. The suffix of the push type is added where it is missing.
+    /// - Parameters:
+    ///   - topic: the app's bundle ID. The suffix of the push type is added where it is missing.
+    ///   - pushType: what kind of push it is.
     public init(topic: String, pushType: PushType = .alert) {
         self.init(topic: topic, type: pushType, content: APSContent())
     }

@@ -98,6 +98,7 @@ public struct APNSChannels: Sendable {
     ///   - bundleID: the app, without the suffix of a push type. Broadcast must be switched on for it in the developer
     ///     portal.
     ///   - storage: what APNs keeps of its broadcasts.
+    ///   - options: the call's deadline and id.
     /// - Throws: `PushError`; among its rejections are `BroadcastFeatureNotEnabled`, and `CannotCreateChannelConfig` when
     ///   the app has 10,000 channels. `answerUnreadable` if the answer does not name the new channel.
     public func create(

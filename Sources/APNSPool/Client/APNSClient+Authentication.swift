@@ -50,9 +50,8 @@ extension APNSClient {
     /// at once with the code `credential` until ``replaceAuthentication(_:within:)`` gives another one. For a key that
     /// somebody else has got hold of; revoke it in the developer portal, too.
     ///
-    /// Pushes that waited are not sent; those that were written end as `unknown`.
-    ///
-    /// - Returns: When the connections are closed.
+    /// Pushes that waited are not sent; those that were written end as `unknown`. When it returns, the connections are
+    /// closed.
     public func revokeAuthentication() async {
         await self.core.revoke()
         self.core.observer.poke()

@@ -7,7 +7,7 @@ public struct InvalidToken: Sendable, Hashable {
     public var deviceToken: DeviceToken
     /// The topic that it is invalid for.
     public var topic: String
-    /// Since when. ``TokenInvalidation/shouldRemove(registeredAt:)`` compares with the time when the app registered.
+    /// Since when. `TokenInvalidation.shouldRemove(registeredAt:)` compares with the time when the app registered.
     public var invalidation: TokenInvalidation
 
     /// - Parameters:

@@ -146,7 +146,12 @@ public final class APNSClientGroup: Service {
     /// Calls `body` with the app's client, for bulk calls. The client is not stopped before `body` ends; it must not be
     /// kept after that. The app's topic is not checked.
     ///
-    /// - Parameter time: How long to wait until it is this app's turn.
+    /// - Parameters:
+    ///   - app: the app's name.
+    ///   - environment: one of its environments.
+    ///   - time: how long to wait until it is this app's turn.
+    ///   - body: uses the client.
+    /// - Returns: what `body` returns.
     /// - Throws: `PushError` when there is no such app or its turn did not come; what `body` throws.
     public func withClient<Value>(
         for app: String,
