@@ -26,7 +26,10 @@ import Testing
         #expect(try newMail().prepared().priority == .conserve)
         let update = try orderMoved(to: "Oak Street").prepared()
         #expect(update.topic == "com.grasscove.Fern.push-type.liveactivity")
-        #expect(try badged(push, unread: [0, 7]).map { String(decoding: $0.payload, as: UTF8.self).contains("\"badge\":7") } == [false, true])
+        let badges = try badged(push, unread: [0, 7]).map { push in
+            String(decoding: push.payload, as: UTF8.self).contains(#""badge":7"#)
+        }
+        #expect(badges == [false, true])
         #expect(try relayed(push.payload).payload == push.payload)
     }
 
@@ -36,8 +39,10 @@ import Testing
         let error = try #require(throws: ValidationError.self) {
             try PushNotification(topic: "com.grasscove.Fern", alert: text).prepared()
         }
-        let source = try String(contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("DocumentedExamples.swift"), encoding: .utf8)
+        let source = try String(
+            contentsOf: DocumentedCode.root.appendingPathComponent("Tests/APNSModelTests/DocumentedExamples.swift"),
+            encoding: .utf8
+        )
         #expect(source.contains("// \(error)\n"), "\(error)")
     }
 
@@ -45,6 +50,12 @@ import Testing
         let notification = try dequeued(enqueued(sighted(Sighting(place: "Elm Street", seen: .distantPast))))
         #expect(notification.topic == "com.grasscove.Fern")
         #expect(throws: ValidationError.self) { try notification.badge(2).prepared() }
+    }
+
+    /// JSON in one form, to be compared.
+    private static func sorted(_ json: Data) throws -> String {
+        let value = try JSONSerialization.jsonObject(with: json)
+        return String(decoding: try JSONSerialization.data(withJSONObject: value, options: [.sortedKeys]), as: UTF8.self)
     }
 
     /// Each form on the page is read, and written as it stands there.
@@ -59,8 +70,9 @@ import Testing
             } else {
                 written = try JSONEncoder().encode(JSONDecoder().decode(PushOutcome.self, from: data))
             }
-            let shown = try #require(try JSONSerialization.jsonObject(with: data) as? NSDictionary)
-            #expect(try JSONSerialization.jsonObject(with: written) as? NSDictionary == shown, "\(block)")
+            let text = try Self.sorted(written)
+            let shown = try Self.sorted(data)
+            #expect(text == shown, "\(block)")
         }
         let outcome = try JSONDecoder().decode(PushOutcome.self, from: Data(blocks[2].text.utf8))
         #expect(outcome.tokenInvalid?.millisecondsSince1970 == 1_700_000_000_123)
@@ -76,7 +88,8 @@ import Testing
             let status = try #require(reason.status)
             let comment = "\(status): \(try #require(reason.meaning))."
             let lines = text.components(separatedBy: "\n")
-            let place = try #require(lines.firstIndex { $0.contains("RejectionReason(rawValue: \"\(reason.rawValue)\")") })
+            let declaration = #"RejectionReason(rawValue: "\#(reason.rawValue)")"#
+            let place = try #require(lines.firstIndex { $0.contains(declaration) })
             #expect(lines[..<place].suffix(3).joined().contains(comment), "\(reason)")
         }
     }

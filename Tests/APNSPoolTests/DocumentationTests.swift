@@ -3,7 +3,6 @@ import APNSSimulator
 import APNSTesting
 import Foundation
 import Logging
-import ServiceLifecycle
 import Synchronization
 import TestSupport
 import Testing
@@ -78,22 +77,11 @@ import Testing
 
     // MARK: Life
 
-    private struct Stop: Service {
-        func run() async throws {}
-    }
-
-    @Test func aServiceGroupRunsTheClient() async throws {
-        let configuration = APNSClientConfiguration(authentication: .withoutToken, environment: .custom(host: "localhost"))
-        let client = try APNSClient(configuration: configuration)
-        // The other service ends by itself, which a group takes for an error, and ends the client.
-        await #expect(throws: ServiceGroupError.self) {
-            try await serve(client, and: Stop(), logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
-        }
-        #expect(await client.health == .stopped)
-    }
-
     @Test func aFrameworkStartsAndStopsTheClient() async throws {
-        let configuration = APNSClientConfiguration(authentication: .withoutToken, environment: .custom(host: "localhost"))
+        let configuration = APNSClientConfiguration(
+            authentication: .withoutToken,
+            environment: .custom(host: "localhost")
+        )
         let life = try PushLifecycle(configuration: configuration)
         try await life.didBoot()
         await life.willShutDown()
@@ -107,10 +95,11 @@ import Testing
             try await beforeTheGame(client, connections: 2)
             let devices = try (0..<20).map(Self.device)
             let tokens = devices.map(\.token)
+            let push = try Self.push.prepared()
             try await announce(Self.push, to: devices, with: client)
-            #expect(await count(try Self.push.prepared(), to: tokens, with: client))
+            #expect(await count(push, to: tokens, with: client))
             await remindEach(devices, with: client)
-            #expect(await nightly(try Self.push.prepared(), to: tokens, with: client) == 20)
+            #expect(await nightly(push, to: tokens, with: client) == 20)
             #expect(simulator.record.requestsProcessed == 80)
         }
     }

@@ -2,6 +2,7 @@
 // swift-format-ignore-file
 
 import APNSPool
+import APNSSimulator
 import APNSTesting
 import Foundation
 import Logging

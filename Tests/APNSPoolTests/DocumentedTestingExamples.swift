@@ -50,7 +50,8 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
         simulator.inject(Fault(.goAway(reason: "Shutdown"), when: .nth(3)))
         simulator.inject(.refuse(count: 2))
         for number in 10..<20 {
-            #expect(await greet(User(name: "\(number)", deviceToken: try DeviceToken("00fa11\(number)")), with: client))
+            let user = User(name: "\(number)", deviceToken: try DeviceToken("00fa11\(number)"))
+            #expect(await greet(user, with: client))
         }
         let record = simulator.record
         #expect(record.requestsProcessed == 10)
@@ -59,7 +60,7 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
 }
 
 @Test func aPushThatGetsNoAnswerIsUnknown() async throws {
-    try await withSimulatedAPNS(configure: { $0.timeouts.deadline = .milliseconds(200) }) { client, simulator in
+    try await withSimulatedAPNS(configure: { $0.timeouts.answer = .milliseconds(200) }) { client, simulator in
         simulator.inject(Fault(.stall(isProcessed: true)))
         let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hello?")
         let outcome = await client.deliver(push, to: "00fa11ce")

@@ -35,9 +35,11 @@ import Testing
         let folder = DocumentedCode.root.appendingPathComponent(page).deletingLastPathComponent()
         for link in Markdown(text).links where !link.contains(":") {
             let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let target = parts[0].isEmpty
+            let path = parts[0].removingPercentEncoding ?? parts[0]
+            let target =
+                path.isEmpty
                 ? DocumentedCode.root.appendingPathComponent(page)
-                : folder.appendingPathComponent(parts[0].removingPercentEncoding ?? parts[0]).standardizedFileURL
+                : folder.appendingPathComponent(path).standardizedFileURL
             guard FileManager.default.fileExists(atPath: target.path) else {
                 Issue.record("\(page): \(link) leads to no file")
                 continue
@@ -100,8 +102,8 @@ private struct Markdown {
 
 extension URL {
     fileprivate var isDirectory: Bool {
-        var isDirectory = false
+        var isDirectory: ObjCBool = false
         _ = FileManager.default.fileExists(atPath: self.path, isDirectory: &isDirectory)
-        return isDirectory
+        return isDirectory.boolValue
     }
 }

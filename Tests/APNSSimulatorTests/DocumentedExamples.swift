@@ -1,6 +1,7 @@
 // The examples of the documentation, compiled. Each block of the catalog stands here word for word, but for its imports.
 // swift-format-ignore-file
 
+import APNSModel
 import APNSSimulator
 
 func startSimulator() async throws -> Simulator {

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// The fenced blocks of Markdown pages, to be held against code that is compiled.
 public enum DocumentedCode {
