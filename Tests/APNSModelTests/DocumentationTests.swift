@@ -55,7 +55,10 @@ import Testing
     /// JSON in one form, to be compared.
     private static func sorted(_ json: Data) throws -> String {
         let value = try JSONSerialization.jsonObject(with: json)
-        return String(decoding: try JSONSerialization.data(withJSONObject: value, options: [.sortedKeys]), as: UTF8.self)
+        return String(
+            decoding: try JSONSerialization.data(withJSONObject: value, options: [.sortedKeys]),
+            as: UTF8.self
+        )
     }
 
     /// Each form on the page is read, and written as it stands there.

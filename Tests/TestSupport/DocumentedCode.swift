@@ -19,7 +19,8 @@ public enum DocumentedCode {
         let url = self.root.appendingPathComponent(path)
         var pages = [url]
         if url.hasDirectoryPath || path.hasSuffix(".docc") {
-            pages = try FileManager.default.contentsOfDirectory(atPath: url.path).filter { $0.hasSuffix(".md") }.sorted()
+            pages = try FileManager.default.contentsOfDirectory(atPath: url.path).filter { $0.hasSuffix(".md") }
+                .sorted()
                 .map { url.appendingPathComponent($0) }
         }
         return try pages.flatMap { page in
