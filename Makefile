@@ -68,7 +68,7 @@ bench-instructions: toolchain ## Count the instructions of a push; fails above B
 
 bench-goals: toolchain ## Measure memory, latency beside bulk and the like; fails if a goal is missed (ONLY=memory,…)
 	@.ci/install-packages build
-	swift build -c release --package-path Benchmarks --product throughput
+	swift build -c release --package-path Benchmarks
 	Benchmarks/.build/release/throughput goals $(if $(ONLY),--only $(ONLY))
 
 bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; about 10 minutes, on a quiet machine

@@ -32,6 +32,7 @@ table() {
 }
 
 table comparison ./bench.sh
+swift build -c release --product idle --scratch-path "$SCRATCH_PATH"
 table goals "$throughput" goals --scale "${SCALE:-1}"
 table instructions ./instructions.sh
 "$throughput" report --output "$output" --figures "$SCRATCH_PATH/figures" --seconds "${SECONDS_PER_RUN:-2}" \

@@ -155,17 +155,27 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
+    /// A write after so many pushes of batches, also within a tick: nghttp2 holds twice as much of a request that is not
+    /// written as of one that is.
+    private static let mostUnwritten = 128
+
     private func readMailbox() {
         // The two arrays change places, so that neither is ever copied.
         var messages: [ConnectionMailbox.Message] = []
         swap(&messages, &self.messages)
         self.mailbox.take(into: &messages)
+        var unwritten = 0
         for message in messages {
             switch message {
             case .submit(let submission):
                 self.accept(submission)
             case .submitAll(let batch):
                 self.accept(batch)
+                unwritten += batch.indices.count
+                if unwritten >= Self.mostUnwritten {
+                    unwritten = 0
+                    self.flush()
+                }
             case .cancel(let ticket):
                 self.cancel(ticket)
             case .connect:

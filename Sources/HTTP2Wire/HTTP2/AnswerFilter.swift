@@ -34,16 +34,16 @@ struct EchoedValue {
     static let capacity = 40
     private typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64)
     private var words: Words = (0, 0, 0, 0, 0)
-    private var count = 0
+    private var count: UInt8 = 0
 
     mutating func set(_ value: UnsafeBufferPointer<UInt8>) {
-        self.count = value.count <= Self.capacity ? value.count : 0
+        self.count = value.count <= Self.capacity ? UInt8(value.count) : 0
         if self.count > 0 { self.words = Self.words(value) }
     }
 
     /// Whether it is the same text, ASCII case aside. (So are a few signs that stand in no id and no header value.)
     func matches(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard self.count > 0, value.count == self.count else { return false }
+        guard self.count > 0, value.count == Int(self.count) else { return false }
         let other = Self.words(value)
         let difference =
             (self.words.0 ^ other.0) | (self.words.1 ^ other.1) | (self.words.2 ^ other.2) | (self.words.3 ^ other.3)

@@ -127,7 +127,7 @@ extension HTTP2Session {
         else { return }
         if self.role == .client, name.count == 7, name[0] == UInt8(ascii: ":") {
             // nghttp2 has checked that it is `:status` with three digits.
-            self.streams[index].pendingStatus = value.reduce(0) { $0 &* 10 &+ Int($1 &- 48) }
+            self.streams[index].pendingStatus = value.reduce(0) { $0 &* 10 &+ UInt16($1 &- 48) }
         } else if self.streams[index].pendingStatus == 200, let filter = self.configuration.answerFilter,
             self.isVariableName(filter.echoed, name)
                 ? self.streams[index].echo.matches(value) || !filter.keeps(name) : !filter.keeps(name)

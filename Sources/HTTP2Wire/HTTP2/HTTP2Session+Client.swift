@@ -277,7 +277,7 @@ extension HTTP2Session {
                 tag: self.streams[index].tag,
                 ending: ending,
                 cause: .answered,
-                status: self.streams[index].status,
+                status: Int(self.streams[index].status),
                 fields: fields,
                 body: body
             )

@@ -18,7 +18,7 @@ final class SessionMemory {
     static let largestKept = 1024
     /// What is kept of each size, in bytes: enough for the requests of a few batches.
     static let keptBytes = 64 * 1024
-    private static let step = 32
+    private static let step = 16
     private static let classCount = largestKept / step + 1
     /// Before each block stands its size, in as many bytes as keep it aligned.
     private static let headerSize = 16

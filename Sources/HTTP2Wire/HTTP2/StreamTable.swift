@@ -30,8 +30,8 @@ final class StreamTable {
         var hasFinalHeaders = false
         var isRemoteComplete = false
         /// The status of the header block that is being received.
-        var pendingStatus = 0
-        var status = 0
+        var pendingStatus: UInt16 = 0
+        var status: UInt16 = 0
         var fields = FieldList()
         var body: [UInt8] = []
         var deadline = NIODeadline.distantFuture
@@ -139,10 +139,12 @@ final class StreamTable {
     }
 
     private func grow() {
-        let larger = UnsafeMutablePointer<Entry>.allocate(capacity: self.capacity * 2)
+        // Doubling a large table would leave much of it empty: APNs allows 1,000 streams.
+        let capacity = self.capacity + min(self.capacity, 128)
+        let larger = UnsafeMutablePointer<Entry>.allocate(capacity: capacity)
         larger.moveInitialize(from: self.base, count: self.used)
         self.base.deallocate()
         self.base = larger
-        self.capacity *= 2
+        self.capacity = capacity
     }
 }

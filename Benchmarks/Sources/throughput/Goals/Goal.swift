@@ -93,10 +93,15 @@ struct GoalRunner {
         let behaviour = ServerBehaviour(rtt: 300)
         let (small, large) = try withServer(behaviour) { server in
             let pushes = max(many * 2, scaled(80_000))
-            return (
-                try Run(pushes: pushes, inFlight: few, poolSize: 10).acceptedFigures(on: server).peakRSSBytes,
-                try Run(pushes: pushes, inFlight: many, poolSize: 10).acceptedFigures(on: server).peakRSSBytes
-            )
+            // The least of three: the general allocator adds something that differs from run to run.
+            var (small, large) = (Int.max, Int.max)
+            for _ in 0..<3 {
+                let fewInFlight = Run(pushes: pushes, inFlight: few, poolSize: 10)
+                let manyInFlight = Run(pushes: pushes, inFlight: many, poolSize: 10)
+                small = min(small, try fewInFlight.acceptedFigures(on: server).peakRSSBytes)
+                large = min(large, try manyInFlight.acceptedFigures(on: server).peakRSSBytes)
+            }
+            return (small, large)
         }
         let bytes = (large - small) / (many - few)
         return [
@@ -110,17 +115,18 @@ struct GoalRunner {
     }
 
     private func idle() throws -> [GoalResult] {
-        let bytes: Int = try withServer { server in
-            let process = try ChildProcess([
-                "idle", "--endpoint", server.endpoint, "--ca-file", server.caFile, "--pool-size", "4", "--seconds",
-                "\(max(0.5, 3 * min(1, scale)))",
-            ])
-            let line = process.line()
+        let (before, bytes) = try withServer { server in
+            let process = try ChildProcess(
+                program: ChildProcess.sibling("idle"),
+                ["\(server.port)", server.caFile, "4", "\(max(0.5, 3 * min(1, scale)))"]
+            )
+            let line = process.line() ?? ""
             let status = process.wait()
-            guard let bytes = line.flatMap({ Int($0) }), bytes > 0 else {
-                throw ProcessError("the idle process ended with status \(status) and without a figure")
+            let figures = line.split(separator: " ").compactMap { Int($0) }
+            guard status == 0, figures.count == 2 else {
+                throw ProcessError("the idle process ended with status \(status) and printed '\(line)'")
             }
-            return bytes
+            return (figures[0], figures[1])
         }
         return [
             GoalResult(
@@ -128,7 +134,8 @@ struct GoalRunner {
                 measured: mebibytes(bytes),
                 must: "<= 25 MiB",
                 isMet: Double(bytes) <= 25 * Self.mebibyte
-            )
+            ),
+            GoalResult(name: "  of it before there was a client", measured: mebibytes(before)),
         ]
     }
 

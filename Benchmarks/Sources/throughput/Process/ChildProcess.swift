@@ -7,7 +7,7 @@
     @preconcurrency import Glibc
 #endif
 
-/// This executable once more, with its standard input and output in our hands.
+/// This executable once more, or one beside it, with its standard input and output in our hands.
 ///
 /// Made of C calls: Foundation's `Process` would bring all of Foundation into the memory that is measured.
 final class ChildProcess {
@@ -16,8 +16,10 @@ final class ChildProcess {
     private var input: CInt
     private let output: CInt
 
-    /// - Parameter core: the only core that the child may use (Linux only); nil: all.
-    init(_ arguments: [String], core: Int? = nil) throws {
+    /// - Parameters:
+    ///   - program: another program; without it: this one.
+    ///   - core: the only core that the child may use (Linux only); nil: all.
+    init(program: String = program, _ arguments: [String], core: Int? = nil) throws {
         let input = try Self.pipeEnds()
         let output: (read: CInt, write: CInt)
         do {
@@ -33,7 +35,6 @@ final class ChildProcess {
             close(output.write)
         }
         do {
-            let program = Self.program
             pid = try Self.spawn(
                 core.map { ["taskset", "-c", "\($0)", program] + arguments } ?? [program] + arguments,
                 standardInput: input.read,
@@ -112,12 +113,17 @@ final class ChildProcess {
     }
 
     /// What was started, wherever it was found.
-    private static let program: String = {
+    static let program: String = {
         var path = [CChar](repeating: 0, count: 4096)
         let count = readlink("/proc/self/exe", &path, path.count)
         guard count > 0 else { return CommandLine.arguments[0] }
         return String(decoding: path[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }()
+
+    /// Another product of this package, which is built into the same folder.
+    static func sibling(_ name: String) -> String {
+        String(program[..<(program.lastIndex(of: "/").map { program.index(after: $0) } ?? program.startIndex)]) + name
+    }
 
     private static func exitStatus(_ status: CInt) -> Int {
         let signal = status & 0x7F

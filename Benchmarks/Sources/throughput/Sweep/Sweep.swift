@@ -88,13 +88,16 @@ struct SweepRunner {
         return try point.run.acceptedFigures(on: server, core: point.isClientPinned ? Cores.client : nil)
     }
 
-    /// What single sends get through in a closed loop.
+    /// What single sends get through that come one by one: as many a second as end when more come. A closed loop gets
+    /// through more, since its sends begin together, as answers arrive.
     func capacity() throws -> Double {
         let server = try ServerProcess(core: Cores.server)
         defer { server.end() }
-        let pushes = max(2000, Int(30_000 * seconds))
-        return try Run(mode: .single, pushes: pushes, inFlight: 200)
-            .acceptedFigures(on: server, core: Cores.client).pushesPerSecond
+        func rate(_ inFlight: Int?, _ rate: Double?) throws -> Double {
+            try Run(mode: .single, pushes: max(2000, Int(30_000 * seconds)), inFlight: inFlight, rate: rate)
+                .acceptedFigures(on: server, core: Cores.client).pushesPerSecond
+        }
+        return try rate(nil, rate(200, nil))
     }
 
     private func chart(_ plan: SweepPlan, _ measured: [(point: SweepPlan.Point, figures: RunFigures)]) -> Chart {

@@ -1,0 +1,71 @@
+import APNSPool
+import Crypto
+import Logging
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// What a process holds whose client does nothing: the least program around a client, since what else a program has in
+/// it (the harness: a simulator, an argument parser, histograms) is not the pool's.
+///
+/// `idle PORT CA-FILE CONNECTIONS SECONDS` connects to localhost, sends a push on each connection, waits, and prints the
+/// resident set in bytes, before it that of the process before it had a client.
+@main
+struct Idle {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count == 5, let port = Int(arguments[1]), let connections = Int(arguments[3]),
+            let seconds = Double(arguments[4])
+        else { throw IdleError("usage: idle PORT CA-FILE CONNECTIONS SECONDS") }
+
+        let before = try residentBytes()
+        let client = try APNSClient(
+            configuration: APNSClientConfiguration(
+                authentication: .token(
+                    privateKey: P256.Signing.PrivateKey(),
+                    keyID: "ABC123DEFG",
+                    teamID: "ABCDE12345"
+                ),
+                environment: .custom(host: "localhost", port: port),
+                pool: .init(size: connections, connectSpacing: .zero),
+                trust: .init(caFile: arguments[2]),
+                logger: Logger(label: "idle") { _ in SwiftLogNoOpLogHandler() }
+            )
+        )
+        try await client.start()
+        try await client.prewarm(connections)
+        let push = try PushNotification(topic: "com.grasscove.Fern", alert: Alert(title: "Hey There")).prepared()
+        for _ in 0..<connections {
+            let outcome = await client.deliver(push, to: String(repeating: "0123456789abcdef", count: 4))
+            if let error = outcome.error { throw error }
+        }
+        try await Task.sleep(for: .seconds(seconds))
+        print(before, try residentBytes())
+        await client.shutdown()
+    }
+
+    /// The second number of `/proc/self/statm`, in pages.
+    private static func residentBytes() throws -> Int {
+        let descriptor = open("/proc/self/statm", O_RDONLY)
+        guard descriptor >= 0 else { throw IdleError("no /proc/self/statm: this needs Linux") }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+        let numbers = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).split(separator: " ")
+        guard numbers.count > 1, let pages = Int(numbers[1]) else { throw IdleError("/proc/self/statm is unreadable") }
+        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+}
+
+struct IdleError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}
