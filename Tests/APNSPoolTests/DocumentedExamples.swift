@@ -7,6 +7,7 @@ import APNSTesting
 import Foundation
 import Logging
 import ServiceLifecycle
+import UnixSignals
 
 // What the examples leave out.
 
@@ -71,7 +72,7 @@ func sendTwice(_ notification: PushNotification, to token: DeviceToken, with sen
 
 // MARK: OutcomesAndRetries.md
 
-func settle(_ outcome: PushOutcome, of device: Device, in store: DeviceStore) async {
+func settle(_ outcome: PushOutcome, of device: Device, in store: some DeviceStore) async {
     guard let error = outcome.error else { return }
     if let end = error.tokenInvalid, end.shouldRemove(registeredAt: device.registeredAt) {
         // APNs answered 410, and the app has not registered the token since.
