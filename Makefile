@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report clean toolchain
+.PHONY: help demo build test test-tsan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks
 
@@ -46,9 +46,13 @@ lint: toolchain ## Check the form of the sources
 format: toolchain ## Bring the sources into form
 	swift format --in-place --recursive $(SOURCES)
 
-docs: toolchain ## Write the documentation of SupervisedPool and APNSSealing to .build/docs
+docs: toolchain ## Write the documentation of all products to .build/docs; fails for a symbol without any
 	@.ci/install-packages build
-	.ci/docs SupervisedPool APNSSealing
+	.ci/docs APNSPool APNSModel APNSSimulator APNSTesting APNSSealing SupervisedPool
+
+check-readme: toolchain ## Run what the README shows, in a new package; some minutes the first time
+	@.ci/install-packages build
+	.ci/readme
 
 coverage-table: ## Write Docs/Coverage.md: APNs' keys, headers, types and reasons with their tests (CHECK=1 compares)
 	@.ci/install-packages test

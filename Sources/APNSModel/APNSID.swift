@@ -13,6 +13,9 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
     /// The last eight bytes, big-endian.
     public let low: UInt64
 
+    /// - Parameters:
+    ///   - high: the first eight bytes, big-endian.
+    ///   - low: the last eight bytes, big-endian.
     public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
@@ -79,6 +82,7 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
         self.init(String(string))
     }
 
+    /// The same id as Foundation has it.
     public init(_ uuid: UUID) {
         let b = uuid.uuid
         self.init(
@@ -125,6 +129,7 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
         target.storeBytes(of: 0x2D, toByteOffset: 23, as: UInt8.self)
     }
 
+    /// The same id as Foundation has it.
     public var uuid: UUID {
         func byte(_ word: UInt64, _ index: UInt64) -> UInt8 {
             UInt8(truncatingIfNeeded: word &>> (56 &- index &* 8))

@@ -15,6 +15,11 @@ public struct DeliveryOptions: Sendable, Hashable {
     /// The deadline and the task's cancellation hold while it waits. Nil, the default: none of this.
     public var supersedes: SupersedeKey?
 
+    /// - Parameters:
+    ///   - deadline: how long the push may take in all; nil takes the client's default.
+    ///   - apnsID: the id of the push; nil has one made.
+    ///   - lane: whom it waits behind when all streams are taken.
+    ///   - supersedes: what it is about; nil: it replaces nothing.
     public init(
         deadline: Duration? = nil,
         apnsID: APNSID? = nil,
@@ -49,6 +54,7 @@ public protocol PushSender: Sendable {
 }
 
 extension PushSender {
+    /// Prepares the notification and delivers the result; one that cannot be prepared ends as `validation`, not sent.
     public func deliver(
         _ notification: PushNotification,
         to token: DeviceToken,
@@ -96,9 +102,14 @@ extension PushSender {
 
 // The options spelled out as parameters.
 extension PushSender {
+    /// Delivers one notification.
+    ///
     /// - Parameters:
+    ///   - notification: what to send; one that cannot be prepared ends as `validation`, not sent.
+    ///   - token: the device.
     ///   - deadline: how long the push may take in all; nil takes the client's default.
     ///   - apnsID: the id of the push; nil has one made.
+    /// - Returns: its one outcome.
     public func deliver(
         _ notification: PushNotification,
         to token: DeviceToken,
@@ -108,6 +119,14 @@ extension PushSender {
         await deliver(notification, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
     }
 
+    /// Delivers one prepared push.
+    ///
+    /// - Parameters:
+    ///   - push: what to send.
+    ///   - token: the device.
+    ///   - deadline: how long the push may take in all; nil takes the client's default.
+    ///   - apnsID: the id of the push; nil has one made.
+    /// - Returns: its one outcome.
     public func deliver(
         _ push: PreparedPush,
         to token: DeviceToken,
@@ -117,6 +136,7 @@ extension PushSender {
         await deliver(push, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
     }
 
+    /// As the form with a `DeviceToken`; text that is no device token ends as `validation`, not sent.
     public func deliver(
         _ notification: PushNotification,
         to token: some StringProtocol,
@@ -126,6 +146,7 @@ extension PushSender {
         await deliver(notification, to: token, options: DeliveryOptions(deadline: deadline, apnsID: apnsID))
     }
 
+    /// As the form with a `DeviceToken`; text that is no device token ends as `validation`, not sent.
     public func deliver(
         _ push: PreparedPush,
         to token: some StringProtocol,
@@ -138,11 +159,15 @@ extension PushSender {
 
 // Sugar: the outcome as a receipt or a thrown error.
 extension PushSender {
-    /// Sends one notification and returns once APNs has accepted it; every other outcome is thrown.
+    /// Sends one notification and returns once APNs has accepted it.
     ///
     /// - Parameters:
+    ///   - notification: what to send.
+    ///   - token: the device.
     ///   - deadline: how long the push may take in all; nil takes the client's default.
     ///   - apnsID: the id of the push; nil has one made.
+    /// - Returns: the receipt.
+    /// - Throws: every other outcome; `validation`, not sent, for a notification that cannot be prepared.
     @discardableResult
     public func send(
         _ notification: PushNotification,
@@ -153,6 +178,9 @@ extension PushSender {
         try await deliver(notification, to: token, deadline: deadline, apnsID: apnsID).get()
     }
 
+    /// Sends one prepared push and returns once APNs has accepted it.
+    ///
+    /// - Throws: every other outcome.
     @discardableResult
     public func send(
         _ push: PreparedPush,
@@ -174,6 +202,7 @@ extension PushSender {
         try await deliver(notification, to: token, deadline: deadline, apnsID: apnsID).get()
     }
 
+    /// As the form with a `DeviceToken`; text that is no device token is thrown as `validation`, not sent.
     @discardableResult
     public func send(
         _ push: PreparedPush,
@@ -184,6 +213,9 @@ extension PushSender {
         try await deliver(push, to: token, deadline: deadline, apnsID: apnsID).get()
     }
 
+    /// Sends one notification with options and returns once APNs has accepted it.
+    ///
+    /// - Throws: every other outcome.
     @discardableResult
     public func send(
         _ notification: PushNotification,
@@ -193,6 +225,9 @@ extension PushSender {
         try await deliver(notification, to: token, options: options).get()
     }
 
+    /// Sends one prepared push with options and returns once APNs has accepted it.
+    ///
+    /// - Throws: every other outcome.
     @discardableResult
     public func send(
         _ push: PreparedPush,

@@ -14,10 +14,12 @@ public struct SupersedeKey: RawRepresentable, Sendable, Hashable, ExpressibleByS
         self.rawValue = rawValue
     }
 
+    /// A key of any text.
     public init(_ rawValue: String) {
         self.rawValue = rawValue
     }
 
+    /// A key written as a literal.
     public init(stringLiteral value: String) {
         self.rawValue = value
     }

@@ -29,10 +29,15 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         public static let contentContradictory = Code(rawValue: "contentContradictory")
         /// A value could not be written as JSON: its `encode(to:)` threw, or it holds infinity or NaN.
         public static let notEncodable = Code(rawValue: "notEncodable")
+        /// The device token has no digits.
         public static let deviceTokenEmpty = Code(rawValue: "deviceTokenEmpty")
+        /// The device token holds something other than the digits 0 to 9 and a to f.
         public static let deviceTokenNotHexadecimal = Code(rawValue: "deviceTokenNotHexadecimal")
+        /// The device token has an odd number of digits: it may be cut off.
         public static let deviceTokenOddLength = Code(rawValue: "deviceTokenOddLength")
+        /// The device token has more than `DeviceToken.maximumDigits` digits.
         public static let deviceTokenTooLong = Code(rawValue: "deviceTokenTooLong")
+        /// The topic is empty.
         public static let topicMissing = Code(rawValue: "topicMissing")
         /// The topic holds something other than visible ASCII characters, or is far too long.
         public static let topicInvalid = Code(rawValue: "topicInvalid")
@@ -40,6 +45,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         public static let topicSuffixMissing = Code(rawValue: "topicSuffixMissing")
         /// The push type is empty, too long, or holds something other than visible ASCII characters.
         public static let pushTypeInvalid = Code(rawValue: "pushTypeInvalid")
+        /// The collapse id has more than 64 bytes of UTF-8.
         public static let collapseIDTooLong = Code(rawValue: "collapseIDTooLong")
         /// The collapse id is empty, or holds something other than ASCII text without blanks at its ends.
         public static let collapseIDInvalid = Code(rawValue: "collapseIDInvalid")
@@ -52,8 +58,11 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         public static let timeInvalid = Code(rawValue: "timeInvalid")
         /// A channel id is empty, too long, or not base64 with its padding.
         public static let channelIDInvalid = Code(rawValue: "channelIDInvalid")
+        /// The badge is below 0.
         public static let badgeInvalid = Code(rawValue: "badgeInvalid")
+        /// The volume of a critical sound lies outside 0...1.
         public static let volumeOutOfRange = Code(rawValue: "volumeOutOfRange")
+        /// The relevance score lies outside 0...1, or is no finite number in a Live Activity's push.
         public static let relevanceScoreInvalid = Code(rawValue: "relevanceScoreInvalid")
         /// A custom value has the key `aps`, which is Apple's.
         public static let customKeyReserved = Code(rawValue: "customKeyReserved")
@@ -75,6 +84,14 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
     /// The size that was found.
     public var actual: Int?
 
+    /// For senders of your own.
+    ///
+    /// - Parameters:
+    ///   - code: what is wrong.
+    ///   - field: which field.
+    ///   - value: the offending value, shortened; no secret and no whole device token.
+    ///   - limit: the limit that was passed.
+    ///   - actual: the size that was found.
     public init(code: Code, field: String, value: String? = nil, limit: Int? = nil, actual: Int? = nil) {
         self.code = code
         self.field = field

@@ -32,7 +32,7 @@ public struct APNSAuthentication: Sendable {
     public var tokenSource: (any ProviderTokenSource)?
 
     /// How often files of keys and certificates are looked at; one that has changed is read, tried and taken into use as
-    /// by ``APNSClient/reloadAuthentication()``. Default 60 s, at least 1 s; nil: never.
+    /// by ``APNSClient/reloadAuthentication(within:)``. Default 60 s, at least 1 s; nil: never.
     public var fileCheckInterval: Duration? = .seconds(60)
 
     private init(_ credential: Credential) {

@@ -46,7 +46,9 @@ extension OpenedMessage: CustomStringConvertible, CustomDebugStringConvertible, 
 ///
 /// A value; it makes no difference whether one is kept or made for each payload.
 public struct PayloadOpener: Sendable {
+    /// The keys that it opens with.
     public var keyring: SealingKeyring
+    /// What the payloads must be sealed for.
     public let purpose: SealingPurpose
 
     /// - Parameters:

@@ -39,8 +39,11 @@ public struct SealingPurpose: RawRepresentable, Sendable, Hashable, Codable, Cus
 ///
 /// A value without state: it may be kept, copied, shared and thrown away.
 public struct PayloadSealer: Sendable {
+    /// The device's key.
     public let key: SealingKey
+    /// What the payloads are sealed for.
     public let purpose: SealingPurpose
+    /// The length that all of them are padded to.
     public let size: SealedSize
 
     private let header: [UInt8]

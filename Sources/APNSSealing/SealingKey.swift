@@ -39,6 +39,7 @@ public struct SealingKeyID: RawRepresentable, Sendable, Hashable, Codable, Custo
 /// It does not show itself: its description, its debug description and its mirror hold the id only. `Codable` it is
 /// not, for the same reason; to store it, take ``rawRepresentation`` and put it where secrets belong.
 public struct SealingKey: Sendable, Equatable {
+    /// What names the key without showing it.
     public let id: SealingKeyID
     let secret: SymmetricKey
 

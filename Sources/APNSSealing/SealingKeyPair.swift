@@ -8,6 +8,7 @@
 ///
 /// Coded as unpadded base64url text, which is also its description.
 public struct SealingPublicKey: Sendable, Hashable, CustomStringConvertible {
+    /// The key's 32 bytes.
     public let rawRepresentation: [UInt8]
 
     /// - Throws: `SealingError.Code.keyLengthWrong`, unless there are 32 bytes.
@@ -65,7 +66,9 @@ extension SealingPublicKey: Codable {
 public struct SealingKeyPair: Sendable {
     /// Which side of the agreement this is. Both public keys enter the derivation, the device's first.
     public enum Role: Sendable, Hashable {
+        /// The one that opens.
         case device
+        /// The one that seals.
         case server
     }
 

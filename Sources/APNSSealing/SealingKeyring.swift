@@ -9,10 +9,14 @@
 public struct SealingKeyring: Sendable {
     /// A key, and until when it is accepted.
     public struct Entry: Sendable, Equatable {
+        /// The key.
         public var key: SealingKey
         /// Nil for a current key.
         public var acceptedUntil: Date?
 
+        /// - Parameters:
+        ///   - key: the key.
+        ///   - acceptedUntil: when it ceases to be accepted; nil for a current key.
         public init(key: SealingKey, acceptedUntil: Date? = nil) {
             self.key = key
             self.acceptedUntil = acceptedUntil
@@ -30,6 +34,7 @@ public struct SealingKeyring: Sendable {
     /// In the order in which they were added; at most one of each id.
     public private(set) var entries: [Entry] = []
 
+    /// Current keys. Of two with the same id the later one counts.
     public init(_ keys: SealingKey...) {
         for key in keys { add(key) }
     }

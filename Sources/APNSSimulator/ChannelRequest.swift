@@ -35,6 +35,7 @@ struct ChannelRequest: Sendable, Hashable {
 
 /// One broadcast, or one call about channels, as the simulator saw it.
 public struct ChannelCallRecord: Sendable, Hashable {
+    /// What was asked for. Open.
     public struct Operation: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
         public let rawValue: String
 
@@ -44,16 +45,23 @@ public struct ChannelCallRecord: Sendable, Hashable {
 
         public var description: String { rawValue }
 
+        /// A broadcast to a channel's subscribers.
         public static let broadcast = Operation(rawValue: "broadcast")
+        /// Make a channel.
         public static let create = Operation(rawValue: "create")
+        /// Look at a channel.
         public static let read = Operation(rawValue: "read")
+        /// Delete a channel.
         public static let delete = Operation(rawValue: "delete")
+        /// List an app's channels.
         public static let list = Operation(rawValue: "list")
         /// A method that the path does not know.
         public static let unknown = Operation(rawValue: "unknown")
     }
 
+    /// What was asked for.
     public var operation: Operation
+    /// The app in the path.
     public var bundleID: String
     /// What stood in `apns-channel-id`; for `create` the new channel's.
     public var channelID: String?
@@ -61,15 +69,21 @@ public struct ChannelCallRecord: Sendable, Hashable {
     public var requestID: APNSID?
     /// The number of the connection, and when it was decided on.
     public var connection: Int
+    /// When it was decided on.
     public var time: ContinuousClock.Instant
+    /// What stood in `apns-push-type`; nil if the header is missing.
     public var pushType: String?
+    /// The number in `apns-priority`; nil if the header is missing or no number.
     public var priority: Int64?
+    /// The number in `apns-expiration`, seconds since 1970; nil if the header is missing or no number.
     public var expiration: Int64?
     /// At most 64 KiB; empty unless the configuration records payloads.
     public var payload: [UInt8]
     /// What was answered, or would have been; nil if nobody looked at it.
     public var status: Int?
+    /// The reason that was answered, or would have been; nil with 2xx.
     public var reason: RejectionReason?
+    /// What became of the request.
     public var fate: PushRecord.Fate
     /// It was done, whether or not the answer arrived.
     public var isProcessed: Bool

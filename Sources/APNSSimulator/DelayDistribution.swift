@@ -1,5 +1,6 @@
 /// How long an answer is kept back.
 public enum DelayDistribution: Sendable, Hashable {
+    /// Always the same.
     case fixed(Duration)
     /// Equally likely anywhere between the two.
     case uniform(Duration, Duration)

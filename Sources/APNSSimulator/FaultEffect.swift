@@ -23,10 +23,15 @@ public enum ConnectionEnding: String, Sendable, Hashable, CaseIterable {
 
 /// What is wrong with a server's TLS. As it is made, nothing.
 public struct TLSFault: Sendable, Hashable {
+    /// Which certificate the server shows.
     public enum Certificate: String, Sendable, Hashable, CaseIterable {
+        /// One for the simulator's names, from its authority.
         case valid
+        /// One for another name.
         case otherHost = "other-host"
+        /// One whose time is over.
         case expired
+        /// One whose time has not come.
         case notYetValid = "not-yet-valid"
         /// From an authority that is not the simulator's.
         case untrusted
@@ -34,6 +39,7 @@ public struct TLSFault: Sendable, Hashable {
 
     /// What the server makes of ALPN (RFC 7301).
     public enum ALPN: String, Sendable, Hashable, CaseIterable {
+        /// It chooses `h2`, as APNs does.
         case h2
         /// It takes `http/1.1` only: alert 120 to whoever offers `h2` alone.
         case http11 = "http/1.1"
@@ -41,39 +47,55 @@ public struct TLSFault: Sendable, Hashable {
         case none
     }
 
+    /// The versions of TLS that the server speaks.
     public enum Versions: String, Sendable, Hashable, CaseIterable {
+        /// 1.2 and 1.3.
         case all
+        /// 1.2 alone.
         case tls12 = "1.2"
+        /// 1.3 alone.
         case tls13 = "1.3"
     }
 
+    /// Which certificate it shows. Default: the right one.
     public var certificate = Certificate.valid
+    /// What it makes of ALPN. Default: it chooses `h2`.
     public var alpn = ALPN.h2
+    /// Which versions it speaks. Default: 1.2 and 1.3.
     public var versions = Versions.all
     /// Every handshake is refused with this alert (RFC 8446, section 6.2), for example 40, handshake_failure.
     public var handshakeAlert: UInt8?
 
+    /// Nothing is wrong.
     public init() {}
 }
 
 /// One setting of a SETTINGS frame (RFC 9113, section 6.5.2).
 public struct HTTP2Setting: Sendable, Hashable {
+    /// The setting's number.
     public var identifier: UInt16
+    /// Its value; whether it makes sense is for the client to judge.
     public var value: UInt32
 
+    /// A setting by its number.
     public init(identifier: UInt16, value: UInt32) {
         self.identifier = identifier
         self.value = value
     }
 
+    /// SETTINGS_HEADER_TABLE_SIZE, in bytes.
     public static func headerTableSize(_ value: UInt32) -> HTTP2Setting { .init(identifier: 1, value: value) }
+    /// SETTINGS_MAX_CONCURRENT_STREAMS.
     public static func maxConcurrentStreams(_ value: UInt32) -> HTTP2Setting { .init(identifier: 3, value: value) }
+    /// SETTINGS_INITIAL_WINDOW_SIZE, in bytes; above 2^31-1 it is taken as that.
     public static func initialWindowSize(_ value: UInt32) -> HTTP2Setting {
         .init(identifier: 4, value: min(value, 0x7FFF_FFFF))
     }
+    /// SETTINGS_MAX_FRAME_SIZE, in bytes; beyond 2^14 to 2^24-1 it is taken as these.
     public static func maxFrameSize(_ value: UInt32) -> HTTP2Setting {
         .init(identifier: 5, value: min(max(value, 1 << 14), 1 << 24 - 1))
     }
+    /// SETTINGS_MAX_HEADER_LIST_SIZE, in bytes.
     public static func maxHeaderListSize(_ value: UInt32) -> HTTP2Setting { .init(identifier: 6, value: value) }
 }
 
@@ -178,6 +200,7 @@ public struct FaultEffect: Sendable, Hashable {
 
     /// Decides at once and answers later.
     public static func delay(_ duration: Duration) -> FaultEffect { FaultEffect(.delay(.fixed(duration))) }
+    /// Decides at once and answers after a time that is drawn from the seed for each request.
     public static func delay(_ distribution: DelayDistribution) -> FaultEffect { FaultEffect(.delay(distribution)) }
 
     /// Never answers; the connection goes on.
@@ -208,6 +231,7 @@ public struct FaultEffect: Sendable, Hashable {
     /// connection closes when the last one is done.
     ///
     /// - Parameters:
+    ///   - point: where it cuts.
     ///   - reason: goes into the debug data as `{"reason":…}`; nil: no debug data.
     ///   - code: the HTTP/2 error code; 0 is NO_ERROR.
     public static func goAway(
@@ -237,6 +261,7 @@ public struct FaultEffect: Sendable, Hashable {
         self.dropConnection(isProcessed: isProcessed, closeNotify ? .closeNotify : .fin)
     }
 
+    /// Closes the connection without GOAWAY, in one of three ways.
     public static func dropConnection(isProcessed: Bool = false, _ ending: ConnectionEnding) -> FaultEffect {
         FaultEffect(.drop(isProcessed: isProcessed, ending))
     }
@@ -319,18 +344,21 @@ public struct FaultEffect: Sendable, Hashable {
     /// TLS as described.
     public static func tls(_ fault: TLSFault) -> FaultEffect { FaultEffect(.tls(fault)) }
 
+    /// New connections meet this certificate.
     public static func certificate(_ certificate: TLSFault.Certificate) -> FaultEffect {
         var fault = TLSFault()
         fault.certificate = certificate
         return self.tls(fault)
     }
 
+    /// New connections meet this answer to ALPN.
     public static func alpn(_ alpn: TLSFault.ALPN) -> FaultEffect {
         var fault = TLSFault()
         fault.alpn = alpn
         return self.tls(fault)
     }
 
+    /// The handshake of new connections ends with this alert (RFC 8446, section 6.2).
     public static func handshakeAlert(_ description: UInt8) -> FaultEffect {
         var fault = TLSFault()
         fault.handshakeAlert = description

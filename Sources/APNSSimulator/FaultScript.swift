@@ -14,8 +14,12 @@ public import APNSModel
 public struct FaultScript: Sendable, Hashable {
     /// What its probabilities and distributions are drawn from; nil: the simulator's seed.
     public var seed: UInt64?
+    /// The faults, asked in this order.
     public var faults: [Fault]
 
+    /// - Parameters:
+    ///   - faults: asked in this order.
+    ///   - seed: what probabilities are drawn from; nil: the simulator's seed.
     public init(_ faults: [Fault] = [], seed: UInt64? = nil) {
         self.faults = faults
         self.seed = seed
@@ -43,9 +47,14 @@ public struct FaultScript: Sendable, Hashable {
 /// one request, delays add up, whatever goes beside an answer is done, and the first one that decides the request's fate
 /// does so.
 public struct Fault: Sendable, Hashable {
+    /// When it happens.
     public var when: FaultTrigger
+    /// What happens.
     public var effect: FaultEffect
 
+    /// - Parameters:
+    ///   - effect: what happens.
+    ///   - when: when; default: to the next request.
     public init(_ effect: FaultEffect, when: FaultTrigger = .next) {
         self.when = when
         self.effect = effect
@@ -90,6 +99,7 @@ public struct FaultScriptError: Error, Sendable, Hashable, CustomStringConvertib
     public let keyPath: String
     /// The value as JSON, cut off after 80 characters; nil: there is none.
     public let value: String?
+    /// What is wrong, and what would be right.
     public let problem: String
 
     init(keyPath: String, value: JSONValue?, problem: String) {

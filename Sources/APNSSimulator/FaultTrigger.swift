@@ -39,6 +39,7 @@ public struct FaultTrigger: Sendable, Hashable {
     /// For the event `time`: how long after one time the next one is. Nil: there is only one.
     public var period: Duration?
 
+    /// All parameters may be left out; then it is the next request. What each means, its property says.
     public init(
         event: Event? = nil,
         skip: Int = 0,
@@ -70,6 +71,7 @@ public struct FaultTrigger: Sendable, Hashable {
     /// Every request from now on.
     public static let always = FaultTrigger(times: nil)
 
+    /// The next `times` requests.
     public static func next(_ times: Int) -> FaultTrigger { FaultTrigger(times: times) }
 
     /// The `number`th request from now, counted from 1, and the `times - 1` that follow it.

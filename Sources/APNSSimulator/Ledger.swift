@@ -36,11 +36,15 @@ public struct PushRecord: Sendable, Hashable {
     public var deviceToken: String
     /// The id that the client sent or the simulator made; nil if what was sent is not a UUID.
     public var apnsID: APNSID?
+    /// What stood in `apns-topic`; nil if the header is missing.
     public var topic: String?
+    /// What stood in `apns-push-type`; nil if the header is missing.
     public var pushType: PushType?
+    /// The number in `apns-priority`; nil if the header is missing or no number.
     public var priority: Priority?
     /// The number in `apns-expiration`: seconds since 1970; nil if the header is missing.
     public var expiration: Int64?
+    /// What stood in `apns-collapse-id`; nil if the header is missing.
     public var collapseID: String?
     /// At most 64 KiB of it; empty unless the configuration records payloads.
     public var payload: [UInt8]
@@ -48,7 +52,9 @@ public struct PushRecord: Sendable, Hashable {
     public var payloadBytes: Int
     /// What was answered, or would have been; nil if the push was not looked at.
     public var status: Int?
+    /// The reason that was answered, or would have been; nil with 200.
     public var reason: RejectionReason?
+    /// What became of the request.
     public var fate: Fate
     /// An answer of 200 was decided on: a device would have been notified, whether or not the answer arrived.
     public var isProcessed: Bool
@@ -67,9 +73,11 @@ public struct Ledger: Sendable {
     public internal(set) var channelCalls: [ChannelCallRecord] = []
     /// How many calls about channels came, and were done; they count as requests, too.
     public internal(set) var channelCallsReceived = 0
+    /// Those of them that were done.
     public internal(set) var channelCallsProcessed = 0
     /// Connections that were accepted, with those whose TLS handshake failed.
     public internal(set) var connectionsOpened = 0
+    /// Connections that have ended, whoever ended them.
     public internal(set) var connectionsClosed = 0
     /// All requests that came, whatever became of them.
     public internal(set) var requestsReceived = 0
@@ -97,6 +105,7 @@ public struct Ledger: Sendable {
     /// The ids that were processed more than once: duplicates on a device.
     public internal(set) var duplicates: Set<APNSID> = []
 
+    /// Nothing seen yet.
     public init() {}
 
     /// How often the push with this id was processed. More than once is a duplicate on a device. Always 0 if the

@@ -4,16 +4,27 @@ public struct RawFrame: Sendable, Hashable {
     public enum Stream: Sendable, Hashable {
         /// The request's that triggered it; 0 if none did.
         case request
+        /// This stream id; 0 is the connection.
         case number(UInt32)
     }
 
+    /// The frame's type.
     public var type: UInt8
+    /// Its flags.
     public var flags: UInt8
+    /// The stream that it goes on.
     public var stream: Stream
+    /// What follows the frame's nine bytes of header.
     public var payload: [UInt8]
     /// What the frame's length says; nil: the truth.
     public var claimedLength: UInt32?
 
+    /// - Parameters:
+    ///   - type: the frame's type.
+    ///   - flags: its flags.
+    ///   - stream: the stream that it goes on.
+    ///   - payload: what follows the header.
+    ///   - claimedLength: what the header's length says; nil: the truth. Its lowest 24 bits are sent.
     public init(
         type: UInt8,
         flags: UInt8 = 0,

@@ -15,6 +15,7 @@ public struct ScriptedAnswer: Sendable, Hashable {
 
     /// From 200 to 599.
     public var status: Int
+    /// The `reason` in the body; nil: no body.
     public var reason: RejectionReason?
     /// Milliseconds since 1970.
     public var timestamp: Int64?
@@ -22,6 +23,7 @@ public struct ScriptedAnswer: Sendable, Hashable {
     public var body: [UInt8]?
     /// The body is repeated (blanks, if there is none) until it has this many bytes; `Int.max`: it never ends.
     public var bodyBytes: Int?
+    /// What stands in `apns-id`. Default: what APNs would send.
     public var id = ID.asUsual
     /// Further fields; names in lower case.
     public var headers: [String: String] = [:]
@@ -43,6 +45,7 @@ public struct ScriptedAnswer: Sendable, Hashable {
     /// - Parameters:
     ///   - status: from 200 to 599.
     ///   - reason: nil: no body.
+    ///   - timestamp: milliseconds since 1970; nil: none.
     public init(status: Int, reason: RejectionReason? = nil, timestamp: Int64? = nil) {
         self.status = min(max(status, 200), 599)
         self.reason = reason

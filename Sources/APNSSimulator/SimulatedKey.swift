@@ -12,6 +12,7 @@ public struct SimulatedKey: Sendable {
     public let keyID: String
     /// Ten letters and digits.
     public let teamID: String
+    /// The key itself (P-256).
     public let privateKey: P256.Signing.PrivateKey
 
     /// Makes a new key; without ids it gets random ones.
@@ -21,6 +22,7 @@ public struct SimulatedKey: Sendable {
         self.privateKey = P256.Signing.PrivateKey()
     }
 
+    /// Its public half, for `Simulator.addKey`.
     public var publicKey: P256.Signing.PublicKey { self.privateKey.publicKey }
 
     /// The text of a `.p8` file as Apple hands it out: PKCS #8 in PEM form.
@@ -33,6 +35,7 @@ public struct SimulatedKey: Sendable {
     ///
     /// - Parameter issuedAt: seconds since 1970.
     /// - Returns: the JSON Web Token; a request carries it as `authorization: bearer <token>`.
+    /// - Throws: what the signing throws; for a key of this type that is nothing to expect.
     public func providerToken(issuedAt: Int64) throws -> String {
         let header = Base64URL.encode(#"{"alg":"ES256","kid":"\#(self.keyID)"}"#.utf8)
         let claims = Base64URL.encode(#"{"iss":"\#(self.teamID)","iat":\#(issuedAt)}"#.utf8)

@@ -112,6 +112,7 @@ public final class Simulator: Sendable {
         }
     }
 
+    /// The same with all that belongs to a made-up key.
     public func addKey(_ key: SimulatedKey) {
         self.addKey(keyID: key.keyID, teamID: key.teamID, publicKey: key.publicKey)
     }
@@ -126,7 +127,9 @@ public final class Simulator: Sendable {
 
     /// Tells the simulator about a device token. Tokens it was not told about are valid.
     ///
-    /// - Parameter hex: hexadecimal digits in either case.
+    /// - Parameters:
+    ///   - hex: hexadecimal digits in either case.
+    ///   - state: what pushes to it are answered from now on.
     public func setToken(_ hex: String, _ state: DeviceTokenState) {
         let token = hex.lowercased()
         self.core.update { $0.rules.tokenStates[token] = state == .valid ? nil : state }
@@ -157,6 +160,7 @@ public final class Simulator: Sendable {
         self.core.state.withLock { $0.ledger.faults }
     }
 
+    /// How many connections are open now.
     public var openConnections: Int {
         self.core.state.withLock { $0.sessions.count }
     }
@@ -255,7 +259,9 @@ public final class Simulator: Sendable {
 
     /// Closes connections now, without GOAWAY. When it is back, they are closed.
     ///
-    /// - Parameter closeNotify: TLS is ended properly; otherwise the connection ends without a word.
+    /// - Parameters:
+    ///   - selection: which ones.
+    ///   - closeNotify: TLS is ended properly; otherwise the connection ends without a word.
     /// - Returns: how many it were.
     @discardableResult
     public func dropConnections(_ selection: ConnectionSelection = .all, closeNotify: Bool = false) async -> Int {
@@ -271,6 +277,7 @@ public final class Simulator: Sendable {
     /// Sends GOAWAY now. Streams above the last id are not processed; the connections close when the others are done.
     ///
     /// - Parameters:
+    ///   - selection: on which connections.
     ///   - lastStreamID: nil: the highest stream that each connection has decided on.
     ///   - reason: goes into the debug data as `{"reason":…}`; nil: no debug data.
     ///   - code: the HTTP/2 error code; 0 is NO_ERROR.

@@ -63,6 +63,7 @@ extension Simulator {
         /// The faults it starts with. Default none.
         public var faults = FaultScript()
 
+        /// All settings with their defaults.
         public init() {}
     }
 
@@ -105,16 +106,24 @@ extension Simulator {
 
     /// A key as APNs knows it.
     public struct Key: Sendable {
+        /// The key's id, ten letters and digits.
         public var keyID: String
+        /// The team that its tokens must name.
         public var teamID: String
+        /// What the tokens' signatures are checked with.
         public var publicKey: P256.Signing.PublicKey
 
+        /// - Parameters:
+        ///   - keyID: the key's id.
+        ///   - teamID: the team that its tokens must name.
+        ///   - publicKey: what the tokens' signatures are checked with.
         public init(keyID: String, teamID: String, publicKey: P256.Signing.PublicKey) {
             self.keyID = keyID
             self.teamID = teamID
             self.publicKey = publicKey
         }
 
+        /// What APNs would know of a made-up key.
         public init(_ key: SimulatedKey) {
             self.init(keyID: key.keyID, teamID: key.teamID, publicKey: key.publicKey)
         }
@@ -122,12 +131,15 @@ extension Simulator {
 
     /// Which of Apple's two environments is played.
     public enum Environment: String, Sendable, Hashable, Codable {
+        /// Accepted pushes get an `apns-unique-id`.
         case development
+        /// They get none.
         case production
     }
 
     /// Some of the connections that are open.
     public enum ConnectionSelection: Sendable, Hashable {
+        /// Every one.
         case all
         /// Those without an open stream.
         case idle
@@ -138,6 +150,7 @@ extension Simulator {
 
 /// Why a simulator could not do what it was asked.
 public struct SimulatorError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What went wrong. Later versions may add codes.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
 
@@ -155,7 +168,9 @@ public struct SimulatorError: Error, Sendable, Hashable, CustomStringConvertible
         public static let cancelled = Code(rawValue: "cancelled")
     }
 
+    /// What went wrong.
     public let code: Code
+    /// For people.
     public let message: String
 
     public var description: String { "\(self.code): \(self.message)" }

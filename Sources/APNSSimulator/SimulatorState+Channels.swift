@@ -81,6 +81,7 @@ extension Simulator {
     ///
     /// - Parameters:
     ///   - id: base64 text, as APNs' ids are.
+    ///   - bundleID: the app that it belongs to.
     ///   - storage: by `noMessage` broadcasts must have the expiration 0.
     public func addChannel(_ id: String, to bundleID: String, storage: MessageStoragePolicy = .noMessage) {
         self.core.update { $0.channels.add(id, to: bundleID, storage: storage) }

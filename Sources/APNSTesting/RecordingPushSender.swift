@@ -12,9 +12,13 @@ import Synchronization
 public final class RecordingPushSender: PushSender {
     /// One push that was delivered.
     public struct Push: Sendable {
+        /// What was delivered.
         public var push: PreparedPush
+        /// The device that it went to.
         public var token: DeviceToken
+        /// The options of the call.
         public var options: DeliveryOptions
+        /// The outcome that the caller got.
         public var outcome: PushOutcome
     }
 
@@ -37,6 +41,7 @@ public final class RecordingPushSender: PushSender {
     /// Forgets what was delivered.
     public func reset() { self.recorded.withLock { $0 = [] } }
 
+    /// Records the push and answers as it was told, at once.
     public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
         let outcome = self.answer(push, token)
         self.recorded.withLock {

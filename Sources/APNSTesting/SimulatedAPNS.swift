@@ -16,6 +16,8 @@ import Logging
 /// - Parameters:
 ///   - simulation: how the simulator behaves.
 ///   - configure: changes the client's settings before it starts.
+///   - body: uses both.
+/// - Returns: what `body` returns.
 /// - Throws: what `body` throws; `APNSConfigurationError` for settings that cannot be.
 public func withSimulatedAPNS<Result: Sendable>(
     simulation: Simulator.Configuration = Simulator.Configuration(),

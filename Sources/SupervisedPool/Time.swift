@@ -57,6 +57,7 @@ public protocol MonotonicClock: Sendable {
 /// The clock of the operating system. It goes on while the machine sleeps, so a deadline that passed during that sleep
 /// is seen as passed.
 public struct SystemMonotonicClock: MonotonicClock {
+    /// The system's monotonic clock.
     public init() {}
 
     public var now: MonotonicInstant {

@@ -1,12 +1,14 @@
+import APNSPool
+import APNSSimulator
+import APNSTesting
 import Foundation
+import TestSupport
 import Testing
 
-// The example of the README, compiled. It stands between the two marks word for word.
+// The examples of the README, compiled. They stand between the marks word for word, but for their imports.
 // swift-format-ignore-file
 
 // README begins
-import APNSPool
-
 func announce(to deviceTokens: [String]) async throws {
     let configuration = APNSClientConfiguration(
         authentication: .token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
@@ -16,30 +18,34 @@ func announce(to deviceTokens: [String]) async throws {
         alert: Alert(title: "Hey There", subtitle: "Full moon sighting", body: "Did you see it?")
     ).badge(1).sound("cow.wav")
     let push = try notification.prepared()
-    let control = BulkControl(rate: .perSecond(5_000))  // pause, resume, stop, progress, another rate: from any task
     try await withAPNSClient(configuration: configuration) { client in
-        let options = BulkOptions(control: control)
-        for await delivery in client.deliveries(of: push, to: deviceTokens, token: { $0 }, options: options) {
+        for await delivery in client.deliveries(of: push, to: deviceTokens, token: { $0 }) {
             if delivery.outcome.tokenInvalid != nil { print("forget", delivery.element) }
         }
     }
 }
 // README ends
 
-@Suite struct ReadmeTests {
-    private static let root = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+// README begins
+@Test func aDeviceThatIsGoneIsFound() async throws {
+    try await withSimulatedAPNS { client, simulator in
+        simulator.setToken("00fa11ce", .unregistered(sinceMilliseconds: 1_700_000_000_000))
+        let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
+        let outcome = await client.deliver(notification, to: "00fa11ce")
+        #expect(outcome.certainty == .rejected)
+        #expect(outcome.tokenInvalid != nil)
+    }
+}
+// README ends
 
-    @Test func theSwiftExampleIsTheOneThatIsCompiledHere() throws {
-        let readme = try String(contentsOf: Self.root.appendingPathComponent("README.md"), encoding: .utf8)
+@Suite struct ReadmeTests {
+    @Test func theSwiftExamplesAreThoseThatAreCompiledHere() throws {
         let source = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
-        let blocks = readme.components(separatedBy: "```swift\n").dropFirst().map {
-            $0.components(separatedBy: "```")[0]
-        }
-        let compiled = source.components(separatedBy: "// README begins\n")[1]
-            .components(separatedBy: "// README ends")[0]
-        #expect(blocks.count == 1)
-        #expect(blocks.first == compiled)
+        let compiled = source.components(separatedBy: "\n// README begins\n").dropFirst()
+            .map { $0.components(separatedBy: "\n// README ends")[0] }
+        let shown = try DocumentedCode.blocks(in: "README.md", language: "swift").map(DocumentedCode.withoutImports)
+        #expect(shown.count == 2)
+        #expect(shown == compiled)
     }
 
     /// The key file of the example does not exist, and the client says so by its name.
@@ -47,5 +53,13 @@ func announce(to deviceTokens: [String]) async throws {
         let error = await #expect(throws: APNSConfigurationError.self) { try await announce(to: []) }
         #expect(error?.setting == "authentication.keyFile")
         #expect(error?.description.contains("AuthKey_9UC9ZLQ8YW.p8") == true)
+    }
+
+    /// What the README promises of outcomes is what the values say.
+    @Test func theTableOfOutcomesHasThemAll() throws {
+        let readme = try String(contentsOf: DocumentedCode.root.appendingPathComponent("README.md"), encoding: .utf8)
+        for certainty in Certainty.allCases {
+            #expect(readme.contains("\n| `\(certainty.rawValue)` | "))
+        }
     }
 }

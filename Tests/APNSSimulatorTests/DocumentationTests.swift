@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -36,5 +37,28 @@ import Testing
     @Test func everyMalformedFrameAndEventIsNamed() {
         for frame in MalformedFrame.allCases { #expect(Self.page.contains("`\(frame.rawValue)`")) }
         for event in FaultTrigger.Event.allCases { #expect(Self.page.contains("`\(event.rawValue)`")) }
+    }
+
+    // MARK: The catalog
+
+    @Test func everyExampleOfTheCatalogIsCompiled() throws {
+        let source = try String(
+            contentsOf: DocumentedCode.root.appendingPathComponent("Tests/APNSSimulatorTests/DocumentedExamples.swift"),
+            encoding: .utf8
+        )
+        let blocks = try DocumentedCode.blocks(in: "Sources/APNSSimulator/Documentation.docc", language: "swift")
+        #expect(blocks.count == 5)
+        for block in blocks { #expect(source.contains(DocumentedCode.withoutImports(block)), "\(block)") }
+    }
+
+    @Test func theSimulatorsOfTheCatalogRun() async throws {
+        let simulator = try await startSimulator()
+        await interrupt(simulator)
+        simulator.inject(try script())
+        #expect(simulator.record.requestsReceived == 0)
+        await simulator.stop()
+        let faulty = try await startFaultySimulator()
+        #expect(faulty.seed == 42)
+        await faulty.stop()
     }
 }

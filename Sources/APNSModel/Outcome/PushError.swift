@@ -78,6 +78,7 @@ public struct PushError: Error, Sendable, Hashable {
         set { storage = Storage(newValue) }
     }
 
+    /// What happened.
     public var code: Code {
         get { storage.fields.code }
         set { fields.code = newValue }
@@ -112,11 +113,23 @@ public struct PushError: Error, Sendable, Hashable {
         get { storage.fields.rejection }
         set { fields.rejection = newValue }
     }
+    /// What was wrong before the network, with the code `validation`; else nil.
     public var validation: ValidationError? {
         get { storage.fields.validation }
         set { fields.validation = newValue }
     }
 
+    /// For senders of your own. A client makes its errors itself.
+    ///
+    /// - Parameters:
+    ///   - code: what happened.
+    ///   - certainty: what is certain; not `accepted`.
+    ///   - apnsID: the id that the push had.
+    ///   - attempts: how often it was given to a connection.
+    ///   - message: for people; it is printed and logged, so it must hold no secret.
+    ///   - retryAfter: how long to wait before it is sent again.
+    ///   - rejection: APNs' answer, if there was one.
+    ///   - validation: what was wrong before the network.
     public init(
         code: Code,
         certainty: Certainty,
@@ -151,7 +164,10 @@ public struct PushError: Error, Sendable, Hashable {
 
     /// The error of a push that APNs refused.
     ///
-    /// - Parameter retryAfter: what the answer's header said; nil takes what Apple's documentation advises.
+    /// - Parameters:
+    ///   - rejection: APNs' answer.
+    ///   - attempts: how often the push was given to a connection.
+    ///   - retryAfter: what the answer's header said; nil takes what Apple's documentation advises.
     public static func rejected(_ rejection: Rejection, attempts: Int, retryAfter: Duration? = nil) -> PushError {
         PushError(
             code: .rejected,

@@ -2,12 +2,17 @@
 ///
 /// Coded form, stable: `{"apnsID", "apnsUniqueID"?, "attempts"}`.
 public struct Receipt: Sendable, Hashable, Codable {
+    /// The id of the push: the one that APNs answered, or the one that was sent if the answer has none.
     public var apnsID: APNSID
     /// The key to the delivery log of the Push Notifications Console; in development only.
     public var apnsUniqueID: String?
     /// How often the push was sent until it was accepted.
     public var attempts: Int
 
+    /// - Parameters:
+    ///   - apnsID: the id of the push.
+    ///   - apnsUniqueID: APNs' own id, in development only.
+    ///   - attempts: how often the push was sent.
     public init(apnsID: APNSID, apnsUniqueID: String? = nil, attempts: Int = 1) {
         self.apnsID = apnsID
         self.apnsUniqueID = apnsUniqueID
@@ -46,10 +51,12 @@ public struct Advice: RawRepresentable, Sendable, Hashable, Codable, CustomStrin
 /// Coded form, stable: `{"outcome": certainty, "receipt": {…}}` if accepted, else `{"outcome": certainty,
 /// "error": {…}}`.
 public enum PushOutcome: Sendable, Hashable {
+    /// APNs answered 200: it took the push. That is not yet delivery.
     case accepted(Receipt)
     /// Indirect, so that an accepted push does not carry the room of an error about.
     indirect case failed(PushError)
 
+    /// What is known about the fate of the push.
     public var certainty: Certainty {
         switch self {
         case .accepted: .accepted
@@ -57,6 +64,7 @@ public enum PushOutcome: Sendable, Hashable {
         }
     }
 
+    /// The id of the push; nil if it never got one.
     public var apnsID: APNSID? {
         switch self {
         case .accepted(let receipt): receipt.apnsID
@@ -64,6 +72,7 @@ public enum PushOutcome: Sendable, Hashable {
         }
     }
 
+    /// How often the push was given to a connection; 0 if none had it.
     public var attempts: Int {
         switch self {
         case .accepted(let receipt): receipt.attempts
@@ -71,10 +80,12 @@ public enum PushOutcome: Sendable, Hashable {
         }
     }
 
+    /// The receipt of an accepted push; nil otherwise.
     public var receipt: Receipt? {
         if case .accepted(let receipt) = self { receipt } else { nil }
     }
 
+    /// Why the push was not accepted; nil if it was.
     public var error: PushError? {
         if case .failed(let error) = self { error } else { nil }
     }
@@ -96,8 +107,12 @@ public enum PushOutcome: Sendable, Hashable {
     /// That APNs called the device token invalid (status 410); nil otherwise.
     public var tokenInvalid: TokenInvalidation? { error?.tokenInvalid }
 
+    /// What to do now, in a word.
     public var advice: Advice { error?.advice ?? .none }
 
+    /// The receipt of an accepted push.
+    ///
+    /// - Throws: the error of any other outcome.
     public func get() throws(PushError) -> Receipt {
         switch self {
         case .accepted(let receipt): return receipt

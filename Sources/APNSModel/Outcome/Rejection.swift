@@ -20,10 +20,19 @@ public struct Rejection: Sendable, Hashable {
     public var timestamp: Int64?
     /// The body as it came, at most `maximumBodySize` bytes.
     public var rawBody: [UInt8]
+    /// The id of the push, as APNs answered it.
     public var apnsID: APNSID?
     /// The key to the delivery log of the Push Notifications Console; in development only.
     public var apnsUniqueID: String?
 
+    /// For senders and tests that make an answer up; `rawBody` is empty.
+    ///
+    /// - Parameters:
+    ///   - status: the HTTP status.
+    ///   - reason: nil if the answer names none.
+    ///   - timestamp: milliseconds since 1970, with status 410.
+    ///   - apnsID: the id of the push.
+    ///   - apnsUniqueID: APNs' own id, in development only.
     public init(
         status: Int,
         reason: RejectionReason?,
@@ -122,6 +131,7 @@ public struct TokenInvalidation: Sendable, Hashable {
     /// When APNs learned of it, in milliseconds since 1970; nil if the answer did not say.
     public var millisecondsSince1970: Int64?
 
+    /// - Parameter millisecondsSince1970: when APNs learned of it; nil if it did not say.
     public init(millisecondsSince1970: Int64?) {
         self.millisecondsSince1970 = millisecondsSince1970
     }

@@ -7,16 +7,25 @@
 /// holding `loc-key` and `loc-args`; the flat keys would be ignored there without a word. Only title and body exist
 /// then. Source: Apple, "Starting and updating Live Activities with ActivityKit push notifications".
 public struct Alert: Sendable, Hashable {
+    /// A short line above the text: `title`.
     public var title: String?
+    /// A second line between title and text: `subtitle`.
     public var subtitle: String?
+    /// The text: `body`.
     public var body: String?
     /// The file name of a launch image, with or without extension.
     public var launchImage: String?
+    /// The title's entry in the app's localised strings: `title-loc-key`.
     public var titleLocKey: String?
+    /// What replaces the title's format specifiers, in order: `title-loc-args`.
     public var titleLocArgs: [String]?
+    /// The subtitle's entry in the app's localised strings: `subtitle-loc-key`.
     public var subtitleLocKey: String?
+    /// What replaces the subtitle's format specifiers, in order: `subtitle-loc-args`.
     public var subtitleLocArgs: [String]?
+    /// The text's entry in the app's localised strings: `loc-key`.
     public var locKey: String?
+    /// What replaces the text's format specifiers, in order: `loc-args`.
     public var locArgs: [String]?
 
     /// Nil for nearly every alert.
@@ -26,6 +35,7 @@ public struct Alert: Sendable, Hashable {
 // Outside, so that the compiler's own initialiser is there to be called: assigning the fields one by one copies them all
 // once more in the end.
 extension Alert {
+    /// All parameters may be left out; each becomes the property of its name.
     public init(
         title: String? = nil,
         subtitle: String? = nil,
@@ -141,6 +151,7 @@ public struct InterruptionLevel: RawRepresentable, Sendable, Hashable, Codable, 
 
     public var description: String { rawValue }
 
+    /// Shown in the list without light or sound.
     public static let passive = InterruptionLevel(rawValue: "passive")
     /// What the system assumes.
     public static let active = InterruptionLevel(rawValue: "active")

@@ -173,6 +173,7 @@ extension PushNotification {
         timestamp(secondsSince1970: LiveActivityContent.seconds(date))
     }
 
+    /// As `timestamp(_:)`, in seconds since 1970. Below 0 and in milliseconds it is refused (`timeInvalid`).
     public consuming func timestamp(secondsSince1970 seconds: Int64) -> PushNotification {
         content.changeLiveActivity { $0.timestamp = seconds }
         return consume self
@@ -183,6 +184,7 @@ extension PushNotification {
         staleDate(secondsSince1970: LiveActivityContent.seconds(date))
     }
 
+    /// As `staleDate(_:)`, in seconds since 1970. Below 0 and in milliseconds it is refused (`timeInvalid`).
     public consuming func staleDate(secondsSince1970 seconds: Int64) -> PushNotification {
         content.changeLiveActivity { $0.staleDate = seconds }
         return consume self
@@ -194,6 +196,7 @@ extension PushNotification {
         dismissalDate(secondsSince1970: LiveActivityContent.seconds(date))
     }
 
+    /// As `dismissalDate(_:)`, in seconds since 1970. Below 0 and in milliseconds it is refused (`timeInvalid`).
     public consuming func dismissalDate(secondsSince1970 seconds: Int64) -> PushNotification {
         content.changeLiveActivity { $0.dismissalDate = seconds }
         return consume self

@@ -81,16 +81,28 @@ public struct PreparedPush: Sendable, Hashable {
     public var payload: [UInt8] { storage.payload }
     /// The header `apns-topic`, with the suffix of the push type.
     public var topic: String { storage.topic }
+    /// The header `apns-push-type`.
     public var pushType: PushType { storage.pushType }
     /// Nil leaves the header out.
     public var priority: Priority? { storage.priority }
+    /// The header `apns-expiration`; `systemDefault` leaves it out.
     public var expiration: Expiration { storage.expiration }
+    /// The header `apns-collapse-id`; nil leaves it out.
     public var collapseID: CollapseID? { storage.collapseID }
 
     /// Made of raw parts, for relays and queues: nothing is added, the topic must have its suffix already.
     ///
-    /// - Parameter skippingValidation: leaves out the checks of size, suffix, priority and expiration. That a header is one
-    ///   header is checked all the same.
+    /// - Parameters:
+    ///   - topic: with the suffix of the push type.
+    ///   - pushType: what the payload is.
+    ///   - payload: JSON, sent byte for byte as it is.
+    ///   - priority: nil leaves the header out.
+    ///   - expiration: `systemDefault` leaves the header out.
+    ///   - collapseID: nil leaves the header out.
+    ///   - skippingValidation: leaves out the checks of size, suffix, priority and expiration. That a header is one header
+    ///     is checked all the same.
+    /// - Throws: `topicMissing`, `topicInvalid`, `topicSuffixMissing`, `pushTypeInvalid`, `payloadEmpty`,
+    ///   `payloadTooLarge`, `priorityNotAllowed`, `expirationInvalid`.
     public init(
         topic: String,
         pushType: PushType,

@@ -1,5 +1,6 @@
 // Consuming, so that a chain of modifiers changes one value in place. A plain `return self` would copy it all the same.
 extension PushNotification {
+    /// What the notification says: `aps.alert` as a dictionary. Replaces an alert given before.
     public consuming func alert(_ alert: Alert) -> PushNotification {
         content.alert = .dictionary(alert)
         return consume self
@@ -23,6 +24,7 @@ extension PushNotification {
         return consume self
     }
 
+    /// A sound, with its volume if it is a critical one. Outside 0...1 the volume is refused (`volumeOutOfRange`).
     public consuming func sound(_ sound: Sound) -> PushNotification {
         content.sound = sound
         return consume self
@@ -64,6 +66,7 @@ extension PushNotification {
         return consume self
     }
 
+    /// How much the notification may interrupt: `aps.interruption-level`. Absent, the system assumes `active`.
     public consuming func interruptionLevel(_ level: InterruptionLevel) -> PushNotification {
         content.interruptionLevel = level
         return consume self
@@ -117,11 +120,13 @@ extension PushNotification {
         return consume self
     }
 
+    /// The header `apns-collapse-id`, checked before.
     public consuming func collapseID(_ id: CollapseID) -> PushNotification {
         collapse = id.rawValue
         return consume self
     }
 
+    /// Another push type. Topic suffix, default headers and checks follow it; what was set explicitly stays.
     public consuming func pushType(_ pushType: PushType) -> PushNotification {
         type = pushType
         return consume self

@@ -25,6 +25,7 @@ extension PushNotification {
     /// Says that files of a File Provider have changed.
     ///
     /// - Parameters:
+    ///   - topic: the app's bundle ID; the suffix is added.
     ///   - containerIdentifier: what has changed. A replicated extension always takes the working set, the default.
     ///   - domain: the provider's domain, if it has several.
     ///
@@ -93,7 +94,10 @@ extension PushNotification {
     /// A notification forwarded to an accessory (iOS 26.5), sealed for it.
     ///
     /// - Parameters:
+    ///   - topic: the app's bundle ID; the suffix is added.
     ///   - encryptedData: the sealed message, as text.
+    ///   - sessionIdentifier: the session that it is sealed for.
+    ///   - keyID: the key that it is sealed with.
     ///   - messageIndex: written as a decimal text, as Apple has it.
     ///
     /// Source: Apple, documentation of AccessoryTransportExtension.

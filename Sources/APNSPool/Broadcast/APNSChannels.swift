@@ -9,8 +9,11 @@ import HTTP2Wire
 
 /// A channel that was made.
 public struct CreatedChannel: Sendable, Hashable, Codable {
+    /// The channel's id, for broadcasts and for the other calls.
     public var id: ChannelID
+    /// What APNs keeps of its broadcasts, as it was asked for.
     public var storage: MessageStoragePolicy
+    /// The call's `apns-request-id`, as APNs answered it.
     public var requestID: APNSID
     /// How often the call was sent.
     public var attempts: Int
@@ -18,11 +21,15 @@ public struct CreatedChannel: Sendable, Hashable, Codable {
 
 /// What APNs says of a channel.
 public struct BroadcastChannel: Sendable, Hashable, Codable {
+    /// The channel's id, as it was asked for.
     public var id: ChannelID
+    /// What APNs keeps of its broadcasts.
     public var storage: MessageStoragePolicy
     /// As APNs writes it: `LiveActivity`.
     public var pushType: String
+    /// The call's `apns-request-id`.
     public var requestID: APNSID
+    /// How often the call was sent.
     public var attempts: Int
 }
 
@@ -31,14 +38,19 @@ public struct ChannelDeletion: Sendable, Hashable, Codable {
     /// False: there was no such channel (404 `BadPath`), most often because it was deleted before, perhaps by a try of
     /// this very call whose answer was lost. The answer to an app that APNs does not know is the same.
     public var existed: Bool
+    /// The call's `apns-request-id`.
     public var requestID: APNSID
+    /// How often the call was sent.
     public var attempts: Int
 }
 
 /// All channels of an app in one environment.
 public struct ChannelList: Sendable, Hashable, Codable {
+    /// The channels' ids, in the order in which APNs names them; at most 10,000, its limit for an app.
     public var ids: [ChannelID]
+    /// The call's `apns-request-id`.
     public var requestID: APNSID
+    /// How often the call was sent.
     public var attempts: Int
 }
 
@@ -49,6 +61,9 @@ public struct ChannelCallOptions: Sendable, Hashable {
     /// Sent as `apns-request-id` with each try, and the error's `apnsID`; nil has one made.
     public var requestID: APNSID?
 
+    /// - Parameters:
+    ///   - deadline: how long it may take in all; nil takes the client's default.
+    ///   - requestID: sent as `apns-request-id`; nil has one made.
     public init(deadline: Duration? = nil, requestID: APNSID? = nil) {
         self.deadline = deadline
         self.requestID = requestID
@@ -83,6 +98,7 @@ public struct APNSChannels: Sendable {
     ///   - bundleID: the app, without the suffix of a push type. Broadcast must be switched on for it in the developer
     ///     portal.
     ///   - storage: what APNs keeps of its broadcasts.
+    ///   - options: the call's deadline and id.
     /// - Throws: `PushError`; among its rejections are `BroadcastFeatureNotEnabled`, and `CannotCreateChannelConfig` when
     ///   the app has 10,000 channels. `answerUnreadable` if the answer does not name the new channel.
     public func create(
@@ -122,6 +138,7 @@ public struct APNSChannels: Sendable {
     /// Deletes a channel for good. A stored broadcast may still go out.
     ///
     /// - Returns: also for a channel that is not there: see ``ChannelDeletion/existed``.
+    /// - Throws: `PushError`, for all answers but that one, and where none came.
     @discardableResult
     public func delete(
         _ id: ChannelID,
@@ -140,6 +157,8 @@ public struct APNSChannels: Sendable {
     }
 
     /// Lists all channels of an app, in the order in which APNs names them.
+    ///
+    /// - Throws: `PushError`; `answerUnreadable` if the list is none.
     public func list(
         for bundleID: String,
         options: ChannelCallOptions = ChannelCallOptions()

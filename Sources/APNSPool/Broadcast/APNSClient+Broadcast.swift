@@ -10,10 +10,15 @@ public struct BroadcastOptions: Sendable, Hashable {
     /// The least time since the broadcast before it to the same channel; nil takes
     /// ``APNSClientConfiguration/broadcastSpacing``. Zero: it goes at once, before all that wait.
     public var spacing: Duration?
-    /// Leaves out the checks of ``APNSModel/PreparedPush/validateForBroadcast(storagePolicy:)`` but that of the bundle id,
-    /// for the day on which Apple relaxes one.
+    /// Leaves out the checks of `PreparedPush.validateForBroadcast(storagePolicy:)` but that of the bundle id, for the day
+    /// on which Apple relaxes one.
     public var skippingValidation: Bool
 
+    /// - Parameters:
+    ///   - deadline: how long it may take in all; nil takes the client's default.
+    ///   - requestID: sent as `apns-request-id`; nil has one made.
+    ///   - spacing: the least time since the broadcast before it; nil takes the client's setting.
+    ///   - skippingValidation: leaves out the checks but that of the bundle id.
     public init(
         deadline: Duration? = nil,
         requestID: APNSID? = nil,
@@ -45,6 +50,8 @@ extension APNSClient {
     ///   - push: of the type `liveactivity`, with the event `update` or `end`, prepared in any way; one that is no broadcast
     ///     ends as `validation`, not sent. Without a priority and expiration it goes with 10 and `immediate`.
     ///   - channel: from `channels.create`. It must belong to the push's app and the client's environment.
+    ///   - options: deadline, id and spacing.
+    /// - Returns: its one outcome.
     public func broadcast(
         _ push: PreparedPush,
         to channel: ChannelID,

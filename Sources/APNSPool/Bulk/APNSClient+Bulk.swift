@@ -10,6 +10,7 @@ extension APNSClient {
     ///     }
     ///
     /// - Parameters:
+    ///   - push: what to send.
     ///   - rows: pulled only as fast as pushes are done; one that is endless or lazy is fine.
     ///   - token: the row's device token.
     ///   - options: how many at once, how fast, until when.
@@ -98,8 +99,14 @@ extension APNSClient {
 extension APNSClient {
     /// Sends one prepared push to the device token of each row.
     ///
-    /// - Parameter rows: a task of its own pulls them, as many as there is room for in flight. The loop throws what this
-    ///   throws, after the outcomes of the rows before.
+    /// - Parameters:
+    ///   - push: what to send.
+    ///   - rows: a task of its own pulls them, as many as there is room for in flight. The loop throws what this throws,
+    ///     after the outcomes of the rows before.
+    ///   - token: the row's device token.
+    ///   - options: how many at once, how fast, until when.
+    ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
+    /// - Returns: each row with its outcome, in the order of the outcomes.
     public func deliveries<Rows: AsyncSequence & Sendable>(
         of push: PreparedPush,
         to rows: Rows,

@@ -32,13 +32,16 @@ public final class BulkControl: Sendable {
     /// Pulls no further element until `resume()`. What is in flight goes on.
     public func pause() { self.change { $0.isPaused = true } }
 
+    /// Ends a pause: elements are pulled again.
     public func resume() { self.change { $0.isPaused = false } }
 
     /// Pulls no further element ever; what was pulled is sent, and the run ends when all that has its outcome.
     /// ``progress`` then says how many elements were pulled.
     public func stop() { self.change { $0.isStopped = true } }
 
+    /// Whether `pause()` was called, and `resume()` not since.
     public var isPaused: Bool { self.state.withLock { $0.isPaused } }
+    /// Whether `stop()` was called: for good.
     public var isStopped: Bool { self.state.withLock { $0.isStopped } }
 
     /// How far the run is. It is brought up to date some times a millisecond, so the last few pushes may be missing;
@@ -94,5 +97,6 @@ public struct BulkProgress: Sendable, Hashable {
     /// has asked for the next one. A checkpoint may say this.
     public var completedPrefix = 0
 
+    /// Nothing done yet.
     public init() {}
 }

@@ -19,6 +19,13 @@ public struct BulkOptions: Sendable {
     /// call's result has as `control`.
     public var control: BulkControl?
 
+    /// - Parameters:
+    ///   - maxInFlight: pushes that are under way at once, 1 to 100,000; values beyond are taken as these.
+    ///   - deadline: of each push; nil: the client's.
+    ///   - lane: whom the pushes wait behind when streams are short.
+    ///   - rate: how many are begun in a second; nil: as many as go.
+    ///   - breaker: when so many device tokens are refused that the call stops; nil: the client's.
+    ///   - control: the handle of the call; nil: one of its own.
     public init(
         maxInFlight: Int = 1000,
         deadline: Duration? = nil,

@@ -2,19 +2,27 @@ public import APNSModel
 
 /// What became of the pushes of a bulk call, as counts.
 public struct BulkSummary: Sendable, Hashable {
+    /// Pushes that APNs has taken.
     public var accepted = 0
+    /// Pushes that APNs has refused.
     public var rejected = 0
+    /// Pushes of which APNs proved that it did not look at them.
     public var notProcessed = 0
+    /// Pushes of which no byte left this process.
     public var notSent = 0
+    /// Pushes that were written and got no answer.
     public var unknown = 0
     /// Why no further element was pulled although the input had some, perhaps (`suspectedMisconfiguration`); nil: all
     /// were.
     public var stopped: PushError?
 
+    /// All counts 0.
     public init() {}
 
+    /// All outcomes together.
     public var total: Int { self.accepted + self.rejected + self.notProcessed + self.notSent + self.unknown }
 
+    /// Counts one outcome. `stopped` stays as it is.
     public mutating func count(_ certainty: Certainty) {
         switch certainty {
         case .accepted: self.accepted += 1

@@ -2,7 +2,9 @@ public import APNSModel
 
 /// An element of a bulk call's input and what became of its push.
 public struct PushDelivery<Element> {
+    /// The element of the input: the row.
     public var element: Element
+    /// How its push ended.
     public var outcome: PushOutcome
 
     @inlinable
@@ -20,19 +22,25 @@ extension PushDelivery: Sendable where Element: Sendable {}
 /// nothing: no further element is pulled, and what is in flight finishes. Outcomes that nobody takes hold the call up:
 /// unread ones and pushes in flight together are at most twice `maxInFlight`.
 public struct PushDeliveries<Row>: AsyncSequence {
+    /// A row with its outcome.
     public typealias Element = PushDelivery<Row>
+    /// Nothing is thrown: what goes wrong with a row is its outcome.
     public typealias Failure = Never
 
+    /// One run of the bulk call.
     public struct AsyncIterator: AsyncIteratorProtocol {
         @usableFromInline
         let run: BulkRun<Row>
 
+        /// The next outcome, whichever comes first; nil when every row that was pulled has had its own. In a cancelled
+        /// task no further row is pulled, what waits is not sent (`cancelled`), and what is in flight finishes.
         @inlinable
         public mutating func next() async -> PushDelivery<Row>? {
             if let delivery = self.run.takeReady() { return delivery }
             return await self.run.next()
         }
 
+        /// As `next()`, without leaving the caller's actor.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async -> PushDelivery<Row>? {
             if let delivery = self.run.takeReady() { return delivery }
@@ -62,6 +70,7 @@ public struct PushDeliveries<Row>: AsyncSequence {
         var isClosed = false
     }
 
+    /// Begins a run. Nothing is pulled before its first `next()`.
     public func makeAsyncIterator() -> AsyncIterator {
         let door = Door()
         let pull = self.makePull()
@@ -83,17 +92,24 @@ public struct PushDeliveries<Row>: AsyncSequence {
 /// An element that the input gives while the loop is left early may be lost to it: the control's `completedPrefix` says
 /// what is done.
 public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence where Rows.Element: Sendable {
+    /// A row with its outcome.
     public typealias Element = PushDelivery<Rows.Element>
+    /// What the input throws.
     public typealias Failure = Rows.Failure
 
+    /// One run of the bulk call.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let run: BulkRun<Rows.Element>
         let input: BulkInput<Rows.Element, Rows.Failure>
 
+        /// The next outcome, whichever comes first; nil when every row that was pulled has had its own.
+        ///
+        /// - Throws: what the input threw, after the outcomes of all rows before.
         public mutating func next() async throws(Rows.Failure) -> PushDelivery<Rows.Element>? {
             try await self.next(isolation: nil)
         }
 
+        /// As `next()`, without leaving the caller's actor.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Rows.Failure) -> PushDelivery<Rows.Element>? {
@@ -119,6 +135,7 @@ public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence
         self.push = push
     }
 
+    /// Begins a run; the input is pulled from now on.
     public func makeAsyncIterator() -> AsyncIterator {
         let input = BulkInput<Rows.Element, Rows.Failure>()
         let push = self.push

@@ -3,6 +3,7 @@ import SupervisedPool
 
 /// What ``APNSClient/check(topic:within:)`` found out, step by step. The first step that fails is the last one.
 public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
+    /// One step of the check, and how it went.
     public struct Step: Sendable, Hashable, CustomStringConvertible {
         /// Later versions may add names.
         public struct Name: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
@@ -26,7 +27,9 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
             public static let topic = Name(rawValue: "topic")
         }
 
+        /// Which step it is.
         public let name: Name
+        /// Whether it went well.
         public let isOK: Bool
         /// What was found, for people. Holds no secret.
         public let message: String
@@ -38,6 +41,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// The steps in their order, up to the first that failed.
     public private(set) var steps: [Step] = []
     /// How long APNs took for its answer, the wait for a connection aside; nil without one.
     public internal(set) var roundTrip: Duration?

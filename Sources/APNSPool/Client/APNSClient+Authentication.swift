@@ -50,9 +50,8 @@ extension APNSClient {
     /// at once with the code `credential` until ``replaceAuthentication(_:within:)`` gives another one. For a key that
     /// somebody else has got hold of; revoke it in the developer portal, too.
     ///
-    /// Pushes that waited are not sent; those that were written end as `unknown`.
-    ///
-    /// - Returns: When the connections are closed.
+    /// Pushes that waited are not sent; those that were written end as `unknown`. When it returns, the connections are
+    /// closed.
     public func revokeAuthentication() async {
         await self.core.revoke()
         self.core.observer.poke()
@@ -118,6 +117,7 @@ public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringCo
         public static let cancelled = Code(rawValue: "cancelled")
     }
 
+    /// What happened.
     public let code: Code
     /// For people. Holds no secret.
     public let message: String

@@ -85,11 +85,11 @@ public final class APNSClient: PushSender, Service {
         await core.lifecycle.serving.wait()
     }
 
-    /// Takes no further pushes, lets those in flight and in the queue finish, and ends the client.
+    /// Takes no further pushes, lets those in flight and in the queue finish, and ends the client. Returns after the last
+    /// outcome was delivered.
     ///
     /// - Parameter time: how long that may take; what is left then ends as `notSent` (queued) or `unknown` (written).
     ///   Nil: `timeouts.drain`.
-    /// - Returns: after the last outcome was delivered.
     public func shutdown(within time: Duration? = nil) async {
         let core = self.core
         core.lifecycle.beginDrain(within: time ?? core.configuration.timeouts.drain)
@@ -112,7 +112,7 @@ public final class APNSClient: PushSender, Service {
     }
 
     /// Encodes, checks and sends; what cannot be prepared ends as `validation`, not sent. With
-    /// ``APNSModel/DeliveryOptions/supersedes``, a timestamp that is missing is filled in so that it rises.
+    /// `DeliveryOptions.supersedes`, a timestamp that is missing is filled in so that it rises.
     public func deliver(
         _ notification: PushNotification,
         to token: DeviceToken,
@@ -219,6 +219,7 @@ public final class APNSClient: PushSender, Service {
 
 /// A snapshot of a client.
 public struct APNSClientStatus: Sendable {
+    /// The pool: its connections, their streams, and who waits for them.
     public var pool: PoolStatus
     /// Pushes (and bulk calls) that have no outcome yet.
     public var pushesInFlight: Int

@@ -15,11 +15,20 @@ extension APNSClientConfiguration {
     public struct Proxy: Sendable, Hashable {
         /// The proxy's name or address.
         public var host: String
+        /// The proxy's port, 1 to 65535.
         public var port: Int
         /// For Basic authentication (RFC 7617), in UTF-8, without a colon. Nil: the proxy asks for none.
         public var username: String?
+        /// The password for `username`; nil: an empty one. Not without a user name.
         public var password: String?
 
+        /// Nothing is checked here: a client that is made with it throws `APNSConfigurationError`.
+        ///
+        /// - Parameters:
+        ///   - host: the proxy's name or address.
+        ///   - port: 1 to 65535.
+        ///   - username: for Basic authentication; nil: none.
+        ///   - password: only with a user name.
         public init(host: String, port: Int, username: String? = nil, password: String? = nil) {
             self.host = host
             self.port = port
@@ -74,5 +83,6 @@ extension APNSClientConfiguration.Proxy: CustomStringConvertible, CustomDebugStr
 
     public var debugDescription: String { self.description }
 
+    /// Shows the description only, so that `dump` does not print the password.
     public var customMirror: Mirror { Mirror(self, children: ["url": self.description]) }
 }

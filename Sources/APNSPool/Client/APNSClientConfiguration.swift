@@ -18,32 +18,35 @@ public struct APNSClientConfiguration: Sendable {
             public static let fifo = Strategy(kind: .fifo)
         }
 
-        /// Connections that are kept open. 0: none before the first push. Default 1.
+        /// Connections that are kept open. 0: none before the first push. Default 1; with `maxOverflow` 1 to 1,000.
         public var size: Int
-        /// Connections that are opened above `size` when pushes wait, and closed after `idleTimeout`. Default 3.
+        /// Connections that are opened above `size` when pushes wait, and closed after `idleTimeout`. Default 3; 0 to 1,000.
         public var maxOverflow: Int
         /// Which connection gets the next push. Default `leastLoaded`.
         public var strategy: Strategy
-        /// Pushes that may wait for a free stream. Default 10,000.
+        /// Pushes that may wait for a free stream; more fail at once with `queueFull`. Default 10,000; 1 to 1,000,000.
         public var maxQueued: Int
-        /// Bytes of payload that may wait. Default 16 MiB.
+        /// Bytes of payload that may wait; more fail at once with `queueFull`. Default 16 MiB; 8 KiB to 1 TiB.
         public var maxQueuedBytes: Int
-        /// How long a push may wait for a stream, whatever its deadline. Default nil: only its deadline counts.
+        /// How long a push may wait for a stream, whatever its deadline: 1 ms to a day. Default nil: only its deadline
+        /// counts.
         public var maxQueueAge: Duration?
-        /// Streams on one connection, if APNs allows as many. Default and limit 1,000.
+        /// Streams on one connection, if APNs allows as many: 1 to 1,000, which is the default.
         public var maxConcurrentStreams: Int
-        /// How long an overflow connection may idle. Default 5 minutes.
+        /// How long an overflow connection may idle: 1 s to a day. Default 5 minutes.
         public var idleTimeout: Duration
         /// How long a connection is kept before another one, perhaps to another of APNs' addresses, takes its place without a
-        /// gap; 10 % more or less at random. Default 24 h; nil: for ever.
+        /// gap; 10 % more or less at random. 1 s to a year; default 24 h; nil: for ever.
         public var maximumLifetime: Duration?
-        /// The pause between two connects of the pool, since APNs takes many at once for an attack. Default 1 s.
+        /// The pause between two connects of the pool, since APNs takes many at once for an attack. Default 1 s; zero to
+        /// an hour.
         public var connectSpacing: Duration
-        /// Without any connection for this long, pushes fail at once instead of waiting. Default 10 s.
+        /// Without any connection for this long, pushes fail at once instead of waiting. Default 10 s; 100 ms to an hour.
         public var unavailableAfter: Duration
         /// What pushes do while there has been no connection for `unavailableAfter`. Default: they fail at once.
         public var whenUnavailable: WhenUnavailable
 
+        /// All parameters have the defaults that their properties name. Limits are checked when a client is made.
         public init(
             size: Int = 1,
             maxOverflow: Int = 3,
@@ -73,6 +76,7 @@ public struct APNSClientConfiguration: Sendable {
         }
     }
 
+    /// What pushes do while there is no connection to be had.
     public struct WhenUnavailable: Sendable, Hashable {
         private let waits: Bool
         /// Pushes fail at once; the error says when to come again.
@@ -81,16 +85,19 @@ public struct APNSClientConfiguration: Sendable {
         public static let wait = WhenUnavailable(waits: true)
     }
 
+    /// How long things may take.
     public struct Timeouts: Sendable {
-        /// The deadline of a push that names none: queue, connect, every try and answer together. Default 30 s.
+        /// The deadline of a push that names none: queue, connect, every try and answer together. Default 30 s; 1 ms to a
+        /// day.
         public var deadline: Duration
-        /// For the answer to one try. Default 10 s.
+        /// For the answer to one try. Default 10 s; 1 ms to a day.
         public var answer: Duration
-        /// For look-up, TCP, TLS and APNs' first SETTINGS together. Default 10 s.
+        /// For look-up, TCP, TLS and APNs' first SETTINGS together. Default 10 s; 1 ms to an hour.
         public var connect: Duration
-        /// For a graceful shutdown. Default 20 s, below the 30 s that a pod usually has.
+        /// For a graceful shutdown. Default 20 s, below the 30 s that a pod usually has; zero to a day.
         public var drain: Duration
 
+        /// All parameters have the defaults that their properties name. Limits are checked when a client is made.
         public init(
             deadline: Duration = .seconds(30),
             answer: Duration = .seconds(10),
@@ -111,6 +118,9 @@ public struct APNSClientConfiguration: Sendable {
         /// Further trust roots as PEM text.
         public var caPEM: String?
 
+        /// - Parameters:
+        ///   - caFile: the path of a PEM file; it is read when a client is made.
+        ///   - caPEM: PEM text.
         public init(caFile: String? = nil, caPEM: String? = nil) {
             self.caFile = caFile
             self.caPEM = caPEM
@@ -119,18 +129,19 @@ public struct APNSClientConfiguration: Sendable {
 
     /// What is sent again, and how often. What may have been processed is never sent again, unless that is asked for.
     public struct Retry: Sendable {
-        /// Tries of one push, the first included. Default 5; 1 turns retries off.
+        /// Tries of one push, the first included: 1 to 5. Default 5; 1 turns retries off.
         public var maxAttempts: Int
         /// Whether an answer 500 is tried again. Default true.
         public var retriesInternalServerError: Bool
         /// Retries of 503 and 500 as a share of the last ten seconds' answers, in per cent (never fewer than 100
-        /// retries). Default 20.
+        /// retries). Default 20; 0 to 100.
         public var budgetPercent: Int
         /// Whether a push that was written and got no answer is sent again, with the same `apns-id`. It may then arrive
         /// twice, for APNs does not promise to recognise the id; and unless a later try is accepted its outcome stays
         /// `unknown`. A push whose time is over, or whose task was cancelled, is not sent again. Default false.
         public var resendsUnknown: Bool
 
+        /// All parameters have the defaults that their properties name. Limits are checked when a client is made.
         public init(
             maxAttempts: Int = 5,
             retriesInternalServerError: Bool = true,
@@ -155,21 +166,29 @@ public struct APNSClientConfiguration: Sendable {
         public static let `throw` = OnEscalation(kind: .fail)
     }
 
+    /// How the client proves to APNs who it is. The one setting without a default.
     public var authentication: APNSAuthentication
+    /// Where pushes go. Default `production`.
     public var environment: APNSEnvironment
+    /// Connections and the queue in front of them.
     public var pool: Pool
+    /// How long a push, an answer, a connect and a shutdown may take.
     public var timeouts: Timeouts
+    /// Which servers the client believes. Default: the system's roots.
     public var trust: Trust
     /// The HTTP proxy that connections go through. Default nil: none.
     public var proxy: Proxy?
+    /// What is sent again, and how often.
     public var retry: Retry
     /// When so many device tokens are refused that the environment or topic must be wrong. A bulk call then stops; for
     /// single pushes it is one critical line in the log and a flag in the status.
     public var massRejection: MassRejectionLimits
     /// The least time between two broadcasts to one channel. Default 1 s, the advice of Apple's engineers; more are
-    /// answered 429 `TooManyRequests`. Zero: they are not held back.
+    /// answered 429 `TooManyRequests`. Zero: they are not held back. At most an hour.
     public var broadcastSpacing = Duration.seconds(1)
+    /// What `run()` does when the supervision tree gives up. Default `restart`.
     public var onEscalation: OnEscalation
+    /// Where the client logs. Default: a logger with the label `apns-pool`.
     public var logger: Logger
     /// Where connections live. Default: NIO's own group, as many loops as the machine has cores.
     public var eventLoopGroup: (any EventLoopGroup)?
@@ -184,6 +203,8 @@ public struct APNSClientConfiguration: Sendable {
     /// What a connection's own settings are, for tests; those to the management host's, too.
     var adjustConnection: (@Sendable (inout Connection.Configuration) -> Void)?
 
+    /// Only `authentication` must be given. Nothing is read or checked here: that is done when a client is made, which
+    /// throws ``APNSConfigurationError`` with the setting's name.
     public init(
         authentication: APNSAuthentication,
         environment: APNSEnvironment = .production,

@@ -6,6 +6,7 @@
 public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
     /// Nobody runs it yet, or it has had no connection yet and has not failed for long: pushes wait.
     case starting
+    /// All is well.
     case serving
     /// It serves, and worse than it could.
     case degraded(Cause)
@@ -47,6 +48,7 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
             public static let internalFault = Code(rawValue: "internal-fault")
         }
 
+        /// The reason as a word.
         public let code: Code
         /// For people. Holds no secret.
         public let message: String

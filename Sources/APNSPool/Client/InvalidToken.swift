@@ -7,9 +7,13 @@ public struct InvalidToken: Sendable, Hashable {
     public var deviceToken: DeviceToken
     /// The topic that it is invalid for.
     public var topic: String
-    /// Since when. ``TokenInvalidation/shouldRemove(registeredAt:)`` compares with the time when the app registered.
+    /// Since when. `TokenInvalidation.shouldRemove(registeredAt:)` compares with the time when the app registered.
     public var invalidation: TokenInvalidation
 
+    /// - Parameters:
+    ///   - deviceToken: the device token.
+    ///   - topic: the topic that it is invalid for.
+    ///   - invalidation: since when.
     public init(deviceToken: DeviceToken, topic: String, invalidation: TokenInvalidation) {
         self.deviceToken = deviceToken
         self.topic = topic

@@ -11,6 +11,9 @@ public struct MassRejectionLimits: Sendable, Hashable {
     /// `window`, where a larger number switches the breaker off.
     public let rejections: Int
 
+    /// - Parameters:
+    ///   - window: of so many device tokens, 1 to 100,000; values beyond are taken as these.
+    ///   - rejections: so many refused ones are too many, at least 1; more than `window` switches it off.
     public init(window: Int = 200, rejections: Int = 150) {
         self.window = min(max(window, 1), 100_000)
         self.rejections = max(rejections, 1)

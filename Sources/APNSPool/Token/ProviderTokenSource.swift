@@ -41,6 +41,13 @@ public struct SharedProviderToken: Sendable, Hashable {
     /// Its `iat`, in seconds since 1970.
     public let issuedAt: Int64
 
+    /// For tokens that come from a store. Nothing is checked here: see ``ProviderTokenRequest/accepts(_:)``.
+    ///
+    /// - Parameters:
+    ///   - jwt: the token in its compact form.
+    ///   - keyID: the key that signed it.
+    ///   - teamID: the team in its claims.
+    ///   - issuedAt: its `iat`, in seconds since 1970.
     public init(jwt: String, keyID: String, teamID: String, issuedAt: Int64) {
         self.jwt = jwt
         self.keyID = keyID

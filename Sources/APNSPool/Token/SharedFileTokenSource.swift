@@ -31,6 +31,11 @@ public struct SharedFileTokenSource: ProviderTokenSource {
 
     package var clock: any MonotonicClock = SystemMonotonicClock()
 
+    /// Touches no file yet.
+    ///
+    /// - Parameters:
+    ///   - path: the file's path, in a directory that exists.
+    ///   - logger: told when the file cannot be written.
     public init(path: String, logger: Logger = Logger(label: "apns-pool")) {
         self.path = path
         self.logger = logger

@@ -12,6 +12,7 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
 
     /// Whether checkouts can be served.
     public enum Availability: Sendable, Hashable {
+        /// A worker is ready.
         case available
         /// No worker is ready, for less than ``PoolConfiguration/unavailableAfter`` or without a failed attempt.
         case degraded(since: MonotonicInstant)
@@ -21,16 +22,24 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
 
     /// One worker.
     public struct Worker: Sendable, Hashable, CustomStringConvertible {
+        /// What a worker is doing.
         public enum State: Sendable, Hashable {
             /// Nobody is registered for this slot, or it has ended.
             case absent
+            /// It has no session and is not asked for one.
             case idle
+            /// It opens a session.
             case connecting
+            /// Its session takes work.
             case ready
+            /// Its session finishes what it has, and takes nothing more.
             case draining
+            /// Its last attempt failed; the next one is made at this time.
             case backingOff(until: MonotonicInstant)
         }
+        /// Which worker it is, and in which of its lives.
         public let id: WorkerID
+        /// What it is doing.
         public let state: State
         /// Slots of the present session.
         public let capacity: Int
@@ -58,8 +67,11 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Whether there is room.
     public let state: State
+    /// Whether checkouts can be served.
     public let availability: Availability
+    /// All workers, by slot.
     public let workers: [Worker]
     /// How many checkouts wait, in both lanes.
     public let queueDepth: Int

@@ -43,6 +43,9 @@ public struct WorkerID: Hashable, Sendable, CustomStringConvertible {
     /// Which life: its supervisor's generation. A later generation takes the place of an earlier one.
     public let generation: Int
 
+    /// - Parameters:
+    ///   - slot: the worker's place in the pool, from 0.
+    ///   - generation: which life it is.
     public init(slot: Int, generation: Int) {
         self.slot = slot
         self.generation = generation
@@ -54,10 +57,14 @@ public struct WorkerID: Hashable, Sendable, CustomStringConvertible {
 /// Where leased slots come from: a worker and one of its sessions. Slots of a session that has ended are returned like
 /// others, and are not counted against the session that took its place.
 public struct SlotGrant: Hashable, Sendable {
+    /// The worker that has the slot.
     public let worker: WorkerID
     /// Numbers the sessions of a worker, from 1.
     public let session: Int
 
+    /// - Parameters:
+    ///   - worker: the worker that has the slot.
+    ///   - session: which of its sessions, from 1.
     public init(worker: WorkerID, session: Int) {
         self.worker = worker
         self.session = session
@@ -74,6 +81,10 @@ public struct PoolFault: Error, Sendable, CustomStringConvertible {
     /// What was thrown.
     public let underlying: (any Error)?
 
+    /// - Parameters:
+    ///   - description: for people; it is printed and logged.
+    ///   - isConfiguration: whether somebody must change something before a connection can succeed.
+    ///   - underlying: what was thrown, if anything was.
     public init(description: String, isConfiguration: Bool = false, underlying: (any Error)? = nil) {
         self.description = description
         self.isConfiguration = isConfiguration

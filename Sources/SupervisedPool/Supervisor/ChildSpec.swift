@@ -41,7 +41,9 @@ public struct ChildSpec: Sendable {
 
     /// What the child is, for those who look at the tree.
     public enum Kind: Sendable, Hashable {
+        /// It does the work.
         case worker
+        /// It has children of its own.
         case supervisor
     }
 

@@ -9,10 +9,16 @@ public struct APNSApp: Sendable {
     /// Its bundle ID. Pushes to other topics are refused before the network; those that begin with it and a dot, as the
     /// topics of VoIP or complications do, are its own.
     public var topic: String
+    /// Its key or certificate. Apps with the same one share connections unless `isolation` forbids it.
     public var authentication: APNSAuthentication
     /// Where it is sent to. Default: production and development.
     public var environments: Set<APNSEnvironment>
 
+    /// - Parameters:
+    ///   - name: what the group calls it; unique within the group.
+    ///   - topic: its bundle ID.
+    ///   - authentication: its key or certificate, read when it is added.
+    ///   - environments: where it is sent to; at least one.
     public init(
         name: String,
         topic: String,
@@ -49,17 +55,20 @@ public final class APNSClientGroup: Service {
         public static let perApp = Isolation(isPerApp: true)
     }
 
+    /// The settings of a group.
     public struct Configuration: Sendable {
-        /// The limit on the connections of all apps together. Default 100. An app whose turn it is not waits within the
-        /// deadlines of its pushes.
+        /// The limit on the connections of all apps together: 1 to 100,000, by default 100. An app whose turn it is not
+        /// waits within the deadlines of its pushes.
         public var maxConnections: Int
-        /// How long a client may idle before its connections close. Default 10 minutes.
+        /// How long a client may idle before its connections close: 1 s and more. Default 10 minutes.
         public var idleTimeout: Duration
+        /// Which apps share connections. Default `perKey`.
         public var isolation: Isolation
         /// What all clients have in common; authentication and environment are those of the apps. A client needs room
         /// for `pool.size + pool.maxOverflow` connections, and starts with fewer if there is less.
         public var client: APNSClientConfiguration
 
+        /// All parameters have the defaults that their properties name. Limits are checked when a group is made.
         public init(
             maxConnections: Int = 100,
             idleTimeout: Duration = .seconds(600),
@@ -137,7 +146,12 @@ public final class APNSClientGroup: Service {
     /// Calls `body` with the app's client, for bulk calls. The client is not stopped before `body` ends; it must not be
     /// kept after that. The app's topic is not checked.
     ///
-    /// - Parameter time: How long to wait until it is this app's turn.
+    /// - Parameters:
+    ///   - app: the app's name.
+    ///   - environment: one of its environments.
+    ///   - time: how long to wait until it is this app's turn.
+    ///   - body: uses the client.
+    /// - Returns: what `body` returns.
     /// - Throws: `PushError` when there is no such app or its turn did not come; what `body` throws.
     public func withClient<Value>(
         for app: String,
@@ -160,7 +174,9 @@ public final class APNSClientGroup: Service {
 
     /// One app in one environment.
     public struct AppStatus: Sendable, Hashable {
+        /// The app's name.
         public var app: String
+        /// One of its environments.
         public var environment: APNSEnvironment
         /// The credential, for people, without secrets.
         public var credential: String

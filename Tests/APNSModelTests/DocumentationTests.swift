@@ -1,0 +1,99 @@
+import APNSModel
+import Foundation
+import TestSupport
+import Testing
+
+/// The catalog's examples are those that are compiled in `DocumentedExamples.swift`, and do what the pages say.
+@Suite struct DocumentationTests {
+    private static let catalog = "Sources/APNSModel/Documentation.docc"
+
+    @Test func everyExampleIsCompiled() throws {
+        let source = try String(
+            contentsOf: DocumentedCode.root.appendingPathComponent("Tests/APNSModelTests/DocumentedExamples.swift"),
+            encoding: .utf8
+        )
+        let blocks = try DocumentedCode.blocks(in: Self.catalog, language: "swift")
+        #expect(blocks.count == 8)
+        for block in blocks { #expect(source.contains(DocumentedCode.withoutImports(block)), "\(block)") }
+    }
+
+    @Test func theExamplesAreGoodPushes() throws {
+        let sighting = Sighting(place: "Elm Street", seen: Date(timeIntervalSinceReferenceDate: 7))
+        let push = try sighted(sighting).prepared()
+        let payload = String(decoding: push.payload, as: UTF8.self)
+        #expect(payload.hasSuffix(#","place":"Elm Street","seen":7,"acme2":["bang","whiz"]}"#), "\(payload)")
+        #expect(checked(localisedAlert(name: "Ada")) != nil)
+        #expect(try newMail().prepared().priority == .conserve)
+        let update = try orderMoved(to: "Oak Street").prepared()
+        #expect(update.topic == "com.grasscove.Fern.push-type.liveactivity")
+        let badges = try badged(push, unread: [0, 7]).map { push in
+            String(decoding: push.payload, as: UTF8.self).contains(#""badge":7"#)
+        }
+        #expect(badges == [false, true])
+        #expect(try relayed(push.payload).payload == push.payload)
+    }
+
+    @Test func whatIsTooLargeIsToldAsShown() throws {
+        let wrapping = try PushNotification(topic: "com.grasscove.Fern", alert: "").prepared().payload.count
+        let text = String(repeating: "x", count: 5_008 - wrapping)
+        let error = try #require(throws: ValidationError.self) {
+            try PushNotification(topic: "com.grasscove.Fern", alert: text).prepared()
+        }
+        let source = try String(
+            contentsOf: DocumentedCode.root.appendingPathComponent("Tests/APNSModelTests/DocumentedExamples.swift"),
+            encoding: .utf8
+        )
+        #expect(source.contains("// \(error)\n"), "\(error)")
+    }
+
+    @Test func aQueueGivesBackWhatItTook() throws {
+        let notification = try dequeued(enqueued(sighted(Sighting(place: "Elm Street", seen: .distantPast))))
+        #expect(notification.topic == "com.grasscove.Fern")
+        #expect(throws: ValidationError.self) { try notification.badge(2).prepared() }
+    }
+
+    /// JSON in one form, to be compared.
+    private static func sorted(_ json: Data) throws -> String {
+        let value = try JSONSerialization.jsonObject(with: json)
+        return String(
+            decoding: try JSONSerialization.data(withJSONObject: value, options: [.sortedKeys]),
+            as: UTF8.self
+        )
+    }
+
+    /// Each form on the page is read, and written as it stands there.
+    @Test func theCodedFormIsTheOneShown() throws {
+        let blocks = try DocumentedCode.blocks(in: Self.catalog + "/TheCodedForm.md", language: "json")
+        #expect(blocks.count == 4)
+        for (index, block) in blocks.enumerated() {
+            let data = Data(block.text.utf8)
+            let written: Data
+            if index == 0 {
+                written = try JSONEncoder().encode(JSONDecoder().decode(PushNotification.self, from: data))
+            } else {
+                written = try JSONEncoder().encode(JSONDecoder().decode(PushOutcome.self, from: data))
+            }
+            let text = try Self.sorted(written)
+            let shown = try Self.sorted(data)
+            #expect(text == shown, "\(block)")
+        }
+        let outcome = try JSONDecoder().decode(PushOutcome.self, from: Data(blocks[2].text.utf8))
+        #expect(outcome.tokenInvalid?.millisecondsSince1970 == 1_700_000_000_123)
+    }
+
+    /// The comments of the reasons say what the table says.
+    @Test func theCommentOfAReasonIsItsEntryInTheTable() throws {
+        let path = "Sources/APNSModel/Outcome/RejectionReason.swift"
+        let source = try String(contentsOf: DocumentedCode.root.appendingPathComponent(path), encoding: .utf8)
+        let text = source.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+            .joined(separator: "\n").replacingOccurrences(of: "\n/// ", with: " ")
+        for reason in RejectionReason.known {
+            let status = try #require(reason.status)
+            let comment = "\(status): \(try #require(reason.meaning))."
+            let lines = text.components(separatedBy: "\n")
+            let declaration = #"RejectionReason(rawValue: "\#(reason.rawValue)")"#
+            let place = try #require(lines.firstIndex { $0.contains(declaration) })
+            #expect(lines[..<place].suffix(3).joined().contains(comment), "\(reason)")
+        }
+    }
+}

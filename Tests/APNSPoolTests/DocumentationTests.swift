@@ -1,0 +1,163 @@
+import APNSPool
+import APNSSimulator
+import APNSTesting
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+/// The catalogs' examples are those that are compiled beside this file, and do what the pages say.
+@Suite(.timeLimit(.minutes(1))) struct DocumentationTests {
+    private static let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
+
+    @Test(arguments: [
+        ("APNSPool", "DocumentedExamples.swift", 26), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
+    ])
+    func everyExampleIsCompiled(module: String, file: String, count: Int) throws {
+        let source = try String(
+            contentsOf: DocumentedCode.root.appendingPathComponent("Tests/APNSPoolTests/\(file)"),
+            encoding: .utf8
+        )
+        let blocks = try DocumentedCode.blocks(in: "Sources/\(module)/Documentation.docc", language: "swift")
+        #expect(blocks.count == count)
+        for block in blocks { #expect(source.contains(DocumentedCode.withoutImports(block)), "\(block)") }
+    }
+
+    private static func device(_ number: Int) throws -> Device {
+        Device(token: try DeviceToken("00fa11\(10 + number)"), registeredAt: .distantPast, unread: number)
+    }
+
+    // MARK: Getting started
+
+    @Test func theFirstPushGoesToASimulator() async throws {
+        try await sendToASimulator()
+    }
+
+    @Test func theEnvironmentMakesAConfiguration() throws {
+        #expect(throws: APNSConfigurationError.self) { try configurationFromEnvironment([:]) }
+        let variables = ["APNS_KEY_FILE": "key.p8", "APNS_TEAM_ID": "ABBM6U9RM5", "APNS_ENVIRONMENT": "development"]
+        #expect(try configurationFromEnvironment(variables).environment == .development)
+    }
+
+    @Test func deliverAndSendAreTheSame() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            await sendTwice(Self.push, to: try DeviceToken("00fa11ce"), with: client)
+            #expect(simulator.record.requestsProcessed == 2)
+        }
+    }
+
+    // MARK: Outcomes
+
+    private final class Store: DeviceStore {
+        private let calls = Mutex<[String]>([])
+        var log: [String] { self.calls.withLock { $0 } }
+        func forget(_ device: Device) { self.calls.withLock { $0.append("forget") } }
+        func queue(_ device: Device, after: Duration) { self.calls.withLock { $0.append("queue \(after)") } }
+    }
+
+    @Test func anOutcomeIsSettled() async throws {
+        let store = Store()
+        let device = try Self.device(0)
+        let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
+        await settle(.failed(.rejected(gone, attempts: 1)), of: device, in: store)
+        let busy = PushError(code: .queueFull, certainty: .notSent, message: "full", retryAfter: .seconds(2))
+        await settle(.failed(busy), of: device, in: store)
+        let lost = PushError(code: .connectionLost, certainty: .unknown, message: "lost")
+        await settle(.failed(lost), of: device, in: store)
+        #expect(store.log == ["forget", "queue 2.0 seconds"])
+    }
+
+    @Test func supersedingPushesAreDelivered() async throws {
+        try await withSimulatedAPNS(configure: impatient) { client, _ in
+            let outcome = await follow(Self.push, on: try DeviceToken("00fa11ce"), with: client)
+            #expect(outcome.certainty == .accepted)
+        }
+    }
+
+    // MARK: Life
+
+    @Test func aFrameworkStartsAndStopsTheClient() async throws {
+        let configuration = APNSClientConfiguration(
+            authentication: .withoutToken,
+            environment: .custom(host: "localhost")
+        )
+        let life = try PushLifecycle(configuration: configuration)
+        try await life.didBoot()
+        await life.willShutDown()
+        #expect(await life.client.health == .stopped)
+    }
+
+    // MARK: Bulk
+
+    @Test func bulkCallsReachEveryDevice() async throws {
+        try await withSimulatedAPNS(configure: forCampaigns) { client, simulator in
+            try await beforeTheGame(client, connections: 2)
+            let devices = try (0..<20).map(Self.device)
+            let tokens = devices.map(\.token)
+            let push = try Self.push.prepared()
+            try await announce(Self.push, to: devices, with: client)
+            #expect(await count(push, to: tokens, with: client))
+            await remindEach(devices, with: client)
+            #expect(await nightly(push, to: tokens, with: client) == 20)
+            #expect(simulator.record.requestsProcessed == 80)
+        }
+    }
+
+    // MARK: Live Activities
+
+    @Test func activitiesAndBroadcastsAreAccepted() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            let token = try DeviceToken("00fa11ce")
+            #expect(await beginRide(7, pushToStartToken: token, with: client).certainty == .accepted)
+            #expect(await endRide(at: "Oak Street", token: token, with: client).certainty == .accepted)
+            try await playMatch(client)
+            #expect(simulator.record.broadcasts.map(\.status) == [200])
+            #expect(simulator.channels(of: "com.grasscove.Fern").isEmpty)
+        }
+    }
+
+    // MARK: Authentication
+
+    @Test func keysComeFromTheEnvironmentAndChange() async throws {
+        let key = SimulatedKey()
+        #expect(authentication(from: [:]) == nil)
+        let found = try #require(
+            authentication(from: ["APNS_KEY": key.p8, "APNS_KEY_ID": key.keyID, "APNS_TEAM_ID": key.teamID])
+        )
+        let signed = try await RemoteSigner { Array($0.prefix(64)) }.signature(for: Array(repeating: 7, count: 130))
+        #expect(signed.count == 64)
+        #expect(sharedByFile(found).tokenSource != nil)
+        let group = try APNSClientGroup()
+        try addFern(to: group, key: found)
+        #expect(group.status.map(\.app) == ["fern", "fern"])
+        try await withSimulatedAPNS { client, _ in
+            // There is no such file: the client's key goes on.
+            await changeKey(client, to: "/nowhere/AuthKey_7YC9ZLQ8YX.p8", teamID: key.teamID)
+            #expect(await client.deliver(Self.push, to: "00fa11ce").certainty == .accepted)
+        }
+    }
+
+    // MARK: Observing
+
+    @Test func aClientTellsHowItIs() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            let forgotten = Journal<DeviceToken>()
+            async let sweeping: Void = sweep(client) { token, _ in forgotten.write(token) }
+            async let watching: Void = watch(
+                client,
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+            )
+            // Until both listen, an end of a device would be told to nobody.
+            simulator.setToken("00fa11ce", .unregistered(sinceMilliseconds: 1_700_000_000_000))
+            while forgotten.entries.isEmpty {
+                _ = await client.deliver(Self.push, to: "00fa11ce")
+                try await ContinuousClock().sleep(for: .milliseconds(1))
+            }
+            #expect(await askWhatIsWrong(client) == "all is well")
+            #expect(await load(of: client) == 0)
+            await client.shutdown()
+            _ = await (sweeping, watching)
+        }
+    }
+}

@@ -1,0 +1,261 @@
+// The examples of the documentation, compiled. Each block of the catalog stands here word for word, but for its imports.
+// swift-format-ignore-file
+
+import APNSPool
+import APNSSimulator
+import APNSTesting
+import Foundation
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+// What the examples leave out.
+
+struct Device: Sendable {
+    var token: DeviceToken
+    var registeredAt: Date
+    var unread = 0
+}
+
+protocol DeviceStore: Sendable {
+    func forget(_ device: Device) async
+    func queue(_ device: Device, after: Duration) async
+}
+
+// MARK: APNSPool.md
+
+func sendOnePush(to deviceToken: String) async throws {
+    let configuration = APNSClientConfiguration(
+        authentication: .token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5"),
+        environment: .development
+    )
+    let notification = PushNotification(
+        topic: "com.grasscove.Fern",
+        alert: Alert(title: "Hey There", body: "Did you see it?")
+    ).sound(.default)
+    try await withAPNSClient(configuration: configuration) { client in
+        let outcome = await client.deliver(notification, to: deviceToken)
+        print(outcome.certainty, outcome.advice)
+    }
+}
+
+// MARK: GettingStarted.md
+
+func sendToASimulator() async throws {
+    try await withSimulatedAPNS { client, simulator in
+        let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Did you see it?")
+        let outcome = await client.deliver(notification, to: "00fa11ce")
+        print(outcome.certainty, simulator.record.requestsProcessed)  // accepted 1
+    }
+}
+
+func configurationFromEnvironment(_ variables: [String: String]) throws -> APNSClientConfiguration {
+    guard let keyFile = variables["APNS_KEY_FILE"], let teamID = variables["APNS_TEAM_ID"] else {
+        throw APNSConfigurationError(.missing, setting: "APNS_KEY_FILE", message: "set it, and APNS_TEAM_ID")
+    }
+    return APNSClientConfiguration(
+        authentication: .token(keyFile: keyFile, keyID: variables["APNS_KEY_ID"], teamID: teamID),
+        environment: variables["APNS_ENVIRONMENT"] == "development" ? .development : .production
+    )
+}
+
+func sendTwice(_ notification: PushNotification, to token: DeviceToken, with sender: some PushSender) async {
+    let outcome = await sender.deliver(notification, to: token, deadline: .seconds(5))
+    if let error = outcome.error { print("not accepted:", error) }
+    do {
+        let receipt = try await sender.send(notification, to: token)
+        print("accepted:", receipt.apnsID)
+    } catch {
+        print("not accepted:", error)
+    }
+}
+
+// MARK: OutcomesAndRetries.md
+
+func settle(_ outcome: PushOutcome, of device: Device, in store: some DeviceStore) async {
+    guard let error = outcome.error else { return }
+    if let end = error.tokenInvalid, end.shouldRemove(registeredAt: device.registeredAt) {
+        // APNs answered 410, and the app has not registered the token since.
+        await store.forget(device)
+    } else if error.canResend {
+        await store.queue(device, after: error.retryAfter ?? .seconds(60))
+    } else {
+        // Nothing that time mends: `error.advice` says in a word what to look at.
+        print(error, error.advice)
+    }
+}
+
+func impatient(_ configuration: inout APNSClientConfiguration) {
+    configuration.timeouts.deadline = .seconds(5)
+    configuration.retry.maxAttempts = 2
+    configuration.retry.retriesInternalServerError = false
+}
+
+func follow(_ state: PushNotification, on token: DeviceToken, with sender: some PushSender) async -> PushOutcome {
+    await sender.deliver(state, to: token, options: DeliveryOptions(supersedes: "match-42"))
+}
+
+// MARK: Lifecycle.md
+
+func serve(_ client: APNSClient, and server: any Service, logger: Logger) async throws {
+    let group = ServiceGroup(
+        services: [client, server],
+        gracefulShutdownSignals: [.sigterm, .sigint],
+        logger: logger
+    )
+    try await group.run()
+}
+
+final class PushLifecycle: Sendable {
+    let client: APNSClient
+
+    init(configuration: APNSClientConfiguration) throws {
+        self.client = try APNSClient(configuration: configuration)
+    }
+
+    func didBoot() async throws { try await self.client.start() }
+
+    func willShutDown() async { await self.client.shutdown(within: .seconds(20)) }
+}
+
+// MARK: SendingInBulk.md
+
+func announce(_ notification: PushNotification, to devices: [Device], with client: APNSClient) async throws {
+    let push = try notification.prepared()
+    for await delivery in client.deliveries(of: push, to: devices, token: \.token) {
+        if delivery.outcome.tokenInvalid != nil { print("forget", delivery.element.token) }
+    }
+}
+
+func count(_ push: PreparedPush, to tokens: [DeviceToken], with client: APNSClient) async -> Bool {
+    let summary = await client.sendAll(push, to: tokens)
+    print("\(summary.accepted) of \(summary.total) accepted")
+    return summary.stopped == nil
+}
+
+func remindEach(_ devices: [Device], with client: APNSClient) async {
+    let deliveries = client.deliveries(devices) { device in
+        let text = "\(device.unread) unread"
+        return (PushNotification(topic: "com.grasscove.Fern", alert: text).badge(device.unread), device.token)
+    }
+    for await delivery in deliveries where delivery.outcome.error != nil { print(delivery.outcome) }
+}
+
+func nightly(_ push: PreparedPush, to tokens: [DeviceToken], with client: APNSClient) async -> Int {
+    let control = BulkControl(rate: .perSecond(5_000))
+    let watch = Task {
+        while !Task.isCancelled {
+            try await Task.sleep(for: .seconds(10))
+            print(control.progress.outcomes.total)
+        }
+    }
+    let options = BulkOptions(maxInFlight: 2_000, deadline: .seconds(60), control: control)
+    for await _ in client.deliveries(of: push, to: tokens, token: { $0 }, options: options) {}
+    watch.cancel()
+    // All rows before this one are done: where to go on after stop(), or a crash.
+    return control.progress.completedPrefix
+}
+
+// MARK: LiveActivitiesAndBroadcasts.md
+
+struct RideAttributes: Codable, Sendable { var order: Int }
+struct RideState: Codable, Sendable { var stop: String }
+
+func beginRide(_ order: Int, pushToStartToken: DeviceToken, with client: APNSClient) async -> PushOutcome {
+    let start = PushNotification.liveActivityStart(
+        topic: "com.grasscove.Fern",
+        attributesType: "RideAttributes",
+        attributes: RideAttributes(order: order),
+        contentState: RideState(stop: "Elm Street"),
+        alert: Alert(title: "On its way", body: "Your order has left the shop.")
+    )
+    return await client.deliver(start.inputPushToken(), to: pushToStartToken)
+}
+
+func endRide(at stop: String, token: DeviceToken, with client: APNSClient) async -> PushOutcome {
+    let end = PushNotification.liveActivityEnd(topic: "com.grasscove.Fern", contentState: RideState(stop: stop))
+        .dismissalDate(.now.addingTimeInterval(600))
+    return await client.deliver(end, to: token)
+}
+
+func playMatch(_ client: APNSClient) async throws {
+    let bundleID = "com.grasscove.Fern"
+    let channel = try await client.channels.create(for: bundleID, storage: .mostRecentMessage)
+    let score = PushNotification.liveActivityUpdate(topic: bundleID, contentState: RideState(stop: "1:0"))
+    let outcome = await client.broadcast(score, to: channel.id)
+    print(outcome.certainty)
+    try await client.channels.delete(channel.id, for: bundleID)
+}
+
+// MARK: Authenticating.md
+
+func authentication(from variables: [String: String]) -> APNSAuthentication? {
+    guard let key = variables["APNS_KEY"], let keyID = variables["APNS_KEY_ID"],
+        let teamID = variables["APNS_TEAM_ID"]
+    else { return nil }
+    // PEM text; its line ends may be written as \n or be lost, and the whole may be in base64.
+    return .token(privateKeyPEM: key, keyID: keyID, teamID: teamID)
+}
+
+func changeKey(_ client: APNSClient, to file: String, teamID: String) async {
+    do {
+        try await client.replaceAuthentication(.token(keyFile: file, teamID: teamID))
+    } catch {
+        // The old key goes on.
+        print(error)
+    }
+}
+
+struct RemoteSigner: APNSTokenSigner {
+    let sign: @Sendable ([UInt8]) async throws -> [UInt8]
+
+    func signature(for bytes: [UInt8]) async throws -> [UInt8] { try await self.sign(bytes) }
+}
+
+func sharedByFile(_ authentication: APNSAuthentication) -> APNSAuthentication {
+    var authentication = authentication
+    authentication.tokenSource = SharedFileTokenSource(path: "/run/fern/apns-token")
+    return authentication
+}
+
+func addFern(to group: APNSClientGroup, key: APNSAuthentication) throws {
+    try group.add(APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: key))
+    // From anywhere, while the group runs: group.sender(for: "fern").deliver(notification, to: token)
+}
+
+// MARK: TuningThePool.md
+
+func forCampaigns(_ configuration: inout APNSClientConfiguration) {
+    configuration.pool.size = 4  // kept open, opened one after another
+    configuration.pool.maxOverflow = 4  // opened when pushes wait, closed when they idle
+    configuration.pool.maxQueued = 50_000
+    configuration.pool.maxQueueAge = .seconds(2)  // fail sooner than the deadline would
+}
+
+func beforeTheGame(_ client: APNSClient, connections: Int) async throws {
+    try await client.prewarm(connections, within: .seconds(60))
+}
+
+// MARK: Observing.md
+
+func watch(_ client: APNSClient, logger: Logger) async {
+    for await health in client.healthChanges {
+        logger.notice("push: \(health)", metadata: ["ready": "\(health.isReady)"])
+    }
+}
+
+func askWhatIsWrong(_ client: APNSClient) async -> String {
+    let check = await client.check(topic: "com.grasscove.Fern")
+    return check.isOK ? "all is well" : "\(check)\n\n\(await client.diagnosis())"
+}
+
+func sweep(_ client: APNSClient, forget: @Sendable (DeviceToken, Date?) async -> Void) async {
+    for await token in client.invalidTokens {
+        await forget(token.deviceToken, token.invalidation.since)
+    }
+}
+
+func load(of client: APNSClient) async -> Double {
+    let pool = await client.status.pool
+    return pool.capacity == 0 ? 1 : Double(pool.leased) / Double(pool.capacity)
+}

@@ -1,0 +1,41 @@
+// The examples of the documentation, compiled. Each block of the catalog stands here word for word, but for its imports.
+// swift-format-ignore-file
+
+import APNSModel
+import APNSSimulator
+
+func startSimulator() async throws -> Simulator {
+    let simulator = try await Simulator.start()
+    simulator.setToken("00fa11ce", .unregistered(sinceMilliseconds: 1_700_000_000_000))
+    simulator.inject(.serviceUnavailable(count: 5))
+    return simulator
+}
+
+func startFaultySimulator() async throws -> Simulator {
+    var configuration = Simulator.Configuration()
+    configuration.seed = 42
+    configuration.faults = FaultScript([
+        .share(0.1, of: .serviceUnavailable),
+        Fault(.goAway(reason: "Shutdown"), when: .nth(500)),
+        Fault(.delay(.logNormal(median: .milliseconds(30), spread: 0.5)), when: .always),
+        Fault(.answer(.tooManyRequests), when: .deviceToken("00fa11ce")),
+    ])
+    return try await Simulator.start(configuration)
+}
+
+func interrupt(_ simulator: Simulator) async {
+    simulator.inject(Fault(.reset(code: 2), when: .next(3)))
+    await simulator.goAway(reason: "Shutdown")
+    await simulator.dropConnections(.idle)
+}
+
+func script() throws -> FaultScript {
+    let text = #"{"seed": 7, "faults": [{"when": {"skip": 100}, "effect": {"kind": "goaway"}}]}"#
+    return try FaultScript(json: text.utf8)
+}
+
+func tenPushesArrive(at simulator: Simulator) async throws -> [PushRecord] {
+    try await simulator.waitUntil(timeout: .seconds(5)) { $0.requestsProcessed >= 10 }
+    let record = simulator.record
+    return record.duplicates.isEmpty ? record.pushes : []
+}
