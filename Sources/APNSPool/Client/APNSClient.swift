@@ -89,8 +89,10 @@ public final class APNSClient: PushSender, Service {
     ///
     /// - Parameter time: how long that may take; what is left then ends as `notSent` (queued) or `unknown` (written).
     ///   Nil: `timeouts.drain`.
-    /// - Returns: after the last outcome was delivered.
-    public func shutdown(within time: Duration? = nil) async {
+    /// - Returns: after the last outcome was delivered, what became of the pushes. The log has the same, and
+    ///   `status.drain` for those who ran the client in a service group.
+    @discardableResult
+    public func shutdown(within time: Duration? = nil) async -> DrainReport {
         let core = self.core
         core.lifecycle.beginDrain(within: time ?? core.configuration.timeouts.drain)
         // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
@@ -98,6 +100,7 @@ public final class APNSClient: PushSender, Service {
         if let task = self.task.withLock({ $0 }) { _ = await task.result }
         // A client that never ran has readers, too.
         self.core.observer.finish()
+        return core.finalReport.withLock { $0 } ?? core.drainReport
     }
 
     // MARK: Sending
@@ -190,7 +193,8 @@ public final class APNSClient: PushSender, Service {
                 invalidTokenShare: self.core.retries.invalidShare(now: self.core.clock.now),
                 degradedConnections: self.core.events.degradedConnections,
                 hasCredentialFault: self.core.settings.credentials.hasFault,
-                suspectsMisconfiguration: self.core.massRejection.isRaised
+                suspectsMisconfiguration: self.core.massRejection.isRaised,
+                drain: self.core.finalReport.withLock { $0 }
             )
         }
     }
@@ -217,6 +221,8 @@ public struct APNSClientStatus: Sendable {
     /// Whether so many device tokens are refused that the environment or topic must be wrong (see
     /// `APNSClientConfiguration.massRejection`).
     public var suspectsMisconfiguration: Bool
+    /// What became of the pushes when the client ended; nil while it runs, and if nobody ever ran it.
+    public var drain: DrainReport?
 }
 
 /// Runs a client around `body` and shuts it down afterwards, draining for at most `timeouts.drain`.
