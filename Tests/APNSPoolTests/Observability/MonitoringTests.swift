@@ -98,7 +98,7 @@ struct MonitoringTests {
             #expect(rules.contains("runbook: Docs/Runbook.md#\(alert.lowercased())\n"), "\(alert)")
         }
         #expect(rules.matches(of: /severity: (page|ticket)\}/).count == alerts.count)
-        #expect(rules.matches(of: /summary: /).count == alerts.count)
+        #expect(rules.matches(of: /summary:/).count == alerts.count)
     }
 
     @Test(arguments: [
@@ -110,7 +110,9 @@ struct MonitoringTests {
         let headings = Set(try Runbook.headings())
         let codes = try self.codes(file)
         #expect(codes.count >= least, "\(codes.count) codes were found in \(file)")
-        for code in codes { #expect(headings.contains(code), "Docs/Runbook.md has no heading for '\(code)' of \(file)") }
+        for code in codes {
+            #expect(headings.contains(code), "Docs/Runbook.md has no heading for '\(code)' of \(file)")
+        }
     }
 
     @Test func eachReasonAndEachCauseIsInTheRunbook() throws {
@@ -130,7 +132,9 @@ struct MonitoringTests {
                 heading.lowercased().replacing("'", with: "").replacing(" ", with: "-")
             }
         )
-        let pages = ["Docs/Runbook.md", "Docs/Monitoring/alerts.yml", "Docs/Monitoring/README.md", "Docs/Operations.md"]
+        let pages = [
+            "Docs/Runbook.md", "Docs/Monitoring/alerts.yml", "Docs/Monitoring/README.md", "Docs/Operations.md",
+        ]
         var links = 0
         for page in pages {
             let text = try Runbook.text(page)
