@@ -57,6 +57,7 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1
 
 cat > "$work/faults.json" << 'JSON'
 {"seed": 11, "faults": [
+  {"when": {"always": true, "deviceTokens": ["00ff00ff"]}, "effect": {"kind": "answer", "reason": "BadDeviceToken"}},
   {"when": {"always": true}, "effect": {"kind": "delay", "medianMilliseconds": 60, "spread": 0.6}},
   {"when": {"every": 40, "always": true}, "effect": {"kind": "answer", "reason": "ServiceUnavailable"}},
   {"when": {"every": 97, "always": true},
@@ -103,7 +104,7 @@ expect 200 '"apnsID":"00000000-0000-4000-9000-000000000001"' \
       \"id\":\"00000000-0000-4000-9000-000000000001\"}"
 expect 400 '"code":"validation"' '{"deviceToken":"no token","topic":"com.example.app","title":"Hello"}'
 expect 400 'error' '{"deviceToken":'
-expect 422 '"reason":"BadDeviceToken"' '{"deviceToken":"00ff","topic":"com.example.app","title":"Hello"}'
+expect 422 '"reason":"BadDeviceToken"' '{"deviceToken":"00ff00ff","topic":"com.example.app","title":"Hello"}'
 curl -sf -m 5 "$url/health/apns" | grep -q '"health":"serving"' || fail "/health/apns is not serving"
 curl -sf -m 5 "$url/metrics" > "$work/metrics"
 grep -q '^apns_health{.*state="serving"} 1$' "$work/metrics" || fail "/metrics says nothing of a client that serves"

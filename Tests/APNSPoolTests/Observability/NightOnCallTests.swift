@@ -2,7 +2,6 @@ import APNSSimulator
 import APNSTesting
 import Foundation
 import HTTP2Wire
-import Metrics
 import NIOCore
 import SupervisedPool
 import Synchronization
@@ -114,7 +113,11 @@ struct NightOnCallTests {
         }) { client, simulator in
             let night = Night(simulator)
             isDNSGone.night = night
-            let exporter = try #require(withMetricsFactory(metrics) { client.core.makeMetricExporter() })
+            // The test exports, not the client's own task, so that each reading is a new one.
+            let exporter = try #require(MetricExporter(factory: metrics))
+            client.core.observer.queueTimes.turnOn()
+            client.core.observer.connectTimes.turnOn()
+            client.core.events.answerTimes.turnOn()
             for number in 0..<Self.before + Self.during + Self.after {
                 if number == Self.before {
                     recorder.beginFault()
