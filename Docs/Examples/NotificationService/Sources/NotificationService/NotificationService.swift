@@ -30,7 +30,7 @@ struct NotificationService {
         //
         // In another order a request that was taken would find a client that takes no pushes.
         var group = ServiceGroupConfiguration(
-            services: [client, app, readiness].map { .init(service: $0) },
+            services: [client, app, readiness],
             gracefulShutdownSignals: [.sigterm, .sigint],
             logger: settings.logger
         )
