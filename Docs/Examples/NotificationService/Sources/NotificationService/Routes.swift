@@ -53,6 +53,8 @@ func makeRouter(
 /// The outcome for those who look at nothing but the status. The body says more: the outcome's coded form.
 func status(of outcome: PushOutcome) -> HTTPResponse.Status {
     guard let error = outcome.error else { return .ok }
+    // Too much for this one device.
+    if error.rejection?.reason == .tooManyRequests { return .tooManyRequests }
     switch (error.advice, error.certainty) {
     // It may have arrived: the caller decides whether it may arrive twice.
     case (_, .unknown): return .gatewayTimeout
@@ -103,7 +105,7 @@ private func json(
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     var headers: HTTPFields = [.contentType: "application/json"]
     // Whole seconds, rounded up; no sense in it where the same push would fail again.
-    if let retryAfter, retryAfter > .zero, status == .serviceUnavailable || status == .badGateway {
+    if let retryAfter, retryAfter > .zero, [.serviceUnavailable, .badGateway, .tooManyRequests].contains(status) {
         let (seconds, attoseconds) = retryAfter.components
         headers[.retryAfter] = "\(attoseconds > 0 ? seconds + 1 : seconds)"
     }
