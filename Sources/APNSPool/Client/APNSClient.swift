@@ -89,10 +89,8 @@ public final class APNSClient: PushSender, Service {
     ///
     /// - Parameter time: how long that may take; what is left then ends as `notSent` (queued) or `unknown` (written).
     ///   Nil: `timeouts.drain`.
-    /// - Returns: after the last outcome was delivered, what became of the pushes. The log has the same, and
-    ///   `status.drain` for those who ran the client in a service group.
-    @discardableResult
-    public func shutdown(within time: Duration? = nil) async -> DrainReport {
+    /// - Returns: after the last outcome was delivered. What became of the pushes is in `status.drain` and in the log.
+    public func shutdown(within time: Duration? = nil) async {
         let core = self.core
         core.lifecycle.beginDrain(within: time ?? core.configuration.timeouts.drain)
         // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
@@ -100,7 +98,6 @@ public final class APNSClient: PushSender, Service {
         if let task = self.task.withLock({ $0 }) { _ = await task.result }
         // A client that never ran has readers, too.
         self.core.observer.finish()
-        return core.finalReport.withLock { $0 } ?? core.drainReport
     }
 
     // MARK: Sending

@@ -3,7 +3,7 @@ import Logging
 import SupervisedPool
 import Synchronization
 
-/// What became of a client's pushes when it ended: what `shutdown(within:)` returns, and `APNSClientStatus.drain`.
+/// What became of a client's pushes when it ended: `APNSClientStatus.drain`.
 ///
 /// Each of these pushes has its outcome; here they are counted. Those of a bulk call count when its reader has asked for
 /// them. Pushes that came when the client took none any more are not among them: they were never taken.
