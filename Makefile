@@ -1,9 +1,9 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme clean toolchain
+.PHONY: help demo build test test-tsan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
-SOURCES := Package.swift Sources Tests Benchmarks
+SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
 
 # Unoptimised: ready soonest, and `make test` goes on from it.
 TOOL := .build/debug/apns
@@ -27,6 +27,7 @@ build: toolchain ## Build everything, optimised
 
 test: toolchain ## Run all tests
 	@.ci/install-packages test
+	@.ci/promtool > /dev/null
 	# One after another: many tests hold time limits against servers of their own, and two cores are few.
 	swift test --no-parallel
 
@@ -39,6 +40,14 @@ chaos: toolchain ## Random faults against 200,000 pushes (SEED=n repeats a run, 
 	swift build --build-tests
 	CHAOS_PUSHES=$(or $(CHAOS_PUSHES),200000) $(if $(SEED),SEED=$(SEED)) \
 		timeout 1200 swift test --no-parallel --skip-build --filter '^APNSPoolTests\.ChaosTests'
+
+example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SIGTERM in the middle, nothing lost
+	@.ci/install-packages test
+	swift build --package-path Docs/Examples/NotificationService
+	Docs/Examples/NotificationService/try.sh
+
+check-alerts: ## Test the alert rules of Docs/Monitoring with Prometheus' promtool, which is fetched where it is missing
+	.ci/check-alerts
 
 lint: toolchain ## Check the form of the sources
 	swift format lint --strict --recursive $(SOURCES)
@@ -80,7 +89,7 @@ bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; abou
 	Benchmarks/report.sh
 
 clean: ## Remove what was built
-	rm -rf .build .build-tsan Benchmarks/.build Benchmarks/.build-micro
+	rm -rf .build .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
 
 toolchain:
 	@.ci/check-swift

@@ -86,7 +86,7 @@ public final class APNSClient: PushSender, Service {
     }
 
     /// Takes no further pushes, lets those in flight and in the queue finish, and ends the client. Returns after the last
-    /// outcome was delivered.
+    /// outcome was delivered; what became of the pushes is in `status.drain` and in the log.
     ///
     /// - Parameter time: how long that may take; what is left then ends as `notSent` (queued) or `unknown` (written).
     ///   Nil: `timeouts.drain`.
@@ -211,7 +211,8 @@ public final class APNSClient: PushSender, Service {
                 invalidTokenShare: self.core.retries.invalidShare(now: self.core.clock.now),
                 degradedConnections: self.core.events.degradedConnections,
                 hasCredentialFault: self.core.settings.credentials.hasFault,
-                suspectsMisconfiguration: self.core.massRejection.isRaised
+                suspectsMisconfiguration: self.core.massRejection.isRaised,
+                drain: self.core.finalReport.withLock { $0 }
             )
         }
     }
@@ -239,6 +240,8 @@ public struct APNSClientStatus: Sendable {
     /// Whether so many device tokens are refused that the environment or topic must be wrong (see
     /// `APNSClientConfiguration.massRejection`).
     public var suspectsMisconfiguration: Bool
+    /// What became of the pushes when the client ended; nil while it runs, and if nobody ever ran it.
+    public var drain: DrainReport?
 }
 
 /// Runs a client around `body` and shuts it down afterwards, draining for at most `timeouts.drain`.

@@ -27,6 +27,10 @@ final class ClientCore: Sendable {
     let pacer = BroadcastPacer()
     let supersedeTurns = SupersedeTurns()
 
+    let drainBooks = Mutex(DrainBooks())
+    /// What became of the pushes; nil while the client runs.
+    let finalReport = Mutex<DrainReport?>(nil)
+
     /// Until when the tree rests after an escalation.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
     private static let firstPause = Duration.seconds(30)
@@ -190,6 +194,7 @@ final class ClientCore: Sendable {
             await self.export(metrics)
             metrics.finish()
         }
+        self.tellDrained()
         self.lifecycle.finish()
         self.invalidTokens.finish()
         self.observer.finish()
@@ -294,6 +299,7 @@ final class ClientCore: Sendable {
         guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else { return }
         self.observer.poke()
         let time = self.lifecycle.drainTime ?? self.configuration.timeouts.drain
+        self.beginDrainBooks(within: time)
         self.logger.info(
             "draining",
             metadata: ["in-flight": "\(self.lifecycle.pushesInFlight)", "within": "\(time)"]
@@ -342,6 +348,8 @@ final class ClientCounters: Sendable {
     let resends = Atomic<Int>(0)
     let restarts = Atomic<Int>(0)
     let escalations = Atomic<Int>(0)
+    /// Pushes that came when the client took none any more.
+    let refusals = Atomic<Int>(0)
     /// Whether the log has been told that this machine's clock is wrong.
     let isClockSkewTold = Atomic<Bool>(false)
     /// Whether it has been told that APNs calls fresh tokens expired.

@@ -17,6 +17,7 @@ extension ClientCore {
     ) async -> PushOutcome {
         var history = PushHistory(id: options.apnsID ?? self.ids.next(), deadline: self.deadline(options.deadline))
         guard self.lifecycle.enter() else {
+            self.counters.refusals.wrappingAdd(1, ordering: .relaxed)
             return self.failed(.shuttingDown, "the client is shutting down and takes no further pushes", history, push)
         }
         defer { self.lifecycle.leave() }

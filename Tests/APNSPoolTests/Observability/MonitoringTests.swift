@@ -1,0 +1,149 @@
+import Foundation
+import Testing
+
+@testable import APNSPool
+
+/// That alerts, dashboard and runbook speak of what there is. What the rules do is tested by `make check-alerts`.
+struct MonitoringTests {
+    /// The names of metrics in a text, a histogram's without its suffix.
+    private func metrics(in text: String) -> Set<String> {
+        Set(
+            text.matches(of: /apns_[a-z_]+/).map {
+                String($0.0).replacing(/_(bucket|sum|count)$/, with: "")
+            }
+        )
+    }
+
+    private func documentedMetrics() throws -> Set<String> { Set(try DocumentedMetric.read().map(\.name)) }
+
+    @Test func alertsAskForMetricsThatThereAre() throws {
+        let asked = self.metrics(in: try Runbook.text("Docs/Monitoring/alerts.yml"))
+        #expect(asked.count > 8)
+        #expect(try asked.isSubset(of: self.documentedMetrics()), "\(asked)")
+    }
+
+    @Test func theDashboardShowsEveryMetricAndNoOther() throws {
+        let text = try Runbook.text("Docs/Monitoring/dashboard.json")
+        #expect(try self.metrics(in: text) == self.documentedMetrics())
+    }
+
+    private struct Dashboard: Decodable {
+        struct Panel: Decodable {
+            struct Target: Decodable { var expr: String }
+            struct Position: Decodable { var h, w, x, y: Int }
+            var id: Int
+            var type: String
+            var title: String
+            var gridPos: Position
+            var targets: [Target]?
+        }
+        var uid: String
+        var title: String
+        var schemaVersion: Int
+        var panels: [Panel]
+    }
+
+    @Test func theDashboardIsOne() throws {
+        let text = try Runbook.text("Docs/Monitoring/dashboard.json")
+        let dashboard = try JSONDecoder().decode(Dashboard.self, from: Data(text.utf8))
+        #expect(Set(dashboard.panels.map(\.id)).count == dashboard.panels.count)
+        #expect(dashboard.panels.count > 20 && dashboard.schemaVersion >= 36)
+        for panel in dashboard.panels {
+            #expect(panel.gridPos.x + panel.gridPos.w <= 24 && panel.gridPos.h > 0, "\(panel.title)")
+            #expect(["row", "timeseries", "stat"].contains(panel.type) && !panel.title.isEmpty)
+            #expect((panel.type == "row") == (panel.targets ?? []).isEmpty, "\(panel.title)")
+        }
+        // No panel lies on another.
+        var cells: Set<[Int]> = []
+        for position in dashboard.panels.map(\.gridPos) {
+            for x in position.x..<position.x + position.w {
+                for y in position.y..<position.y + position.h { #expect(cells.insert([x, y]).inserted) }
+            }
+        }
+    }
+
+    /// The reasons in the rules' expressions are APNs' and this library's words.
+    @Test func alertsAskForReasonsThatThereAre() throws {
+        let text = try Runbook.text("Docs/Monitoring/alerts.yml")
+        var known = Set(RejectionReason.table.map(\.reason.rawValue) + RejectionReason.table.compactMap(\.alias))
+        known.formUnion(try self.codes("Sources/APNSModel/Outcome/PushError.swift"))
+        known.insert("none")
+        // A spelling of two words.
+        let expressions = text.replacing("Key(Id)?In", with: "KeyIn")
+        let asked = Set(
+            expressions.matches(of: /reason!?=~?"([^"]*)"/).flatMap { $0.1.split(separator: "|").map(String.init) }
+        )
+        #expect(asked.count > 15)
+        #expect(asked.isSubset(of: known), "\(asked.subtracting(known))")
+        // Every 403 is a matter of the credential.
+        let refusals = RejectionReason.table.filter { $0.disposition == .credential }.map(\.reason.rawValue)
+        #expect(Set(refusals).isSubset(of: asked), "\(Set(refusals).subtracting(asked))")
+    }
+
+    // MARK: The runbook
+
+    /// The texts of all codes that a file declares.
+    private func codes(_ file: String) throws -> Set<String> {
+        let code = #/static let \w+ =\s+(?:APNSConfigurationError\.)?Code\(rawValue: "([^"]+)"\)/#
+        return Set(try Runbook.text(file).matches(of: code).map { String($0.1) })
+    }
+
+    @Test func eachAlertHasAHeadingAndALinkToIt() throws {
+        let headings = Set(try Runbook.headings())
+        let rules = try Runbook.text("Docs/Monitoring/alerts.yml")
+        let alerts = try Runbook.alerts()
+        #expect(alerts.count > 15 && Set(alerts).count == alerts.count)
+        for alert in alerts {
+            #expect(headings.contains(alert), "\(alert)")
+            #expect(rules.contains("runbook: Docs/Runbook.md#\(alert.lowercased())\n"), "\(alert)")
+        }
+        #expect(rules.matches(of: /severity: (page|ticket)\}/).count == alerts.count)
+        #expect(rules.matches(of: /summary:/).count == alerts.count)
+    }
+
+    @Test(arguments: [
+        ("Sources/APNSModel/Outcome/PushError.swift", 18),
+        ("Sources/APNSPool/ConfigurationError.swift", 9),
+        ("Sources/APNSPool/Client/APNSClientConfiguration.swift", 2),
+        ("Sources/HTTP2Wire/Connection/WireError.swift", 28),
+    ]) func eachCodeHasAHeading(_ file: String, _ least: Int) throws {
+        let headings = Set(try Runbook.headings())
+        let codes = try self.codes(file)
+        #expect(codes.count >= least, "\(codes.count) codes were found in \(file)")
+        for code in codes {
+            #expect(headings.contains(code), "Docs/Runbook.md has no heading for '\(code)' of \(file)")
+        }
+    }
+
+    @Test func eachReasonAndEachCauseIsInTheRunbook() throws {
+        let text = try Runbook.text("Docs/Runbook.md")
+        for entry in RejectionReason.table {
+            #expect(text.contains("`\(entry.reason.rawValue)` (\(entry.status))"), "\(entry.reason)")
+        }
+        let causes = try self.codes("Sources/APNSPool/Client/APNSHealth.swift")
+        #expect(causes.count >= 7)
+        for cause in causes { #expect(text.contains("- `\(cause)`"), "\(cause)") }
+    }
+
+    /// Every link within the runbook, and from alerts and other pages to it, leads to a heading.
+    @Test func linksLeadSomewhere() throws {
+        let anchors = Set(
+            try Runbook.headings().map { heading in
+                heading.lowercased().replacing("'", with: "").replacing(" ", with: "-")
+            }
+        )
+        let pages = [
+            "Docs/Runbook.md", "Docs/Monitoring/alerts.yml", "Docs/Monitoring/README.md", "Docs/Operations.md",
+        ]
+        var links = 0
+        for page in pages {
+            let text = try Runbook.text(page)
+            let own = page == "Docs/Runbook.md" ? text.matches(of: /\]\(#([^)]+)\)/).map { String($0.1) } : []
+            for anchor in own + text.matches(of: /Runbook\.md#([a-z-]+)/).map({ String($0.1) }) {
+                #expect(anchors.contains(anchor), "\(page): #\(anchor)")
+                links += 1
+            }
+        }
+        #expect(links > 40)
+    }
+}

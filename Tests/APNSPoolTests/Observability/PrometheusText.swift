@@ -1,0 +1,1 @@
+../../../Docs/Examples/NotificationService/Sources/NotificationService/PrometheusText.swift
