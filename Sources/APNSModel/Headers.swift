@@ -91,6 +91,7 @@ public struct CollapseID: Sendable, Hashable, Codable, CustomStringConvertible {
     /// The most UTF-8 bytes APNs accepts.
     public static let maximumBytes = 64
 
+    /// The text, as it is sent.
     public let rawValue: String
 
     /// Takes 1 to 64 bytes of ASCII text without control characters and without blanks at its ends.

@@ -7,6 +7,7 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
     /// Far above what APNs gives (24 characters), far below what a header list may hold.
     public static let maximumBytes = 512
 
+    /// The text that APNs gave.
     public let rawValue: String
 
     /// Takes base64 text: letters, digits, `+` and `/`, padded with `=` to a multiple of four (RFC 4648, section 4), at
