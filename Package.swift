@@ -25,6 +25,17 @@ let package = Package(
         .library(name: "SupervisedPool", targets: ["SupervisedPool"]),
         .executable(name: "apns", targets: ["APNSCommand"]),
     ],
+    traits: [
+        .trait(
+            name: "Configuration",
+            description: "Adds APNSClientConfiguration(_: ConfigReader), and with it swift-configuration."
+        ),
+        .trait(
+            name: "YAML",
+            description: "Configuration with YAML files, which adds Yams.",
+            enabledTraits: ["Configuration"]
+        ),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
         .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.0"),
@@ -33,6 +44,11 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
+        .package(
+            url: "https://github.com/apple/swift-configuration.git",
+            from: "1.4.0",
+            traits: ["JSON", .trait(name: "YAML", condition: .when(traits: ["YAML"]))]
+        ),
     ],
     targets: [
         .systemLibrary(
@@ -79,6 +95,11 @@ let package = Package(
                 "APNSModel",
                 "HTTP2Wire",
                 "SupervisedPool",
+                .product(
+                    name: "Configuration",
+                    package: "swift-configuration",
+                    condition: .when(traits: ["Configuration"])
+                ),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
@@ -182,6 +203,11 @@ let package = Package(
                 "HTTP2Wire",
                 "SupervisedPool",
                 "TestSupport",
+                .product(
+                    name: "Configuration",
+                    package: "swift-configuration",
+                    condition: .when(traits: ["Configuration"])
+                ),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),

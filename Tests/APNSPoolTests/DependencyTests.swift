@@ -7,6 +7,17 @@ private let dependencies: Set<String> = [
     "swift-crypto", "swift-log", "swift-metrics", "swift-nio", "swift-service-lifecycle", "swift-system",
 ]
 
+/// What the traits add to it.
+private var ofTraits: Set<String> {
+    #if YAML
+        ["swift-configuration", "yams"]
+    #elseif Configuration
+        ["swift-configuration"]
+    #else
+        []
+    #endif
+}
+
 @Suite struct DependencyTests {
     private struct Resolved: Decodable {
         struct Pin: Decodable { var identity: String }
@@ -18,6 +29,6 @@ private let dependencies: Set<String> = [
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let data = try Data(contentsOf: root.appendingPathComponent("Package.resolved"))
         let resolved = try JSONDecoder().decode(Resolved.self, from: data)
-        #expect(Set(resolved.pins.map(\.identity)) == dependencies)
+        #expect(Set(resolved.pins.map(\.identity)) == dependencies.union(ofTraits))
     }
 }

@@ -1,0 +1,117 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Settings in JSON.
+enum JSONSettings {
+    static let limit = 1024 * 1024
+
+    static func source(file path: String) throws(APNSSettingsError) -> APNSSettingsSource {
+        let bytes: [UInt8]
+        switch SystemFile.open(path, O_RDONLY | O_CLOEXEC) {
+        case .failure(let error):
+            throw fault(.fileUnreadable, path, "the file cannot be opened: \(error)")
+        case .success(let descriptor):
+            defer { SystemFile.close(descriptor) }
+            switch SystemFile.contents(of: descriptor, limit: limit) {
+            case .failure(let error): throw fault(.fileUnreadable, path, "the file cannot be read: \(error)")
+            case .success(let contents): bytes = contents
+            }
+        }
+        guard bytes.count <= limit else { throw fault(.malformed, path, "the file has more than 1 MiB") }
+        return try source(bytes, name: path)
+    }
+
+    static func source(_ json: [UInt8], name: String) throws(APNSSettingsError) -> APNSSettingsSource {
+        let tree: [String: Node]
+        do {
+            tree = try JSONDecoder().decode([String: Node].self, from: Data(json))
+        } catch {
+            throw fault(.malformed, name, "it is not a JSON object: \(what(error))")
+        }
+        var values: [String: APNSSettingsSource.Finding] = [:]
+        flatten(tree, "", into: &values)
+        return .flat(values, name: name)
+    }
+
+    private static func fault(
+        _ code: APNSConfigurationError.Code,
+        _ name: String,
+        _ message: String
+    ) -> APNSSettingsError {
+        APNSSettingsError(faults: [.init(code: code, key: name, written: name, source: nil, message: message)])
+    }
+
+    /// What the decoder says, without what it quotes of the file: that may be a secret.
+    private static func what(_ error: any Error) -> String {
+        switch error {
+        case DecodingError.dataCorrupted: "its syntax is wrong"
+        case DecodingError.typeMismatch: "another value stands in the object's place"
+        default: "it cannot be decoded"
+        }
+    }
+
+    private static func flatten(
+        _ tree: [String: Node],
+        _ prefix: String,
+        into values: inout [String: APNSSettingsSource.Finding]
+    ) {
+        for (name, node) in tree {
+            let path = APNSSetting.path(prefix, name)
+            switch node {
+            case .value(let text): values[path] = .text(text)
+            case .list: values[path] = .unusable("a list")
+            case .object(let tree): flatten(tree, path, into: &values)
+            case .null: break
+            }
+        }
+    }
+
+    private indirect enum Node: Decodable {
+        case value(String)
+        case list
+        case object([String: Node])
+        case null
+
+        init(from decoder: any Decoder) throws {
+            if let container = try? decoder.container(keyedBy: AnyKey.self) {
+                var tree: [String: Node] = [:]
+                for key in container.allKeys { tree[key.stringValue] = try container.decode(Node.self, forKey: key) }
+                self = .object(tree)
+                return
+            }
+            if (try? decoder.unkeyedContainer()) != nil {
+                self = .list
+                return
+            }
+            let value = try decoder.singleValueContainer()
+            if value.decodeNil() {
+                self = .null
+            } else if let bool = try? value.decode(Bool.self) {
+                self = .value("\(bool)")
+            } else if let number = try? value.decode(Int.self) {
+                self = .value("\(number)")
+            } else if let number = try? value.decode(Double.self) {
+                self = .value("\(number)")
+            } else {
+                self = .value(try value.decode(String.self))
+            }
+        }
+    }
+
+    private struct AnyKey: CodingKey {
+        var stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+}

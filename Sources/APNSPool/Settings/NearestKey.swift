@@ -1,0 +1,36 @@
+/// The known name that somebody most likely meant. Pure.
+enum NearestKey {
+    /// The nearest of `names`; nil when none is near: more than a third of the characters would have to change.
+    static func of(_ name: String, among names: [String]) -> String? {
+        let wanted = Array(name.lowercased().utf8.prefix(100))
+        // `maxOverflow` is meant for `pool.maxOverflow`, however far that is.
+        let last = self.last(wanted)
+        if let same = names.first(where: { self.last(Array($0.lowercased().utf8)) == last }) { return same }
+        var best: (name: String, distance: Int)?
+        for candidate in names {
+            let distance = self.distance(wanted, Array(candidate.lowercased().utf8))
+            if distance < (best?.distance ?? .max) { best = (candidate, distance) }
+        }
+        guard let best, best.distance <= max(1, wanted.count / 3) else { return nil }
+        return best.name
+    }
+
+    private static func last(_ name: [UInt8]) -> ArraySlice<UInt8>? {
+        name.split(separator: UInt8(ascii: ".")).last
+    }
+
+    /// Insertions, deletions and replacements that make one of the other (Levenshtein).
+    static func distance(_ first: [UInt8], _ second: [UInt8]) -> Int {
+        var row = Array(0...second.count)
+        for (line, byte) in first.enumerated() {
+            var diagonal = row[0]
+            row[0] = line + 1
+            for (column, other) in second.enumerated() {
+                let above = row[column + 1]
+                row[column + 1] = min(above + 1, row[column] + 1, diagonal + (byte == other ? 0 : 1))
+                diagonal = above
+            }
+        }
+        return row[second.count]
+    }
+}

@@ -1,0 +1,208 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What kind of value a setting has, how that is written, and its limits. Pure.
+package enum SettingKind: Sendable, Hashable {
+    case string
+    /// A host name or an address.
+    case host
+    case path
+    /// A PEM text, as environments carry it.
+    case pem
+    /// Bytes in base64.
+    case base64
+    /// A whole number; `off` if that may be said instead.
+    case integer(ClosedRange<Int>, offIsAllowed: Bool = false)
+    case boolean
+    /// A length of time; `never` if that may be said instead.
+    case duration(ClosedRange<Duration>, neverIsAllowed: Bool = false)
+    /// A number of bytes.
+    case size(ClosedRange<Int>)
+    /// One of these words.
+    case choice([String])
+
+    /// A value that was understood and is within its limits.
+    enum Value: Sendable, Hashable {
+        case text(String)
+        case bytes([UInt8])
+        /// Nil: off.
+        case integer(Int?)
+        case boolean(Bool)
+        /// Nil: never.
+        case duration(Duration?)
+    }
+
+    /// What is wrong with a text.
+    struct Mistake: Error, Hashable {
+        var code: APNSConfigurationError.Code
+        /// What it is not; nil when it is a good value outside its limits.
+        var expected: String?
+    }
+
+    /// The kind's name, with the unit.
+    package var name: String {
+        switch self {
+        case .string: "text"
+        case .host: "host name or address"
+        case .path: "path"
+        case .pem: "PEM text"
+        case .base64: "bytes in base64"
+        case .integer(_, let offIsAllowed): offIsAllowed ? "whole number or `off`" : "whole number"
+        case .boolean: "`true` or `false`"
+        case .duration(_, let neverIsAllowed): neverIsAllowed ? "time or `never`" : "time"
+        case .size: "bytes"
+        case .choice: "one of"
+        }
+    }
+
+    /// What is allowed; empty when everything of the kind is.
+    package var limits: String {
+        switch self {
+        case .string, .host, .path, .pem, .base64, .boolean: ""
+        case .integer(let range, _): "\(range.lowerBound) to \(range.upperBound)"
+        case .duration(let range, _): "\(Self.text(range.lowerBound)) to \(Self.text(range.upperBound))"
+        case .size(let range): "\(Self.text(bytes: range.lowerBound)) to \(Self.text(bytes: range.upperBound))"
+        case .choice(let words): words.joined(separator: ", ")
+        }
+    }
+
+    /// The value that a text stands for. Blanks around it do no harm, except in a `string`, which may be a password.
+    func value(_ original: String) throws(Mistake) -> Value {
+        let text = Self.trimmed(original)
+        switch self {
+        case .string:
+            return .text(original)
+        case .host:
+            guard APNSEnvironment.isHost(text), !text.utf8.contains(where: { "/@?#".utf8.contains($0) }) else {
+                throw Mistake(code: .malformed, expected: "a host name or address, without scheme, user and port")
+            }
+            return .text(text)
+        case .path:
+            guard !text.utf8.contains(where: { $0 < 0x20 }) else {
+                throw Mistake(code: .malformed, expected: "the path of a file")
+            }
+            return .text(text)
+        case .pem:
+            return .text(text)
+        case .base64:
+            let plain = text.filter { !$0.isWhitespace }
+            guard let bytes = Data(base64Encoded: plain), !bytes.isEmpty else {
+                throw Mistake(code: .malformed, expected: "base64")
+            }
+            return .bytes(Array(bytes))
+        case .integer(let range, let offIsAllowed):
+            if offIsAllowed, text.lowercased() == "off" { return .integer(nil) }
+            guard let number = Int(text) else {
+                throw Mistake(code: .malformed, expected: offIsAllowed ? "a whole number or 'off'" : "a whole number")
+            }
+            guard range.contains(number) else { throw Mistake(code: .outOfRange) }
+            return .integer(number)
+        case .boolean:
+            switch text.lowercased() {
+            case "true", "yes", "on", "1": return .boolean(true)
+            case "false", "no", "off", "0": return .boolean(false)
+            default: throw Mistake(code: .malformed, expected: "'true' or 'false'")
+            }
+        case .duration(let range, let neverIsAllowed):
+            if neverIsAllowed, text.lowercased() == "never" { return .duration(nil) }
+            guard let time = Self.time(text) else {
+                let form = "a time: seconds, or a number with a unit as in '500ms', '10s', '2m', '1h', '1d'"
+                throw Mistake(code: .malformed, expected: neverIsAllowed ? form + ", or 'never'" : form)
+            }
+            guard range.contains(time) else { throw Mistake(code: .outOfRange) }
+            return .duration(time)
+        case .size(let range):
+            guard let number = Self.byteCount(text) else {
+                throw Mistake(code: .malformed, expected: "a number of bytes, as in '65536', '64KiB', '16MiB'")
+            }
+            guard range.contains(number) else { throw Mistake(code: .outOfRange) }
+            return .integer(number)
+        case .choice(let words):
+            guard let word = words.first(where: { $0.lowercased() == text.lowercased() }) else {
+                throw Mistake(code: .malformed, expected: "one of \(words.joined(separator: ", "))")
+            }
+            return .text(word)
+        }
+    }
+
+    // MARK: - Texts
+
+    private static let timeUnits: [(name: String, nanoseconds: Double)] = [
+        ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9), ("d", 86_400e9),
+    ]
+    private static let sizeUnits: [(name: String, bytes: Int)] = [
+        ("B", 1), ("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000),
+        ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40),
+    ]
+
+    /// Seconds, or a number with a unit. Nil for all else, and for what no timer could measure.
+    static func time(_ text: String) -> Duration? {
+        let (number, unit) = split(text)
+        guard !number.isEmpty, number.utf8.contains(where: { $0 != UInt8(ascii: ".") }), let count = Double(number)
+        else { return nil }
+        var factor = 1e9
+        if !unit.isEmpty {
+            guard let found = timeUnits.first(where: { $0.name == unit }) else { return nil }
+            factor = found.nanoseconds
+        }
+        let nanoseconds = (count * factor).rounded()
+        // 285 years, which fit into 64 bits.
+        guard nanoseconds <= 9e18 else { return nil }
+        return .nanoseconds(Int64(nanoseconds))
+    }
+
+    /// A whole number of bytes, or of a unit of them.
+    static func byteCount(_ text: String) -> Int? {
+        let (number, unit) = split(text)
+        guard let count = Int(number) else { return nil }
+        guard !unit.isEmpty else { return count }
+        guard let found = sizeUnits.first(where: { $0.name.lowercased() == unit.lowercased() }) else { return nil }
+        let (bytes, overflow) = count.multipliedReportingOverflow(by: found.bytes)
+        return overflow ? nil : bytes
+    }
+
+    /// The digits with their point, and what follows them.
+    private static func split(_ text: String) -> (number: String, unit: String) {
+        let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+        return (String(number), trimmed(String(text.dropFirst(number.count))))
+    }
+
+    /// In the largest unit that is whole: `300 s` is `5m`.
+    static func text(_ time: Duration) -> String {
+        let (seconds, attoseconds) = time.components
+        guard attoseconds == 0 else {
+            let milliseconds = Double(seconds) * 1000 + Double(attoseconds) / 1e15
+            return milliseconds == milliseconds.rounded() ? "\(Int64(milliseconds))ms" : "\(milliseconds)ms"
+        }
+        for (unit, length) in [("d", Int64(86_400)), ("h", 3600), ("m", 60)]
+        where seconds > 0 && seconds % length == 0 {
+            return "\(seconds / length)\(unit)"
+        }
+        return "\(seconds)s"
+    }
+
+    /// In the largest unit that is whole.
+    static func text(bytes: Int) -> String {
+        for (unit, length) in sizeUnits.suffix(4).reversed() where bytes > 0 && bytes % length == 0 {
+            return "\(bytes / length)\(unit)"
+        }
+        return "\(bytes)"
+    }
+
+    static func trimmed(_ text: String) -> String {
+        var text = text[...]
+        while let first = text.first, first.isWhitespace { text.removeFirst() }
+        while let last = text.last, last.isWhitespace { text.removeLast() }
+        return String(text)
+    }
+}
+
+extension APNSConfigurationError.Code {
+    /// The text of a setting is not a value of the setting's kind.
+    public static let malformed = APNSConfigurationError.Code(rawValue: "malformed")
+    /// There is no setting of that key.
+    public static let unknownSetting = APNSConfigurationError.Code(rawValue: "unknown-setting")
+}

@@ -1,0 +1,96 @@
+import Foundation
+import Testing
+
+@testable import APNSPool
+
+/// `Docs/Configuration.md` says what the table and the compiled examples say.
+@Suite struct ConfigurationDocumentTests {
+    private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    private static let page = tests.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("Docs/Configuration.md")
+    private static let begin =
+        "<!-- The table begins: `UPDATE_DOCS=1 swift test --filter ConfigurationDocument` writes it. -->\n"
+    private static let end = "<!-- The table ends. -->\n"
+
+    private static var table: String {
+        SettingsTable.groups.map { group in
+            let rows = group.settings.map { setting in
+                let key = "apns.\(setting.key)"
+                let limits = setting.kind.limits
+                let value =
+                    setting.kind.name + (limits.isEmpty ? "" : ", \(limits)") + (setting.isSecret ? "; secret" : "")
+                let cells = [
+                    "`\(key)`", "`\(APNSSetting.variable(key))`", value.replacingOccurrences(of: "one of, ", with: ""),
+                    setting.defaultText.map { "`\($0)`" } ?? "", setting.meaning,
+                ]
+                return "| " + cells.joined(separator: " | ") + " |\n"
+            }
+            return "\n### \(group.title)\n\n| key | variable | value | default | meaning |\n|---|---|---|---|---|\n"
+                + rows.joined()
+        }.joined() + "\n"
+    }
+
+    @Test func theTableIsThatOfTheCode() throws {
+        let text = try String(contentsOf: Self.page, encoding: .utf8)
+        let before = text.components(separatedBy: Self.begin)
+        let after = text.components(separatedBy: Self.end)
+        try #require(before.count == 2 && after.count == 2, "\(Self.page.path) has lost the marks of its table")
+        let right = before[0] + Self.begin + Self.table + Self.end + after[1]
+        if ProcessInfo.processInfo.environment["UPDATE_DOCS"] != nil {
+            try right.write(to: Self.page, atomically: true, encoding: .utf8)
+            return
+        }
+        #expect(
+            text == right,
+            "Docs/Configuration.md is out of date: UPDATE_DOCS=1 swift test --filter ConfigurationDocument writes it"
+        )
+    }
+
+    /// Those with swift-configuration are compiled with the trait only, but stand in their file always.
+    @Test func theExamplesAreThoseThatAreCompiled() throws {
+        let text = try String(contentsOf: Self.page, encoding: .utf8)
+        let examples = text.components(separatedBy: "```swift\n").dropFirst().map {
+            $0.components(separatedBy: "```")[0]
+        }
+        let sources = try ["ConfigurationExamples.swift", "ConfigReaderExamples.swift"].map {
+            try String(contentsOf: Self.tests.appendingPathComponent($0), encoding: .utf8)
+        }
+        #expect(examples.count == 4)
+        for example in examples {
+            #expect(sources.contains { $0.contains(example) }, "\(example.prefix(60))")
+        }
+    }
+
+    @Test func theJSONExampleIsRead() async throws {
+        let files = try await SettingsFixtures()
+        let text = try String(contentsOf: Self.page, encoding: .utf8)
+        let json = try #require(text.components(separatedBy: "```json\n").dropFirst().first)
+            .components(separatedBy: "```")[0]
+            .replacingOccurrences(of: "/etc/fern/AuthKey_9UC9ZLQ8YW.p8", with: files.keyFile)
+        let configuration = try APNSClientConfiguration(settings: [JSONSettings.source(Array(json.utf8), name: "page")])
+        #expect(configuration.pool.size == 2)
+        #expect(configuration.timeouts.deadline == .seconds(10))
+        #expect(configuration.environment == .development)
+    }
+
+    @Test func theVariablesOfTheExampleAreRead() async throws {
+        let files = try await SettingsFixtures()
+        let text = try String(contentsOf: Self.page, encoding: .utf8)
+        let block = try #require(text.components(separatedBy: "```sh\n").dropFirst().first)
+            .components(separatedBy: "```")[0]
+        var variables: [String: String] = [:]
+        for line in block.split(separator: "\n") {
+            let parts = line.dropFirst("export ".count).split(separator: "=", maxSplits: 1).map(String.init)
+            try #require(parts.count == 2, "\(line)")
+            variables[parts[0]] = parts[1].replacingOccurrences(
+                of: "/etc/fern/AuthKey_9UC9ZLQ8YW.p8",
+                with: files.keyFile
+            )
+        }
+        let source = APNSSettingsSource.environment(variables)
+        let configuration = try APNSClientConfiguration(settings: [source])
+        #expect(source.strangers(prefix: "apns") == [])
+        #expect(configuration.pool.size == 2)
+        #expect(configuration.timeouts.deadline == .seconds(10))
+    }
+}

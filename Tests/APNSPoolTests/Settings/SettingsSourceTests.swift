@@ -1,0 +1,196 @@
+import Foundation
+import Logging
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// Where settings come from: the environment, JSON files, lookups; and keys that nobody knows.
+@Suite(.timeLimit(.minutes(1)))
+struct SettingsSourceTests {
+    private func json(_ text: String) throws -> APNSClientConfiguration {
+        try APNSClientConfiguration(settings: [JSONSettings.source(Array(text.utf8), name: "push.json")])
+    }
+
+    private func jsonFaults(_ text: String) -> [APNSSettingsError.Fault] {
+        let error = #expect(throws: APNSSettingsError.self) { try self.json(text) }
+        return error?.faults ?? []
+    }
+
+    // MARK: JSON
+
+    @Test func aJSONFileIsRead() async throws {
+        let files = try await SettingsFixtures()
+        let path = files.path("push.json")
+        try files.write(
+            """
+            {
+              "server": {"port": 8080},
+              "apns": {
+                "keyFile": "\(files.keyFile)", "teamID": "ABBM6U9RM5", "environment": "development", "port": 2197,
+                "pool": {"size": 4, "maxQueueAge": "1500ms", "maxQueuedBytes": "1MiB", "strategy": null},
+                "timeouts": {"answer": 2.5},
+                "retry": {"resendsUnknown": true},
+                "pool.maxOverflow": 6
+              }
+            }
+            """,
+            to: path
+        )
+        let configuration = try APNSClientConfiguration(settings: [.jsonFile(path)])
+        #expect(configuration.environment == .development(port: 2197))
+        #expect(configuration.pool.size == 4 && configuration.pool.maxOverflow == 6)
+        #expect(configuration.pool.maxQueueAge == .milliseconds(1500))
+        #expect(configuration.pool.maxQueuedBytes == 1 << 20)
+        #expect(configuration.pool.strategy == .leastLoaded)
+        #expect(configuration.timeouts.answer == .milliseconds(2500))
+        #expect(configuration.retry.resendsUnknown)
+        #expect(try configuration.authentication.resolve()?.identifiers.keyID == "9UC9ZLQ8YW")
+    }
+
+    @Test func whatIsWrongInAFileIsNamedWithTheFile() {
+        let found = jsonFaults(
+            #"{"apns": {"host": "h", "pool": {"size": [1], "maxoverflow": 1, "sizes": 1}, "retry": 3}}"#
+        )
+        let size = found.first { $0.key == "apns.pool.size" }
+        #expect(size?.code == .malformed && size?.source == "push.json")
+        #expect(size?.message == "it is a list, not one value")
+        #expect(found.first { $0.key == "apns.pool.maxoverflow" }?.message.contains("'apns.pool.maxOverflow'") == true)
+        #expect(found.first { $0.key == "apns.pool.sizes" }?.message.contains("'apns.pool.size'") == true)
+        #expect(found.first { $0.key == "apns.retry" }?.code == .unknownSetting)
+        #expect(found.count == 4)
+    }
+
+    @Test func whatIsNoJSONObjectIsSaidWithoutQuotingIt() {
+        for text in ["", "{", "[1]", #"{"apns": {"privateKey": "S3CRET" "#, "3", "\u{0}"] {
+            let found = jsonFaults(text)
+            #expect(found.map(\.code) == [.malformed] && found.map(\.key) == ["push.json"], "\(text)")
+            #expect(!"\(found)".contains("S3CRET"))
+        }
+    }
+
+    @Test func aFileThatCannotBeReadIsNamed() async throws {
+        let files = try await SettingsFixtures()
+        for path in ["/nowhere/push.json", files.directory.path] {
+            let error = #expect(throws: APNSSettingsError.self) { try APNSSettingsSource.jsonFile(path) }
+            #expect(error?.faults.map(\.code) == [.fileUnreadable])
+            #expect(error?.description.contains(path) == true)
+        }
+        let large = files.path("large.json")
+        try files.write(String(repeating: " ", count: JSONSettings.limit + 1), to: large)
+        let error = #expect(throws: APNSSettingsError.self) { try APNSSettingsSource.jsonFile(large) }
+        #expect(error?.faults.map(\.code) == [.malformed])
+    }
+
+    // MARK: Layers
+
+    @Test func theFirstSourceThatHasASettingWins() throws {
+        var configuration = APNSClientConfiguration(authentication: .withoutToken)
+        configuration.pool = .init(size: 7, maxOverflow: 7, maxQueued: 7)
+        try configuration.apply(settings: [
+            .environment(["APNS_POOL_SIZE": "1", "APNS_POOL_MAX_OVERFLOW": ""]),
+            source(["host": "h", "pool.size": "2", "pool.maxOverflow": "2"]),
+        ])
+        #expect(
+            configuration.pool.size == 1 && configuration.pool.maxOverflow == 2 && configuration.pool.maxQueued == 7
+        )
+    }
+
+    @Test func whatIsWrongChangesNothing() {
+        var configuration = APNSClientConfiguration(authentication: .withoutToken)
+        let before = configuration
+        #expect(throws: APNSSettingsError.self) {
+            try configuration.apply(settings: [source(["pool.size": "2", "port": "x", "host": "h"])])
+        }
+        #expect(SettingsFields.difference(before, configuration) == [])
+    }
+
+    @Test func aLookupIsAskedForWholeKeys() throws {
+        let values = ["apns.host": "h", "apns.pool.size": "3"]
+        let configuration = try APNSClientConfiguration(settings: [.lookup("store") { values[$0] }])
+        #expect(configuration.pool.size == 3)
+        let error = #expect(throws: APNSSettingsError.self) {
+            try APNSClientConfiguration(settings: [.lookup("store") { _ in "?" }])
+        }
+        #expect(error?.faults.allSatisfy { $0.source == "store" } == true)
+    }
+
+    @Test func theEnvironmentOfTheProcessIsTheDefault() throws {
+        setenv("FERN_SETTINGS_TEST_HOST", "fern.example.com", 1)
+        defer { unsetenv("FERN_SETTINGS_TEST_HOST") }
+        let configuration = try APNSClientConfiguration(settings: [.environment()], prefix: "fern.settings.test")
+        #expect(configuration.environment.host == "fern.example.com")
+    }
+
+    // MARK: Unknown keys
+
+    @Test func anUnknownKeyInAFileIsAnError() {
+        let found = faults(["host": "h", "maxOverflow": "3", "pool.colour": "green", "keyfile": "k.p8"])
+        #expect(found.map(\.code) == [.unknownSetting, .unknownSetting, .unknownSetting])
+        let messages = Dictionary(uniqueKeysWithValues: found.map { ($0.key, $0.message) })
+        #expect(messages["apns.maxOverflow"] == "there is no such setting; did you mean 'apns.pool.maxOverflow'?")
+        #expect(messages["apns.keyfile"] == "there is no such setting; did you mean 'apns.keyFile'?")
+        #expect(messages["apns.pool.colour"]?.hasPrefix("there is no such setting") == true)
+    }
+
+    @Test func anUnknownVariableIsAWarning() throws {
+        let (logger, lines) = RecordingLog.make()
+        var configuration = APNSClientConfiguration(authentication: .withoutToken, logger: logger)
+        let variables = ["APNS_HOST": "h", "APNS_POOL_SISE": "3", "APNS_TOPIC": "com.example.app", "PATH": "/bin"]
+        try configuration.apply(settings: [.environment(variables, ignoring: ["APNS_TOPIC"])])
+        #expect(lines.entries.count == 1)
+        #expect(lines.count(.warning, containing: "not a setting") == 1)
+        let metadata = try #require(lines.entries.first).metadata
+        #expect(metadata["name"] == "APNS_POOL_SISE")
+        #expect(metadata["message"]?.description.contains("'APNS_POOL_SIZE'") == true)
+    }
+
+    @Test func theNearestKeyIsTheOneThatWasMeant() {
+        let names = SettingsTable.settings.map(\.key)
+        #expect(NearestKey.of("pool.sizes", among: names) == "pool.size")
+        #expect(NearestKey.of("TimeOuts.Answer", among: names) == "timeouts.answer")
+        #expect(NearestKey.of("retry.retryInternalServerError", among: names) == "retry.retriesInternalServerError")
+        #expect(NearestKey.of("colour", among: names) == nil)
+        #expect(NearestKey.of("", among: names) == nil)
+        #expect(NearestKey.distance(Array("kitten".utf8), Array("sitting".utf8)) == 3)
+    }
+
+    // MARK: Values
+
+    @Test func timesHaveUnits() {
+        let times: [(String, Duration?)] = [
+            ("10", .seconds(10)), ("10s", .seconds(10)), ("500ms", .milliseconds(500)), ("2m", .seconds(120)),
+            ("1h", .seconds(3600)), ("1d", .seconds(86_400)), ("0.25", .milliseconds(250)),
+            ("1.5 s", .milliseconds(1500)),
+            ("0", .zero), ("", nil), (".", nil), ("s", nil), ("-1s", nil), ("1 fortnight", nil), ("1.2.3", nil),
+            ("1e3", nil), ("0x10", nil), ("nan", nil), ("inf", nil), ("99999999999999999999d", nil), ("１0", nil),
+        ]
+        for (text, time) in times { #expect(SettingKind.time(text) == time, "\(text)") }
+        for time in [Duration.zero, .milliseconds(1), .milliseconds(2500), .seconds(90), .seconds(86_400 * 365)] {
+            #expect(SettingKind.time(SettingKind.text(time)) == time)
+        }
+        #expect(SettingKind.text(.seconds(300)) == "5m")
+        #expect(SettingKind.text(.seconds(90)) == "90s")
+    }
+
+    @Test func sizesHaveUnits() {
+        let sizes: [(String, Int?)] = [
+            ("65536", 65_536), ("64KiB", 65_536), ("64 kib", 65_536), ("16MiB", 16 << 20), ("1kB", 1000),
+            ("3MB", 3_000_000),
+            ("2GiB", 2 << 30), ("7B", 7), ("", nil), ("MiB", nil), ("-1", nil), ("1.5MiB", nil),
+            ("9223372036854775807TiB", nil), ("99999999999999999999", nil), ("1 acre", nil),
+        ]
+        for (text, size) in sizes { #expect(SettingKind.byteCount(text) == size, "\(text)") }
+        for size in [0, 1, 8192, 16 << 20, 1 << 40, 1000] {
+            #expect(SettingKind.byteCount(SettingKind.text(bytes: size)) == size)
+        }
+    }
+
+    @Test func variablesAreNamedAfterKeys() {
+        #expect(APNSSetting.variable("apns.pool.maxOverflow") == "APNS_POOL_MAX_OVERFLOW")
+        #expect(APNSSetting.variable("apns.keyID") == "APNS_KEY_ID")
+        #expect(APNSSetting.variable("apns.pkcs12.file") == "APNS_PKCS12_FILE")
+        let names = SettingsTable.settings.map { APNSSetting.variable("apns.\($0.key)") }
+        #expect(Set(names).count == names.count)
+    }
+}
