@@ -159,9 +159,7 @@ import Testing
     @Test(arguments: pages) func namedFilesExist(page: Page) {
         let targets = ["APNSModel", "APNSPool", "APNSSealing", "APNSSimulator", "HTTP2Wire", "SupervisedPool"]
         for word in Self.words(of: page) where !word.contains("…") && !word.contains("*") && !word.contains(" ") {
-            if word.hasPrefix("Sources/") || word.hasPrefix("Tests/") || word.hasPrefix("Docs/")
-                || word.hasPrefix(".ci/")
-            {
+            if word.hasPrefix("Sources/") || word.hasPrefix("Tests/") || word.hasPrefix(".ci/") {
                 #expect(Self.exists(word), "\(page.path): \(word)")
             } else if targets.contains(where: { word.hasPrefix("\($0)/") }) {
                 #expect(Self.exists("Sources/\(word)"), "\(page.path): \(word)")
