@@ -106,13 +106,18 @@ expect 400 '"code":"validation"' '{"deviceToken":"no token","topic":"com.example
 expect 400 'error' '{"deviceToken":'
 expect 422 '"reason":"BadDeviceToken"' '{"deviceToken":"00ff00ff","topic":"com.example.app","title":"Hello"}'
 curl -sf -m 5 "$url/health/apns" | grep -q '"health":"serving"' || fail "/health/apns is not serving"
-curl -sf -m 5 "$url/metrics" > "$work/metrics"
-grep -q '^apns_health{.*state="serving"} 1$' "$work/metrics" || fail "/metrics says nothing of a client that serves"
-# What the alert rules ask for must be there under the very name. (This client has a key and no certificate.)
-grep -oE 'apns_[a-z_]+' "$root/Docs/Monitoring/alerts.yml" | sort -u | while read -r name; do
-    [ "$name" = apns_certificate_days_left ] && continue
-    grep -qE "^$name[{ ]" "$work/metrics" || fail "alerts.yml asks for $name, which /metrics does not have"
-done
+# What the alert rules ask for must be there under the very name. (This client has a key and no certificate.) The client
+# exports every five seconds.
+has_metrics() {
+    local name
+    curl -sf -m 5 "$url/metrics" > "$work/metrics" || return 1
+    grep -q '^apns_health{.*state="serving"} 1$' "$work/metrics" || return 1
+    for name in $(grep -oE 'apns_[a-z_]+' "$root/Docs/Monitoring/alerts.yml" | sort -u); do
+        [ "$name" = apns_certificate_days_left ] && continue
+        grep -qE "^$name[{ ]" "$work/metrics" || return 1
+    done
+}
+wait_for "metrics that alerts.yml asks for in /metrics" 15 has_metrics
 single=2  # accepted above
 
 # --- Load.

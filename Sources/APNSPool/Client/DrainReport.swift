@@ -17,7 +17,8 @@ public struct DrainReport: Sendable, Hashable, CustomStringConvertible {
     public var finished: Int
     /// Pushes that had been taken and that nothing was sent of: `notSent`, `shuttingDown`. They may be sent again.
     public var notSent: Int
-    /// Pushes that were written, and whose answer did not come in time: `unknown`, `shuttingDown`.
+    /// Pushes that were written, and whose answer did not come in time: `unknown`, `shuttingDown`. Those of a run that was
+    /// cancelled lost their connection; their outcomes say so, and they are not counted here.
     public var unknown: Int
 
     /// Whether every push that had been taken ended by itself.

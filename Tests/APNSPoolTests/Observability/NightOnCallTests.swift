@@ -2,6 +2,7 @@ import APNSSimulator
 import APNSTesting
 import Foundation
 import HTTP2Wire
+import Logging
 import NIOCore
 import SupervisedPool
 import Synchronization
