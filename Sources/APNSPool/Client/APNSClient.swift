@@ -96,8 +96,9 @@ public final class APNSClient: PushSender, Service {
         // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
         await Task { _ = await core.lifecycle.stopped.wait() }.value
         if let task = self.task.withLock({ $0 }) { _ = await task.result }
-        // A client that never ran has readers, too.
+        // A client that never ran has readers and spans, too.
         self.core.observer.finish()
+        self.core.tracing.finish()
     }
 
     // MARK: Sending
@@ -128,7 +129,9 @@ public final class APNSClient: PushSender, Service {
                 push = try notification.prepared()
             }
         } catch {
-            return .failed(.validation(error, apnsID: options.apnsID))
+            let refusal = PushError.validation(error, apnsID: options.apnsID)
+            self.core.tracing.refused(refusal, topic: notification.topic, to: token)
+            return .failed(refusal)
         }
         guard let now else { return await self.core.deliver(push, to: token, options: options) }
         return await self.core.deliver(

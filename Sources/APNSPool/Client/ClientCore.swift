@@ -22,6 +22,7 @@ final class ClientCore: Sendable {
     private let replacements: ReplacementBudget
     let counters = ClientCounters()
     let observer = ClientObserver()
+    let tracing: ClientTracing
     let invalidTokens = EventHub<InvalidToken>()
     let massRejection: MassRejectionAlarm
     let pacer = BroadcastPacer()
@@ -41,6 +42,7 @@ final class ClientCore: Sendable {
     init(_ configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
         try configuration.validate()
         self.configuration = configuration
+        self.tracing = ClientTracing(configuration)
         self.answerNanoseconds = TimeAmount(configuration.timeouts.answer).nanoseconds
         self.encoder = RequestEncoder(authority: configuration.environment.authority)
         self.group = configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
@@ -169,6 +171,7 @@ final class ClientCore: Sendable {
             )
         }
         let metrics = self.makeMetricExporter()
+        self.tracing.look()
         let result: Result<Void, any Error>
         do {
             try await self.runUntilEnd(metrics)
@@ -190,6 +193,7 @@ final class ClientCore: Sendable {
             await self.export(metrics)
             metrics.finish()
         }
+        self.tracing.finish()
         self.lifecycle.finish()
         self.invalidTokens.finish()
         self.observer.finish()

@@ -16,10 +16,13 @@ extension ClientCore {
         dated: SupersedeTurns.Dated? = nil
     ) async -> PushOutcome {
         var history = PushHistory(id: options.apnsID ?? self.ids.next(), deadline: self.deadline(options.deadline))
+        let span = self.tracing.push(push, to: token, id: history.id)
         guard self.lifecycle.enter() else {
             return self.ended(
                 history.fail(.shuttingDown, "the client is shutting down and takes no further pushes"),
-                push
+                push,
+                token,
+                span
             )
         }
         defer { self.lifecycle.leave() }
@@ -31,16 +34,20 @@ extension ClientCore {
                 turn = arrival.turn
                 push = arrival.push
             } catch {
-                return self.ended(.failed(.validation(error, apnsID: history.id)), push)
+                return self.ended(.failed(.validation(error, apnsID: history.id)), push, token, span)
             }
-            if let turn, let outcome = await self.wait(for: turn, &history) { return self.ended(outcome, push) }
+            if let turn, let outcome = await self.wait(for: turn, &history) { return self.ended(outcome, push, token, span) }
         }
         defer { turn?.end() }
         if self.lifecycle.current == .notStarted, await !self.waitUntilRunning(history.deadline) {
-            if Task.isCancelled { return self.ended(history.fail(.cancelled, "the sending task was cancelled"), push) }
+            if Task.isCancelled {
+                return self.ended(history.fail(.cancelled, "the sending task was cancelled"), push, token, span)
+            }
             return self.ended(
                 history.fail(.notRunning, "nobody runs the client: call run(), start() or withAPNSClient"),
-                push
+                push,
+                token,
+                span
             )
         }
         let block = self.encoder.block(for: push)
@@ -56,21 +63,30 @@ extension ClientCore {
             switch self.next(end, &history) {
             case .finish(let outcome):
                 self.tellInvalid(outcome, push, token)
-                return self.ended(outcome, push)
+                return self.ended(outcome, push, token, span)
             case .retry(let delay):
+                span?.retry(after: end, attempts: history.attempts, in: delay)
                 if delay > .zero {
                     _ = await self.lifecycle.ended.wait(until: self.clock.now.advanced(by: delay), clock: self.clock)
                 }
                 if Task.isCancelled {
-                    return self.ended(history.fail(.cancelled, "the sending task was cancelled"), push)
+                    return self.ended(history.fail(.cancelled, "the sending task was cancelled"), push, token, span)
                 }
             }
         }
     }
 
-    /// Counts it.
-    private func ended(_ outcome: PushOutcome, _ push: PreparedPush) -> PushOutcome {
+    /// Counts it, and tells those who asked.
+    @discardableResult
+    func ended(
+        _ outcome: PushOutcome,
+        _ push: PreparedPush,
+        _ token: DeviceToken,
+        _ span: CallSpan? = nil
+    ) -> PushOutcome {
         self.observer.pushes.count(outcome, push.pushType)
+        if let error = outcome.error { self.logFailure(error, push, token) }
+        span?.end(outcome)
         return outcome
     }
 
