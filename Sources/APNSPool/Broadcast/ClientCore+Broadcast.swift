@@ -56,7 +56,7 @@ extension ClientCore {
         _ options: BroadcastOptions,
         _ history: inout PushHistory
     ) async -> PushOutcome? {
-        let spacing = options.spacing ?? self.configuration.broadcastSpacing
+        let spacing = options.spacing ?? self.live.settings.broadcastSpacing
         let key = BroadcastPaceMachine.Channel(bundleID: broadcast.bundleID, id: channel.rawValue)
         let now = self.clock.now
         switch self.pacer.take(key, spacing: spacing, now: now, deadline: history.deadline) {

@@ -102,7 +102,8 @@ final class BulkEngine {
         self.closeInput = closeInput
         self.breaker = MassRejectionBreaker(limits: options.breaker ?? core.configuration.massRejection)
         self.limit = min(options.maxInFlight, Self.firstInFlight)
-        self.deadlineNanoseconds = TimeAmount(options.deadline ?? core.configuration.timeouts.deadline).nanoseconds
+        self.deadlineNanoseconds =
+            options.deadline.map { TimeAmount($0).nanoseconds } ?? core.live.deadlineNanoseconds
     }
 
     deinit {

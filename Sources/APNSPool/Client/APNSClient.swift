@@ -61,7 +61,7 @@ public final class APNSClient: PushSender, Service {
         try await withGracefulShutdownHandler {
             try await core.run()
         } onGracefulShutdown: {
-            core.lifecycle.beginDrain(within: core.configuration.timeouts.drain)
+            core.lifecycle.beginDrain(within: core.live.settings.timeouts.drain)
         }
     }
 
@@ -92,7 +92,7 @@ public final class APNSClient: PushSender, Service {
     /// - Returns: after the last outcome was delivered.
     public func shutdown(within time: Duration? = nil) async {
         let core = self.core
-        core.lifecycle.beginDrain(within: time ?? core.configuration.timeouts.drain)
+        core.lifecycle.beginDrain(within: time ?? core.live.settings.timeouts.drain)
         // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
         await Task { _ = await core.lifecycle.stopped.wait() }.value
         if let task = self.task.withLock({ $0 }) { _ = await task.result }

@@ -36,7 +36,9 @@ extension ClientCore {
             } catch {
                 return self.ended(.failed(.validation(error, apnsID: history.id)), push, token, span)
             }
-            if let turn, let outcome = await self.wait(for: turn, &history) { return self.ended(outcome, push, token, span) }
+            if let turn, let outcome = await self.wait(for: turn, &history) {
+                return self.ended(outcome, push, token, span)
+            }
         }
         defer { turn?.end() }
         if self.lifecycle.current == .notStarted, await !self.waitUntilRunning(history.deadline) {
@@ -179,7 +181,7 @@ extension ClientCore {
             result,
             id: history.id,
             attempts: history.attempts,
-            answerTimeout: self.configuration.timeouts.answer,
+            answerTimeout: .nanoseconds(self.live.answerNanoseconds),
             isPastDeadline: self.clock.now >= history.deadline,
             isShuttingDown: !self.lifecycle.current.takesPushes
         )
