@@ -4,7 +4,8 @@ import Testing
 /// What a user resolves and builds because of this package. A further one is a decision, not an accident.
 private let dependencies: Set<String> = [
     "swift-argument-parser", "swift-asn1", "swift-async-algorithms", "swift-atomics", "swift-collections",
-    "swift-crypto", "swift-log", "swift-metrics", "swift-nio", "swift-service-lifecycle", "swift-system",
+    "swift-crypto", "swift-distributed-tracing", "swift-log", "swift-metrics", "swift-nio", "swift-service-lifecycle",
+    "swift-system",
 ]
 
 /// What the traits add to it.

@@ -10,10 +10,26 @@ extension ClientCore {
         options: BroadcastOptions
     ) async -> PushOutcome {
         var history = PushHistory(id: options.requestID ?? self.ids.next(), deadline: self.deadline(options.deadline))
-        guard self.lifecycle.enter() else {
-            return history.fail(.shuttingDown, "the client is shutting down and takes no further broadcasts")
+        let span = self.tracing.broadcast(broadcast, to: channel, id: history.id)
+        let outcome: PushOutcome
+        if self.lifecycle.enter() {
+            outcome = await self.deliver(broadcast, to: channel, options: options, &history, span)
+            span?.end(outcome)
+            self.lifecycle.leave()
+        } else {
+            outcome = history.fail(.shuttingDown, "the client is shutting down and takes no further broadcasts")
+            span?.end(outcome)
         }
-        defer { self.lifecycle.leave() }
+        return outcome
+    }
+
+    private func deliver(
+        _ broadcast: PreparedPush,
+        to channel: ChannelID,
+        options: BroadcastOptions,
+        _ history: inout PushHistory,
+        _ span: CallSpan?
+    ) async -> PushOutcome {
         if let end = await self.beginCall(history.deadline) { return history.fail(end.code, end.message) }
         if let outcome = await self.awaitTurn(broadcast, channel, options, &history) { return outcome }
         while true {
@@ -22,6 +38,7 @@ extension ClientCore {
             case .finish(let outcome):
                 return outcome
             case .retry(let delay):
+                span?.retry(after: end, attempts: history.attempts, in: delay)
                 if delay > .zero {
                     _ = await self.lifecycle.ended.wait(until: self.clock.now.advanced(by: delay), clock: self.clock)
                 }
@@ -39,7 +56,7 @@ extension ClientCore {
         _ options: BroadcastOptions,
         _ history: inout PushHistory
     ) async -> PushOutcome? {
-        let spacing = options.spacing ?? self.configuration.broadcastSpacing
+        let spacing = options.spacing ?? self.live.settings.broadcastSpacing
         let key = BroadcastPaceMachine.Channel(bundleID: broadcast.bundleID, id: channel.rawValue)
         let now = self.clock.now
         switch self.pacer.take(key, spacing: spacing, now: now, deadline: history.deadline) {

@@ -27,10 +27,29 @@ extension ClientCore {
             deadline: self.deadline(options.deadline),
             isRepeatable: operation.isRepeatable
         )
+        let span = self.tracing.channels(operation, bundleID: bundleID, id: history.tries.id)
         guard self.lifecycle.enter() else {
-            throw history.fail(.shuttingDown, "the client is shutting down and takes no further calls")
+            let error = history.fail(.shuttingDown, "the client is shutting down and takes no further calls")
+            span?.end(error)
+            throw error
         }
         defer { self.lifecycle.leave() }
+        do {
+            let answer = try await self.call(operation, bundleID: bundleID, &history, span)
+            span?.end(accepted: answer.result.status, attempts: answer.attempts)
+            return answer
+        } catch {
+            span?.end(error)
+            throw error
+        }
+    }
+
+    private func call(
+        _ operation: ChannelOperation,
+        bundleID: String,
+        _ history: inout ChannelCallHistory,
+        _ span: CallSpan?
+    ) async throws(PushError) -> ChannelAnswer {
         if let end = await self.beginCall(history.tries.deadline) { throw history.fail(end.code, end.message) }
         while true {
             switch await self.attempt(operation, bundleID: bundleID, &history) {
@@ -38,6 +57,7 @@ extension ClientCore {
                 return answer
             case .failure(let failure):
                 let delay = try self.delay(failure.end, &history)
+                span?.retry(after: failure.end, attempts: history.tries.attempts, in: delay)
                 if delay > .zero {
                     _ = await self.lifecycle.ended.wait(until: self.clock.now.advanced(by: delay), clock: self.clock)
                 }

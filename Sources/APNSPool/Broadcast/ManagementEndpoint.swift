@@ -39,15 +39,20 @@ final class ManagementEndpoint: Sendable {
             silence: configuration.silence,
             events: events
         )
-        var poolConfiguration = pool
-        poolConfiguration.size = 0
-        poolConfiguration.maxOverflow = 1
-        poolConfiguration.maxWaiters = Self.maxWaiters
         self.pools = PoolHolder(
-            poolConfiguration,
+            Self.poolConfiguration(pool),
             clock: configuration.clock,
             logger: Self.logger(configuration)
         )
+    }
+
+    /// What of the pushes' pool holds here, too.
+    static func poolConfiguration(_ pushes: PoolConfiguration) -> PoolConfiguration {
+        var configuration = pushes
+        configuration.size = 0
+        configuration.maxOverflow = 1
+        configuration.maxWaiters = Self.maxWaiters
+        return configuration
     }
 
     /// Names the host, so that its troubles are not taken for the pushes'.

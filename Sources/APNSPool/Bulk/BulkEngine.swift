@@ -66,6 +66,8 @@ final class BulkEngine {
     @exclusivity(unchecked) private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
     private var readyPosition = 0
     private var tally = AcceptedTally()
+    /// Nil: nobody traces.
+    private var span: BulkSpan?
     private var items: [BulkCollector.Item] = []
     /// The fields of the last push, which the next one shares most often.
     private var lastHeaders: (push: PreparedPush, block: HeaderBlock)?
@@ -100,7 +102,8 @@ final class BulkEngine {
         self.closeInput = closeInput
         self.breaker = MassRejectionBreaker(limits: options.breaker ?? core.configuration.massRejection)
         self.limit = min(options.maxInFlight, Self.firstInFlight)
-        self.deadlineNanoseconds = TimeAmount(options.deadline ?? core.configuration.timeouts.deadline).nanoseconds
+        self.deadlineNanoseconds =
+            options.deadline.map { TimeAmount($0).nanoseconds } ?? core.live.deadlineNanoseconds
     }
 
     deinit {
@@ -108,6 +111,7 @@ final class BulkEngine {
         self.closeInput()
         self.control.forget(ObjectIdentifier(self.collector))
         self.tellProgress()
+        self.span?.end(.left)
         guard self.hasEntered, !self.isOver else { return }
         // A drain waits for what is in flight.
         self.collector.abandon(expecting: self.inFlight) { [core] in core.lifecycle.leave(.bulk) }
@@ -150,6 +154,7 @@ final class BulkEngine {
             if self.isInputOver, self.inFlight == 0, self.waiting.isEmpty, self.resends.isEmpty {
                 self.isOver = true
                 self.giveUpCheckout()
+                self.span?.end(self.spanEnd)
                 self.core.lifecycle.leave(.bulk)
                 return nil
             }
@@ -167,12 +172,14 @@ final class BulkEngine {
         self.progress.unfinished = self.waiting.count + self.inFlight + self.resends.count
         self.progress.completedPrefix = Int(clamping: self.prefix.count)
         self.control.report(self.progress)
+        self.span?.note(self.progress)
         self.tally.flush(to: self.core.observer.pushes)
     }
 
     private func enter() {
         self.hasEntered = true
         if self.core.lifecycle.enter(.bulk) {
+            self.span = self.core.tracing.bulk()
             self.control.listen(self.collector) { [collector] in collector.poke() }
         } else {
             // The client is shutting down: nothing was pulled, so there is nothing to say an outcome of.
@@ -343,6 +350,7 @@ final class BulkEngine {
         if let lastHeaders, lastHeaders.push.sharesHeaders(with: push) { return lastHeaders.block }
         let block = self.core.encoder.block(for: push)
         self.lastHeaders = (push, block)
+        self.span?.sees(topic: push.topic)
         return block
     }
 
@@ -496,12 +504,13 @@ final class BulkEngine {
         switch self.core.next(end, &flight.history) {
         case .finish(let outcome):
             self.core.tellInvalid(outcome, flight.push, flight.token)
-            self.core.observer.pushes.count(outcome, flight.push.pushType)
+            self.core.ended(outcome, flight.push, flight.token)
             self.finish(index, outcome)
         case .retry(let delay):
             flight.notBefore = self.core.clock.now.advanced(by: delay)
             self.flights[index] = flight
             self.resends.append(index)
+            self.span?.countResend()
         }
     }
 
@@ -509,6 +518,12 @@ final class BulkEngine {
     private func interruption() -> AttemptEnd? {
         if Task.isCancelled { return .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
         return self.stopped ?? self.core.interruption()
+    }
+
+    private var spanEnd: BulkSpan.End {
+        if self.stopped != nil { return .suspectedMisconfiguration }
+        if Task.isCancelled { return .cancelled }
+        return self.control.isStopped ? .stopped : .finished
     }
 
     private func endWaiting(_ end: AttemptEnd) {
@@ -578,8 +593,4 @@ final class BulkEngine {
         guard let flight = self.flights[index].take() else { return }
         self.ready.append((index, flight.sequence, outcome))
     }
-}
-
-extension ClientLifecycle.State {
-    var takesPushes: Bool { self == .running || self == .notStarted }
 }

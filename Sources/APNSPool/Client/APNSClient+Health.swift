@@ -52,7 +52,7 @@ extension ClientCore {
         case .degraded: break
         }
         // A pool without a kept connection is well without any.
-        guard self.configuration.pool.size == 0 else { return .connecting }
+        guard self.live.settings.pool.size == 0 else { return .connecting }
         let isWanted = status.workers.contains { worker in
             switch worker.state {
             case .connecting, .backingOff: true

@@ -61,7 +61,7 @@ public final class APNSClient: PushSender, Service {
         try await withGracefulShutdownHandler {
             try await core.run()
         } onGracefulShutdown: {
-            core.lifecycle.beginDrain(within: core.configuration.timeouts.drain)
+            core.lifecycle.beginDrain(within: core.live.settings.timeouts.drain)
         }
     }
 
@@ -92,12 +92,13 @@ public final class APNSClient: PushSender, Service {
     ///   Nil: `timeouts.drain`.
     public func shutdown(within time: Duration? = nil) async {
         let core = self.core
-        core.lifecycle.beginDrain(within: time ?? core.configuration.timeouts.drain)
+        core.lifecycle.beginDrain(within: time ?? core.live.settings.timeouts.drain)
         // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
         await Task { _ = await core.lifecycle.stopped.wait() }.value
         if let task = self.task.withLock({ $0 }) { _ = await task.result }
-        // A client that never ran has readers, too.
+        // A client that never ran has readers and spans, too.
         self.core.observer.finish()
+        self.core.tracing.finish()
     }
 
     // MARK: Sending
@@ -150,7 +151,9 @@ public final class APNSClient: PushSender, Service {
         do {
             push = try notification.prepared(timestamp: now)
         } catch {
-            return .failed(.validation(error, apnsID: options.apnsID))
+            let refusal = PushError.validation(error, apnsID: options.apnsID)
+            self.core.tracing.refused(refusal, topic: notification.topic, to: token)
+            return .failed(refusal)
         }
         return await self.core.deliver(
             push,

@@ -2,6 +2,7 @@ import HTTP2Wire
 public import Logging
 public import NIOCore
 package import SupervisedPool
+public import Tracing
 
 /// All settings of a client. Each has a default that needs no thought except the authentication.
 public struct APNSClientConfiguration: Sendable {
@@ -190,6 +191,12 @@ public struct APNSClientConfiguration: Sendable {
     public var onEscalation: OnEscalation
     /// Where the client logs. Default: a logger with the label `apns-pool`.
     public var logger: Logger
+    /// What log lines and spans say beyond what they always do.
+    public var logging = Logging()
+    /// Who gets the spans of pushes and calls (`Docs/Operations.md`, "Traces"). Default nil: the tracer of
+    /// `InstrumentationSystem.bootstrap`, or the one that `withTracer` sets around the client's making or its run; without
+    /// one there are no spans.
+    public var tracer: (any Tracer)?
     /// Where connections live. Default: NIO's own group, as many loops as the machine has cores.
     public var eventLoopGroup: (any EventLoopGroup)?
     /// Time, for tests.

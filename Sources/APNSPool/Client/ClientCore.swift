@@ -19,9 +19,10 @@ final class ClientCore: Sendable {
     let events: ClientEvents
     private let managementEvents: ClientEvents
     private let contexts: TLSContexts
-    private let replacements: ReplacementBudget
+    let replacements: ReplacementBudget
     let counters = ClientCounters()
     let observer = ClientObserver()
+    let tracing: ClientTracing
     let invalidTokens = EventHub<InvalidToken>()
     let massRejection: MassRejectionAlarm
     let pacer = BroadcastPacer()
@@ -36,8 +37,7 @@ final class ClientCore: Sendable {
     private static let firstPause = Duration.seconds(30)
     private let hasWarned = Atomic<Bool>(false)
 
-    /// The answer time-out; whole durations cost 128-bit arithmetic a push.
-    private let answerNanoseconds: Int64
+    let live: LiveSettings
 
     var clock: any MonotonicClock { self.configuration.clock }
     var logger: Logger { self.configuration.logger }
@@ -45,7 +45,8 @@ final class ClientCore: Sendable {
     init(_ configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
         try configuration.validate()
         self.configuration = configuration
-        self.answerNanoseconds = TimeAmount(configuration.timeouts.answer).nanoseconds
+        self.tracing = ClientTracing(configuration)
+        self.live = LiveSettings(configuration)
         self.encoder = RequestEncoder(authority: configuration.environment.authority)
         self.group = configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
         self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)
@@ -128,6 +129,7 @@ final class ClientCore: Sendable {
     /// A pool and its belongings for another credential, which is to be tried; the keeper hears of its first answers.
     func makeScope(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialScope {
         let context = try self.contexts.context(for: resolved.certificate)
+        let configuration = self.currentConfiguration
         let number = self.keeper.nextNumber()
         let events = self.events
         let credentials = CredentialGuard(isOnTrial: true) { [weak keeper] event in
@@ -139,16 +141,16 @@ final class ClientCore: Sendable {
         return Self.makeScope(
             number: number,
             resolved,
-            self.configuration,
+            configuration,
             self.observer,
             ConnectionSettings(
-                connection: Self.connection(self.configuration, context),
-                streamCap: self.configuration.pool.maxConcurrentStreams,
+                connection: Self.connection(configuration, context),
+                streamCap: configuration.pool.maxConcurrentStreams,
                 backoffMinimum: .milliseconds(100),
                 backoffMaximum: .seconds(30),
                 replacements: self.replacements,
                 retries: self.retries,
-                silence: self.configuration.silence,
+                silence: configuration.silence,
                 events: events,
                 credentials: credentials
             ),
@@ -173,6 +175,7 @@ final class ClientCore: Sendable {
             )
         }
         let metrics = self.makeMetricExporter()
+        self.tracing.look()
         let result: Result<Void, any Error>
         do {
             try await self.runUntilEnd(metrics)
@@ -195,6 +198,7 @@ final class ClientCore: Sendable {
             metrics.finish()
         }
         self.tellDrained()
+        self.tracing.finish()
         self.lifecycle.finish()
         self.invalidTokens.finish()
         self.observer.finish()
@@ -239,12 +243,16 @@ final class ClientCore: Sendable {
                 self.observer.poke()
                 switch job {
                 case .run(let scope):
+                    self.applySettings(to: scope)
+                    group.addTask { await self.keepWorkerCount(scope) }
                     group.addTask {
                         defer {
                             // The tree holds this core.
                             scope.supervisor.clear()
                             self.keeper.forget(scope)
                             scope.ended.open()
+                            scope.workers.finish()
+                            scope.workers.supervisor.clear()
                         }
                         do {
                             try await self.runTrees(scope)
@@ -298,7 +306,7 @@ final class ClientCore: Sendable {
     private func stopAfterDrain() async {
         guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else { return }
         self.observer.poke()
-        let time = self.lifecycle.drainTime ?? self.configuration.timeouts.drain
+        let time = self.lifecycle.drainTime ?? self.live.settings.timeouts.drain
         self.beginDrainBooks(within: time)
         self.logger.info(
             "draining",
@@ -319,7 +327,10 @@ final class ClientCore: Sendable {
     // MARK: Helpers of the dispatch
 
     func deadline(_ own: Duration?) -> MonotonicInstant {
-        self.clock.now.advanced(by: own ?? self.configuration.timeouts.deadline)
+        if let own { return self.clock.now.advanced(by: own) }
+        // Whole durations cost 128-bit arithmetic a push.
+        let (sum, overflow) = self.clock.now.nanoseconds.addingReportingOverflow(self.live.deadlineNanoseconds)
+        return MonotonicInstant(nanoseconds: overflow ? .max : sum)
     }
 
     /// The same instant on the loops' clock, or the answer time-out if that comes first.
@@ -328,7 +339,7 @@ final class ClientCore: Sendable {
     }
 
     func loopDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant, loopNow: LoopDeadline) -> LoopDeadline {
-        loopNow + .nanoseconds(min(deadline.nanoseconds &- now.nanoseconds, self.answerNanoseconds))
+        loopNow + .nanoseconds(min(deadline.nanoseconds &- now.nanoseconds, self.live.answerNanoseconds))
     }
 
     /// Whether the client runs, at the latest at `deadline`. Warns in the log when it takes longer than a second.

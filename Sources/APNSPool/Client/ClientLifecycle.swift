@@ -15,6 +15,8 @@ final class ClientLifecycle: Sendable {
         /// No new pushes; those that are there go on.
         case draining
         case stopped
+
+        var takesPushes: Bool { self == .running || self == .notStarted }
     }
 
     struct DrainRequest: Sendable {

@@ -33,20 +33,28 @@ enum ClientTree {
                 try await pool.run(context)
             },
             .supervisor(id: "connections") {
-                Supervisor(
+                let supervisor = Supervisor(
                     name: "connections",
                     strategy: .oneForOne,
                     children: Self.connections(core, scope, pool: scope.pool),
                     clock: core.clock,
-                    onEvent: onEvent
+                    onEvent: { event in
+                        onEvent(event)
+                        // It runs, with as many children as the settings said when it was made.
+                        if case .childStarted = event { scope.workers.poke() }
+                    }
                 )
+                scope.workers.supervisor.set(supervisor)
+                return supervisor
             },
             .supervisor(id: "management") {
                 let endpoint = scope.management
                 let pool = ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
                     try await endpoint.pools.forChild().run(context)
                 }
-                let connection = Self.connection(core, 0, isBase: false, settings: endpoint.settings) { endpoint.pool }
+                let connection = Self.connection(core, 0, isBase: { false }, settings: endpoint.settings) {
+                    endpoint.pool
+                }
                 return Supervisor(
                     name: "management",
                     strategy: .restForOne,
@@ -85,12 +93,27 @@ enum ClientTree {
         _ scope: CredentialScope,
         pool: Pool<ConnectionActor>
     ) -> [ChildSpec] {
-        let size = core.configuration.pool.size
-        return (0..<size + core.configuration.pool.maxOverflow).map { slot in
+        let settings = core.live.settings.pool
+        return (0..<settings.size + settings.maxOverflow).map { Self.worker(core, scope, $0, pool: pool) }
+    }
+
+    static func workerID(_ slot: Int) -> ChildSpec.ID { ChildSpec.ID("connection-\(slot)") }
+
+    /// The child at this place of the pool.
+    static func worker(
+        _ core: ClientCore,
+        _ scope: CredentialScope,
+        _ slot: Int,
+        pool: Pool<ConnectionActor>
+    ) -> ChildSpec {
+        Self.connection(
+            core,
+            slot,
+            isBase: { slot < core.live.settings.pool.size },
+            settings: scope.settings,
             // A credential on trial has one connection.
-            let door = slot > 0 ? scope.adopted : nil
-            return Self.connection(core, slot, isBase: slot < size, settings: scope.settings, after: door) { pool }
-        }
+            after: slot > 0 ? scope.adopted : nil
+        ) { pool }
     }
 
     /// - Parameters:
@@ -99,21 +122,21 @@ enum ClientTree {
     private static func connection(
         _ core: ClientCore,
         _ slot: Int,
-        isBase: Bool,
+        isBase: @escaping @Sendable () -> Bool,
         settings: ConnectionSettings,
         after door: Gate? = nil,
         pool: @escaping @Sendable () -> Pool<ConnectionActor>
     ) -> ChildSpec {
         // One loop for each worker, whatever its generation.
         let loop = core.group.next()
-        return ChildSpec(id: ChildSpec.ID("connection-\(slot)"), shutdown: .within(.seconds(1))) { context in
+        return ChildSpec(id: Self.workerID(slot), shutdown: .within(.seconds(1))) { context in
             if let door {
                 context.started()
                 await door.wait()
             }
             let worker = ConnectionActor(
                 id: WorkerID(slot: slot, generation: context.generation),
-                isBase: isBase,
+                isBase: isBase(),
                 pool: pool(),
                 settings: settings,
                 clock: core.clock,

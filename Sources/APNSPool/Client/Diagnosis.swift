@@ -53,7 +53,7 @@ extension ClientCore {
         lines += Self.section("credential", self.credentialLines(scope, now))
         lines += Self.section("recent faults", self.observer.recentFaults.lines(now: now))
         lines += Self.section("counts", self.countLines)
-        lines += Self.section("settings other than the defaults", self.configuration.differences)
+        lines += Self.section("settings other than the defaults", self.currentConfiguration.differences)
         return lines.joined(separator: "\n")
     }
 

@@ -5,20 +5,23 @@ import Synchronization
 /// The pool of a tree as it now stands. There is one before the first run, so that work can wait in it; a restart of
 /// its child makes a new one.
 final class PoolHolder: Sendable {
-    let configuration: PoolConfiguration
+    private struct State {
+        var configuration: PoolConfiguration
+        var pool: Pool<ConnectionActor>
+    }
+
     private let clock: any MonotonicClock
     private let logger: Logger
     /// Nil: nobody watches it.
     let watch: PoolWatch?
-    private let pool: Mutex<Pool<ConnectionActor>>
+    private let state: Mutex<State>
     private let isInitialPoolUsed = Atomic<Bool>(false)
 
     init(_ configuration: PoolConfiguration, clock: any MonotonicClock, logger: Logger, watch: PoolWatch? = nil) {
-        self.configuration = configuration
         self.clock = clock
         self.logger = logger
         self.watch = watch
-        self.pool = Mutex(Self.make(configuration, clock, logger, watch))
+        self.state = Mutex(State(configuration: configuration, pool: Self.make(configuration, clock, logger, watch)))
     }
 
     private static func make(
@@ -34,7 +37,7 @@ final class PoolHolder: Sendable {
         }
     }
 
-    var current: Pool<ConnectionActor> { self.pool.withLock { $0 } }
+    var current: Pool<ConnectionActor> { self.state.withLock { $0.pool } }
 
     /// The pool for a (re)started child: the first one takes over the pool that work may already wait in.
     func forChild() -> Pool<ConnectionActor> {
@@ -44,8 +47,21 @@ final class PoolHolder: Sendable {
             ordering: .acquiringAndReleasing
         ).exchanged
         if isFirst { return self.current }
-        let pool = Self.make(self.configuration, self.clock, self.logger, self.watch)
-        self.pool.withLock { $0 = pool }
-        return pool
+        return self.state.withLock { state in
+            state.pool = Self.make(state.configuration, self.clock, self.logger, self.watch)
+            return state.pool
+        }
+    }
+
+    /// For the present pool and those after it. The client's own checks go before.
+    func reconfigure(_ configuration: PoolConfiguration) {
+        self.state.withLock { state in
+            do throws(PoolConfigurationError) {
+                try state.pool.reconfigure(configuration)
+                state.configuration = configuration
+            } catch {
+                self.logger.error("the pool refuses its settings", metadata: ["error": "\(error)"])
+            }
+        }
     }
 }

@@ -520,6 +520,7 @@ extension ConnectionActor: ConnectionDelegate {
     nonisolated func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
         self.assumeIsolated {
             $0.latency.reset()
+            $0.machine.streamCap = $0.shared.streamCap
             $0.perform($0.machine.ready(session: id, limit: limit))
             $0.shared.credentials.connected(now: $0.clock.now)
         }

@@ -1,11 +1,12 @@
 import HTTP2Wire
+import NIOCore
 import Synchronization
 
 /// What all workers of one pool share.
 final class ConnectionSettings: Sendable {
-    let connection: Connection.Configuration
-    /// At most so many streams are open on one connection, whatever the peer allows.
-    let streamCap: Int
+    private let fixed: Connection.Configuration
+    private let cap: Atomic<Int>
+    private let connectNanoseconds: Atomic<Int64>
     let backoffMinimum: Duration
     let backoffMaximum: Duration
     let replacements: ReplacementBudget
@@ -26,8 +27,9 @@ final class ConnectionSettings: Sendable {
         events: ClientEvents = ClientEvents(),
         credentials: CredentialGuard? = nil
     ) {
-        self.connection = connection
-        self.streamCap = streamCap
+        self.fixed = connection
+        self.cap = Atomic(streamCap)
+        self.connectNanoseconds = Atomic(connection.connectTimeout.nanoseconds)
         self.backoffMinimum = backoffMinimum
         self.backoffMaximum = backoffMaximum
         self.replacements = replacements
@@ -35,6 +37,22 @@ final class ConnectionSettings: Sendable {
         self.silence = silence
         self.events = events
         self.credentials = credentials ?? CredentialGuard(onEvent: { events.write(.credential($0)) })
+    }
+
+    /// For the next connect.
+    var connection: Connection.Configuration {
+        var connection = self.fixed
+        connection.connectTimeout = .nanoseconds(self.connectNanoseconds.load(ordering: .relaxed))
+        return connection
+    }
+
+    /// At most so many streams are open on one connection, whatever the peer allows.
+    var streamCap: Int { self.cap.load(ordering: .relaxed) }
+
+    /// Takes hold with the next connect.
+    func change(streamCap: Int, connectTimeout: TimeAmount) {
+        self.cap.store(streamCap, ordering: .relaxed)
+        self.connectNanoseconds.store(connectTimeout.nanoseconds, ordering: .relaxed)
     }
 
     func nextTicket() -> UInt64 {

@@ -62,7 +62,8 @@ struct ConnectionStateMachine {
     private(set) var draining: [Int] = []
     private var nextSession = 1
     private var backoff: Backoff
-    private let streamCap: Int
+    /// Read anew when a session begins.
+    var streamCap: Int
     /// Base workers reconnect by themselves; overflow workers wait to be asked.
     private let isBase: Bool
     private var limit = 0

@@ -6,17 +6,23 @@ import Synchronization
 final class ReplacementBudget: Sendable {
     private struct State {
         var tokens: Int
+        var burst: Int
         var refilledAt: MonotonicInstant?
     }
 
-    private let burst: Int
     private let interval: Duration
     private let state: Mutex<State>
 
     init(burst: Int, interval: Duration = .seconds(5)) {
-        self.burst = max(burst, 1)
         self.interval = interval
-        self.state = Mutex(State(tokens: max(burst, 1), refilledAt: nil))
+        self.state = Mutex(State(tokens: max(burst, 1), burst: max(burst, 1), refilledAt: nil))
+    }
+
+    func setBurst(_ burst: Int) {
+        self.state.withLock { state in
+            state.burst = max(burst, 1)
+            state.tokens = min(state.tokens, state.burst)
+        }
     }
 
     func take(now: MonotonicInstant) -> Bool {
@@ -24,7 +30,7 @@ final class ReplacementBudget: Sendable {
             let since = state.refilledAt ?? now
             let earned = Int(min(since.duration(to: now) / self.interval, 1_000_000))
             if earned > 0 {
-                state.tokens = min(self.burst, state.tokens + earned)
+                state.tokens = min(state.burst, state.tokens + earned)
                 state.refilledAt = since.advanced(by: self.interval * earned)
             } else if state.refilledAt == nil {
                 state.refilledAt = now

@@ -12,6 +12,7 @@ final class CredentialScope: Sendable {
     let tokens: ProviderTokenCache
     let tokenActor = ChildRef<TokenActor>()
     let supervisor = ChildRef<Supervisor>()
+    let workers = WorkerCount()
     /// Opens when it is the client's credential. Until then it has one connection.
     let adopted = Gate()
     /// Opens when its tree is gone.

@@ -165,7 +165,7 @@ extension ClientCore {
         if scope.adopted.isOpen { scope.settings.credentials.replaced() }
         await scope.pool.drain()
         await scope.pool.failWaiters()
-        _ = await scope.pool.drain(within: self.configuration.timeouts.drain)
+        _ = await scope.pool.drain(within: self.live.settings.timeouts.drain)
         scope.stop()
     }
 

@@ -16,9 +16,11 @@ extension ClientCore {
         dated: SupersedeTurns.Dated? = nil
     ) async -> PushOutcome {
         var history = PushHistory(id: options.apnsID ?? self.ids.next(), deadline: self.deadline(options.deadline))
+        let span = self.tracing.push(push, to: token, id: history.id)
         guard self.lifecycle.enter() else {
             self.counters.refusals.wrappingAdd(1, ordering: .relaxed)
-            return self.failed(.shuttingDown, "the client is shutting down and takes no further pushes", history, push)
+            let message = "the client is shutting down and takes no further pushes"
+            return self.failed(.shuttingDown, message, history, push, token, span)
         }
         defer { self.lifecycle.leave() }
         var push = push
@@ -26,17 +28,21 @@ extension ClientCore {
         if let key = options.supersedes {
             switch await self.takeTurn(push, to: token, key: key, dated: dated, &history) {
             case .success(let arrival): (turn, push) = (arrival.turn, arrival.push)
-            case .failure(let error): return self.ended(.failed(error), push)
+            case .failure(let error): return self.ended(.failed(error), push, token, span)
             }
         }
         defer { turn?.end() }
         if self.lifecycle.current == .notStarted, await !self.waitUntilRunning(history.deadline) {
-            if Task.isCancelled { return self.failed(.cancelled, "the sending task was cancelled", history, push) }
+            if Task.isCancelled {
+                return self.failed(.cancelled, "the sending task was cancelled", history, push, token, span)
+            }
             return self.failed(
                 .notRunning,
                 "nobody runs the client: call run(), start() or withAPNSClient",
                 history,
-                push
+                push,
+                token,
+                span
             )
         }
         let block = self.encoder.block(for: push)
@@ -52,11 +58,12 @@ extension ClientCore {
             switch self.next(end, &history) {
             case .finish(let outcome):
                 self.tellInvalid(outcome, push, token)
-                return self.ended(outcome, push)
+                return self.ended(outcome, push, token, span)
             case .retry(let delay):
+                span?.retry(after: end, attempts: history.attempts, in: delay)
                 if delay > .zero { await self.pause(delay) }
                 if Task.isCancelled {
-                    return self.failed(.cancelled, "the sending task was cancelled", history, push)
+                    return self.failed(.cancelled, "the sending task was cancelled", history, push, token, span)
                 }
             }
         }
@@ -71,17 +78,30 @@ extension ClientCore {
     }
 
     @inline(never)
-    private func failed(_ code: PushError.Code, _ message: String, _ history: PushHistory, _ push: PreparedPush)
-        -> PushOutcome
-    {
+    private func failed(
+        _ code: PushError.Code,
+        _ message: String,
+        _ history: PushHistory,
+        _ push: PreparedPush,
+        _ token: DeviceToken,
+        _ span: CallSpan?
+    ) -> PushOutcome {
         var history = history
-        return self.ended(history.fail(code, message), push)
+        return self.ended(history.fail(code, message), push, token, span)
     }
 
-    /// Counts it.
+    /// Counts it, and tells those who asked.
     @inline(never)
-    private func ended(_ outcome: PushOutcome, _ push: PreparedPush) -> PushOutcome {
+    @discardableResult
+    func ended(
+        _ outcome: PushOutcome,
+        _ push: PreparedPush,
+        _ token: DeviceToken,
+        _ span: CallSpan? = nil
+    ) -> PushOutcome {
         self.observer.pushes.count(outcome, push.pushType)
+        if let error = outcome.error { self.logFailure(error, push, token) }
+        span?.end(outcome)
         return outcome
     }
 
@@ -177,7 +197,7 @@ extension ClientCore {
             result,
             id: history.id,
             attempts: history.attempts,
-            answerTimeout: self.configuration.timeouts.answer,
+            answerTimeout: .nanoseconds(self.live.answerNanoseconds),
             isPastDeadline: self.clock.now >= history.deadline,
             isShuttingDown: !self.lifecycle.current.takesPushes
         )

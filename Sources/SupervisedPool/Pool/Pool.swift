@@ -165,6 +165,40 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         core.mailbox.post(.replaceAll, isUrgent: true)
     }
 
+    // MARK: Changing
+
+    /// Gives the pool another configuration while it runs. Never waits; from any thread. Calls that come after it see it.
+    ///
+    /// No checkout is lost. With more workers the owner starts the further ones, which register as the first ones did, and
+    /// those below the new ``PoolConfiguration/size`` are asked to connect. With fewer the ones above the new number become
+    /// surplus: they get no further work, give up their connections (``PoolWorkerDisconnectReason/surplus``), and what is
+    /// leased of them goes on; ``retireSurplus()`` tells their owner when they may be ended. Checkouts that wait go on
+    /// waiting, also beyond a bound of the queue that has become smaller, and for as long as
+    /// ``PoolConfiguration/maxQueueAge`` was when they came. A session's ``PoolConfiguration/maximumLifetime`` is counted
+    /// anew from its beginning.
+    ///
+    /// - Throws: What ``PoolConfiguration/validate()`` throws. Nothing is changed then.
+    public func reconfigure(_ configuration: PoolConfiguration) throws(PoolConfigurationError) {
+        try configuration.validate()
+        core.mailbox.post(.reconfigure(configuration), isUrgent: true)
+    }
+
+    /// Waits until surplus workers have nothing to do any more, or there are none.
+    ///
+    /// - Returns: The places (``WorkerID/slot``) of those that the caller must end now, and then say so by ``ended(_:)``:
+    ///   until then the pool does not use them, even if it grows meanwhile. Empty: there is no surplus (any more), or the
+    ///   pool has ended. Call it again until it is empty.
+    /// - Throws: ``PoolError`` with `cancelled`.
+    public func retireSurplus() async throws(PoolError) -> [Int] {
+        try await core.retireSurplus()
+    }
+
+    /// The workers of these places have been ended, as ``retireSurplus()`` asked for. Others may be started in their
+    /// places if the pool has grown again. Never waits; from any thread.
+    public func ended(_ places: [Int]) {
+        core.mailbox.post(.ended(places), isUrgent: true)
+    }
+
     // MARK: Stopping and looking
 
     /// From now on checkouts fail with `shuttingDown`, resent work (`atFront`) excepted. Those that wait go on.

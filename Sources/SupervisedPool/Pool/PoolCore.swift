@@ -5,6 +5,8 @@ enum PoolItem: Sendable {
     indirect case register(any PoolWorker, WorkerID)
     indirect case report(WorkerReport, WorkerID)
     case replaceAll
+    indirect case reconfigure(PoolConfiguration)
+    case ended([Int])
     case stop
 }
 
@@ -132,6 +134,7 @@ actor PoolCore {
                 machine.settle(now: now, using: &random, into: &actions)
             }
             perform()
+            fitWorkers()
             // What was posted before the mailbox knew that somebody waits would wake nobody.
             guard machine.hasWaiters, !isAttentive else { break }
             isAttentive = true
@@ -156,8 +159,22 @@ actor PoolCore {
             onEvent(.reported(id, report))
         case .replaceAll:
             machine.replaceAll(now: now)
+        case .reconfigure(let configuration):
+            machine.reconfigure(configuration)
+            fitWorkers()
+        case .ended(let places):
+            machine.ended(places, now: now)
         case .stop:
             isStopping = true
+        }
+    }
+
+    /// As many as the machine has places.
+    private func fitWorkers() {
+        while workers.count < machine.slots.count { workers.append(nil) }
+        // Those beyond have ended, and nothing more is asked of them.
+        if actions.isEmpty, workers.count > machine.slots.count {
+            workers.removeLast(workers.count - machine.slots.count)
         }
     }
 
@@ -347,6 +364,17 @@ actor PoolCore {
         case .nobody, .answered:
             break
         }
+    }
+
+    // MARK: Changing
+
+    func retireSurplus() async throws(PoolError) -> [Int] {
+        let now = clock.now
+        advance(now)
+        if Task.isCancelled { throw machine.error(.cancelled, now) }
+        try await observe(machine.awaitRetirable(now: now), .distantFuture)
+        advance(clock.now)
+        return machine.sealRetirable()
     }
 
     // MARK: Stopping and looking

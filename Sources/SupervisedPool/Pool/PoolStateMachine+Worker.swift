@@ -16,7 +16,15 @@ extension PoolStateMachine {
             case backingOff(until: MonotonicInstant)
         }
 
-        let isOverflow: Bool
+        var isOverflow: Bool
+        /// Beyond the places that the pool has now: it gets no work and is not asked to connect.
+        var isSurplus = false
+        /// Its owner was told that it may be ended, and will end it, whatever becomes of the pool's size.
+        var isSealed = false
+        /// Its owner has ended it. The place is given up when it is the last one.
+        var isEnded = false
+        /// It was asked to give its connection up and has not answered.
+        var isDismissed = false
         var state = State.absent
         var generation = 0
         /// Counts all sessions of this place; never starts anew.
@@ -29,7 +37,9 @@ extension PoolStateMachine {
             didSet { reserve = capacity * reservePercent / 100 }
         }
         var leased = 0
-        private let reservePercent: Int
+        var reservePercent: Int {
+            didSet { reserve = capacity * reservePercent / 100 }
+        }
         /// Slots that bulk leaves to interactive work.
         private var reserve = 0
         var latency: Duration?
@@ -63,11 +73,16 @@ extension PoolStateMachine {
             self.reservePercent = min(max(0, reservePercent), 90)
         }
 
+        var isLeaving: Bool { isSurplus || isSealed }
+
         /// Slots that a checkout of this lane may get.
         func free(_ lane: PoolLane) -> Int {
             guard state == .ready else { return 0 }
             return max(0, capacity - leased - (lane == .bulk ? reserve : 0))
         }
+
+        /// Whether it would connect if it were asked to.
+        var isAskable: Bool { state == .idle && !isLeaving }
 
         var isOpening: Bool { state == .connecting || askedUntil != nil }
 
@@ -110,17 +125,19 @@ extension PoolStateMachine {
         guard slots.indices.contains(id.slot) else { return false }
         let old = slots[id.slot]
         guard old.state == .absent || id.generation > old.generation else { return false }
-        if old.state == .ready { lostReady(id.slot, now) }
         var slot = Slot(
             isOverflow: old.isOverflow,
             reservePercent: configuration.interactiveReservePercent
         )
+        slot.isSurplus = old.isSurplus
+        slot.isSealed = old.isSealed
         slot.state = .idle
         slot.generation = id.generation
         slot.session = old.session
         slot.firstSession = old.session + 1
-        slot.isKeepPending = !old.isOverflow || old.isPrewarmWanted
+        slot.isKeepPending = !old.isLeaving && (!old.isOverflow || old.isPrewarmWanted)
         slots[id.slot] = slot
+        if old.state == .ready { lostReady(now) }
         needsSettling = true
         return true
     }
@@ -145,6 +162,7 @@ extension PoolStateMachine {
         }
         let wasReady = slots[index].state == .ready
         slots[index].askedUntil = nil
+        slots[index].isDismissed = false
         switch report {
         case .ready(let capacity):
             becameReady(index, capacity, now)
@@ -167,6 +185,8 @@ extension PoolStateMachine {
         case .idle:
             slots[index].closeSession()
             slots[index].state = .idle
+            // One that has come to the base since it was started does not connect by itself.
+            slots[index].isKeepPending = !slots[index].isOverflow && !slots[index].isLeaving
         case .gone:
             slots[index].closeSession()
             slots[index].leasedEarlier = 0
@@ -175,7 +195,7 @@ extension PoolStateMachine {
         case .capacity, .latency:
             break
         }
-        if wasReady { lostReady(index, now) }
+        if wasReady { lostReady(now) }
         if case .idle = report, !hasFailed, !slots.contains(where: { $0.isOpening }) {
             // Nobody fails and nobody tries: this is rest, not an outage.
             notReadySince = nil
@@ -206,8 +226,8 @@ extension PoolStateMachine {
         announcedFault = nil
     }
 
-    private mutating func lostReady(_ index: Int, _ now: MonotonicInstant) {
-        guard !slots.indices.contains(where: { $0 != index && slots[$0].state == .ready }) else { return }
+    private mutating func lostReady(_ now: MonotonicInstant) {
+        guard !isAnyReady else { return }
         notReadySince = notReadySince ?? now
     }
 
@@ -224,7 +244,7 @@ extension PoolStateMachine {
     /// So many workers are to connect, the base workers first.
     mutating func prewarm(_ count: Int) {
         var missing = count
-        for index in slots.indices where missing > 0 {
+        for index in slots.indices where missing > 0 && !slots[index].isLeaving {
             missing -= 1
             switch slots[index].state {
             case .idle: slots[index].isKeepPending = true
@@ -237,7 +257,7 @@ extension PoolStateMachine {
 
     /// Every session that has begun before now is to be replaced, one after another.
     mutating func replaceAll(now: MonotonicInstant) {
-        for index in slots.indices {
+        for index in slots.indices where !slots[index].isLeaving {
             switch slots[index].state {
             case .ready:
                 slots[index].replaceAt = now
@@ -300,7 +320,7 @@ extension PoolStateMachine {
         let isTime = nextConnect <= now
 
         if !isReady, queue.wanting + unqueuedDemand > 0 || isUseWanted,
-            let index = slots.firstIndex(where: { $0.state == .idle && (isTime || (isUseWanted && $0.mayAsk <= now)) })
+            let index = slots.firstIndex(where: { $0.isAskable && (isTime || (isUseWanted && $0.mayAsk <= now)) })
         {
             return ask(index, .use, now, using: &random, into: &actions)
         }
@@ -309,12 +329,12 @@ extension PoolStateMachine {
             slots[index].isBackoffFixed = true
             return ask(index, .shortenBackoff, now, using: &random, into: &actions)
         }
-        if let index = slots.firstIndex(where: { $0.isKeepPending && $0.state == .idle }) {
+        if let index = slots.firstIndex(where: { $0.isKeepPending && $0.isAskable }) {
             let reason: PoolWorkerConnectReason = slots[index].isOverflow ? .prewarm : .keep
             return ask(index, reason, now, using: &random, into: &actions)
         }
         if isReady, queue.count + unqueuedDemand > growth(now),
-            let index = slots.firstIndex(where: { $0.state == .idle })
+            let index = slots.firstIndex(where: { $0.isAskable })
         {
             ask(index, .demand, now, using: &random, into: &actions)
         }
@@ -347,7 +367,9 @@ extension PoolStateMachine {
     private func earliestBackoff() -> Int? {
         var best: (index: Int, until: MonotonicInstant)?
         for index in slots.indices {
-            guard case .backingOff(let until) = slots[index].state, !slots[index].isBackoffFixed else { continue }
+            guard case .backingOff(let until) = slots[index].state, !slots[index].isBackoffFixed,
+                !slots[index].isLeaving
+            else { continue }
             if best.map({ until < $0.until }) ?? true { best = (index, until) }
         }
         return best?.index
@@ -364,7 +386,8 @@ extension PoolStateMachine {
                 slots[index].needsLifetime = false
                 let whole = max(0, lifetime.saturatedNanoseconds)
                 let jitter = Int64.random(in: -(whole / 10)...(whole / 10), using: &random)
-                slots[index].replaceAt = now.advanced(by: lifetime).advanced(by: .nanoseconds(jitter))
+                slots[index].replaceAt = slots[index].readySince.advanced(by: lifetime)
+                    .advanced(by: .nanoseconds(jitter))
                 slots[index].replaceReason = .lifetime
             }
             let id = WorkerID(slot: index, generation: slots[index].generation)
@@ -399,7 +422,7 @@ extension PoolStateMachine {
         var mayConnect = false
         for slot in slots {
             if let askedUntil = slot.askedUntil { consider(askedUntil) }
-            if slot.state == .idle || isUseWanted { mayConnect = true }
+            if slot.isAskable || isUseWanted { mayConnect = true }
             guard slot.state == .ready else { continue }
             if queue.count > 0 { consider(slot.growsUntil) }
             if let replaceAt = slot.replaceAt { consider(max(replaceAt, nextConnect)) }
@@ -447,7 +470,7 @@ extension PoolStateMachine {
             case .draining: state = .draining
             case .backingOff(let until): state = .backingOff(until: until)
             }
-            mayGrow = mayGrow || (state != .ready && state != .draining && state != .absent)
+            mayGrow = mayGrow || (!slot.isLeaving && state != .ready && state != .draining && state != .absent)
             hasOverflow = hasOverflow || (slot.isOverflow && (state == .ready || state == .connecting))
             return PoolStatus.Worker(
                 id: WorkerID(slot: index, generation: slot.generation),

@@ -51,13 +51,15 @@ struct PoolStateMachine {
         case wait(WaiterID)
     }
 
-    let configuration: PoolConfiguration
+    var configuration: PoolConfiguration
     var phase = Phase.notStarted
     var isDraining = false
     /// What does not balance; the pool must end.
     var broken: String?
     var slots: [Slot]
     var queue = WaiterQueue()
+    /// The last session of all places that were given up: none is counted twice.
+    var sessionFloor = 0
     /// Whether the books have changed in a way that ``settle(now:using:into:)`` must see.
     var needsSettling = false
     /// When ``settle(now:using:into:)`` must be called at the latest.
@@ -111,7 +113,7 @@ struct PoolStateMachine {
         let failed = queue.count
         let status = status(now)
         let retryAfter = retryAfter(code, now)
-        for lane in WaiterQueue.Lane.allCases where lane != .drains {
+        for lane in WaiterQueue.Lane.allCases where lane != .drains && lane != .retirements {
             while let id = queue.first(lane), let waiter = queue.remove(id) {
                 let error = PoolError(
                     code: code,
@@ -129,7 +131,9 @@ struct PoolStateMachine {
     /// The pool has ended: everybody is told, and nobody waits again.
     mutating func stop(now: MonotonicInstant, into actions: inout [PoolAction]) {
         failWaiters(.poolStopped, now: now, into: &actions)
-        while let id = queue.first(.drains), queue.remove(id) != nil { actions.append(.reached(id)) }
+        for lane in [WaiterQueue.Lane.drains, .retirements] {
+            while let id = queue.first(lane), queue.remove(id) != nil { actions.append(.reached(id)) }
+        }
         phase = .stopped
     }
 
@@ -200,7 +204,7 @@ struct PoolStateMachine {
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) -> Observation {
-        let wanted = max(1, min(wanted, slots.count))
+        let wanted = max(1, min(wanted, configuration.workerCount))
         if phase == .stopped { return .failed(error(.poolStopped, now)) }
         if phase == .running, readyCount >= wanted { return .reached }
         if deadline <= now { return .failed(error(phase == .running ? .notReady : .notRunning, now)) }
@@ -242,7 +246,7 @@ struct PoolStateMachine {
             if queue.total > 0 { needsSettling = true }
         } else {
             slots[index].leasedEarlier -= count
-            if queue.count(.drains) > 0 { needsSettling = true }
+            if queue.count(.drains) + queue.count(.retirements) > 0 { needsSettling = true }
         }
     }
 
@@ -268,10 +272,12 @@ struct PoolStateMachine {
         needsSettling = false
         expire(now, into: &actions)
         if phase == .running {
+            dismissSurplus(into: &actions)
             judgeAvailability(now, into: &actions)
             serve(now, into: &actions)
             openWorkers(now, unqueuedDemand, using: &random, into: &actions)
             retireWorkers(now, using: &random, into: &actions)
+            tellRetirements(into: &actions)
         }
         nextDeadline = queue.earliestDeadline ?? .distantFuture
         if phase == .running { nextDeadline = min(nextDeadline, workerDeadline(now)) }
@@ -289,7 +295,9 @@ struct PoolStateMachine {
 
     private mutating func serve(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
         if queue.count(.observers) > 0 {
-            let ready = readyCount
+            // Those who wait for more than there are places now have all.
+            let isAll = readyCount >= configuration.workerCount
+            let ready = isAll ? Int.max : readyCount
             for id in queue.all(.observers) where queue[id].map({ $0.wanted <= ready }) ?? false {
                 _ = queue.remove(id)
                 actions.append(.reached(id))

@@ -22,6 +22,9 @@ public enum PoolWorkerDisconnectReason: Sendable, Hashable {
     case lifetime
     /// The same, because ``Pool/replaceAll()`` was called.
     case replacement
+    /// The pool has become smaller (``Pool/reconfigure(_:)``). As with ``idle``, but its work may not be done: what is
+    /// leased of it goes on.
+    case surplus
 }
 
 /// Something with stream slots that connects and reconnects by itself: an actor with one HTTP/2 connection, for

@@ -18,6 +18,8 @@ struct WaiterQueue {
         case observers
         /// Those who wait until nothing is leased and nobody waits for a slot.
         case drains
+        /// Those who wait until a surplus worker can be ended.
+        case retirements
     }
 
     struct Waiter {
@@ -62,7 +64,7 @@ struct WaiterQueue {
     /// All who need a worker.
     var wanting: Int { count + count(.observers) }
     /// All who wait.
-    var total: Int { wanting + count(.drains) }
+    var total: Int { wanting + count(.drains) + count(.retirements) }
 
     func count(_ lane: Lane) -> Int { lists[lane.rawValue].count }
 

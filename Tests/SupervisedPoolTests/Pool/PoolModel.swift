@@ -20,10 +20,16 @@ struct PoolModel {
         var firstSession = 1
         var isOpen = false
         var capacity = 0
+        /// Its owner has been told that it may be ended.
+        var isSealed = false
+        /// Its owner has ended it.
+        var isEnded = false
     }
 
     var bench: PoolBench
-    let configuration: PoolConfiguration
+    var configuration: PoolConfiguration
+    /// The last session of places that were given up.
+    var sessionFloor = 0
     var workers: [Worker]
     /// Slots out, by where they came from. Those of a worker that has gone stay with whoever has them.
     var held: [SlotGrant: Int] = [:]
@@ -37,6 +43,17 @@ struct PoolModel {
         self.configuration = configuration
         bench = PoolBench(configuration, random: SeededRandom(seed: seed ^ 1))
         workers = Array(repeating: Worker(), count: configuration.workerCount)
+    }
+
+    var total: Int { configuration.size + configuration.maxOverflow }
+
+    /// Whether it gets no work and is not asked to connect.
+    func isLeaving(_ slot: Int) -> Bool { slot >= total || workers[slot].isSealed }
+
+    /// Whether its owner may end it.
+    func isRetirable(_ slot: Int) -> Bool {
+        slot >= total && !workers[slot].isSealed && !workers[slot].isEnded && leased(slot) + leasedEarlier(slot) == 0
+            && (workers[slot].state == .idle || workers[slot].state == .absent)
     }
 
     func reserve(_ slot: Int) -> Int { workers[slot].capacity * configuration.interactiveReservePercent / 100 }
@@ -81,6 +98,7 @@ struct PoolModel {
         workers[slot].state = .idle
         workers[slot].isOpen = false
         workers[slot].capacity = 0
+        workers[slot].isEnded = false
         bench.register(slot, workers[slot].generation)
     }
 
@@ -179,7 +197,51 @@ struct PoolModel {
         }
     }
 
+    mutating func reconfigure(_ new: PoolConfiguration) {
+        saw(new.size + new.maxOverflow > total ? "grown" : new.size + new.maxOverflow < total ? "shrunk" : "changed")
+        configuration = new
+        while workers.count < total {
+            workers.append(Worker(session: sessionFloor, firstSession: sessionFloor + 1))
+        }
+        for slot in 0..<total { workers[slot].isEnded = false }
+        forgetEnded()
+        bench.machine.reconfigure(new)
+        bench.settle()
+    }
+
+    /// The owner takes what can be ended, and ends it now or later.
+    mutating func retire() {
+        let expected = workers.indices.filter { isRetirable($0) }
+        let sealed = bench.machine.sealRetirable()
+        // One that was asked to connect and has not answered may do so yet.
+        if !Set(sealed).isSubset(of: expected) { mistake("\(sealed) may be ended? Only \(expected)") }
+        if !sealed.isEmpty { saw("retired") }
+        for slot in sealed { workers[slot].isSealed = true }
+    }
+
+    /// The owner has ended some of those that it may end.
+    mutating func end(_ slots: [Int]) {
+        for slot in slots {
+            workers[slot].isOpen = false
+            workers[slot].capacity = 0
+            workers[slot].state = .absent
+            workers[slot].isSealed = false
+            workers[slot].isEnded = slot >= total
+        }
+        forgetEnded()
+        bench.machine.ended(slots, now: bench.now)
+        bench.settle()
+    }
+
+    private mutating func forgetEnded() {
+        while workers.count > total, let last = workers.last, last.isEnded, last.state == .absent {
+            sessionFloor = max(sessionFloor, last.session)
+            workers.removeLast()
+        }
+    }
+
     mutating func awaitReady(_ wanted: Int, within: Duration) {
+        let wanted = min(wanted, total)
         let ready = workers.count { $0.state == .ready }
         switch bench.observe(ready: wanted, within: within) {
         case .reached:
@@ -222,9 +284,15 @@ struct PoolModel {
     mutating func follow() {
         for (slot, reason) in bench.disconnects {
             saw("disconnect \(reason)")
-            guard reason == .idle else { continue }
-            if leased(slot) > 0 || slot < configuration.size {
+            switch reason {
+            case .idle where leased(slot) > 0 || slot < configuration.size:
                 mistake("disconnects a worker that is no idle overflow")
+            case .idle: break
+            case .surplus where !isLeaving(slot): mistake("dismisses a worker that is no surplus")
+            case .surplus:
+                guard workers[slot].state == .ready else { continue }
+                if leased(slot) > 0 { saw("dismissed at work") }
+            case .lifetime, .replacement: continue
             }
             workers[slot].state = .draining
             workers[slot].capacity = 0
@@ -235,6 +303,7 @@ struct PoolModel {
             case .idle, .backingOff: break
             default: mistake("\(slot) was asked to connect, it is \(workers[slot].state)")
             }
+            if isLeaving(slot) { mistake("\(slot) was asked to connect, although it is surplus") }
             if workers.contains(where: { $0.state == .connecting }) { mistake("two connect at a time") }
         }
         bench.disconnects = []
@@ -292,11 +361,14 @@ struct PoolModel {
         let ready = workers.count { $0.state == .ready }
         for waiter in waiting {
             if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("waits beyond its time") }
-            if waiter.lane == .observers, waiter.wanted <= ready { mistake("still waits for ready workers") }
+            if waiter.lane == .observers, min(waiter.wanted, total) <= ready {
+                mistake("still waits for ready workers")
+            }
         }
         let isUrgentWaiting = waiting.contains { $0.lane == .front || $0.lane == .interactive }
         let isBulkWaiting = waiting.contains { $0.lane == .bulk }
         for slot in workers.indices {
+            if isLeaving(slot), workers[slot].state == .ready { mistake("a surplus worker is ready for work") }
             if isUrgentWaiting, free(slot, bulk: false) > 0 { mistake("waiters beside a free slot") }
             if isBulkWaiting, free(slot, bulk: true) > 0 { mistake("bulk waiters beside a free slot") }
         }
@@ -310,7 +382,8 @@ struct PoolModel {
         if status.bulkQueueDepth != waiting.count(where: { $0.lane == .bulk }) { mistake("bulk queue") }
         if status.queuedBytes != waiting.reduce(0, { $0 + $1.bytes }) { mistake("queued bytes") }
         if status.capacity != workers.reduce(0, { $0 + $1.capacity }) { mistake("capacity") }
-        for (slot, worker) in status.workers.enumerated() {
+        if status.workers.count != workers.count { mistake("\(workers.count) places, not \(status.workers.count)") }
+        for (slot, worker) in status.workers.enumerated() where slot < workers.count {
             if worker.state != workers[slot].state { mistake("\(slot) is \(workers[slot].state), not \(worker.state)") }
             if worker.capacity != workers[slot].capacity { mistake("capacity of \(slot)") }
             if worker.leased != leased(slot) { mistake("\(leased(slot)) leased, the status says \(worker.leased)") }

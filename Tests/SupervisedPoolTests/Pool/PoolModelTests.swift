@@ -41,6 +41,7 @@ import Testing
             "failed: unavailable", "failed: configurationFault", "refused: full", "refused: queueFull",
             "refused: shuttingDown", "connect keep", "connect demand", "connect use", "connect shortenBackoff",
             "connect prewarm", "disconnect idle", "disconnect lifetime", "disconnect replacement",
+            "disconnect surplus", "grown", "shrunk", "changed", "dismissed at work", "retired",
         ] {
             #expect(seen[event, default: 0] > 0, "\(event) never happened in \(seen)")
         }
@@ -64,7 +65,7 @@ import Testing
 
     private func command(_ model: inout PoolModel, _ random: inout SeededRandom) {
         let slot = Int.random(in: 0..<model.workers.count, using: &random)
-        switch Int.random(in: 0..<200, using: &random) {
+        switch Int.random(in: 0..<204, using: &random) {
         case 0..<80:
             let lane: WaiterQueue.Lane =
                 switch Int.random(in: 0..<10, using: &random) {
@@ -128,6 +129,21 @@ import Testing
         case 198 where Int.random(in: 0..<50, using: &random) == 0:
             model.isDraining = true
             model.bench.machine.drain()
+        case 199 where Bool.random(using: &random):
+            model.reconfigure(self.configuration(&random))
+        case 200..<204:
+            // A surplus worker that was told to answers; and its owner ends those that it may end.
+            if model.isLeaving(slot) {
+                switch model.workers[slot].state {
+                case .draining, .connecting, .backingOff: model.report(.idle, slot)
+                case .absent, .idle, .ready: break
+                }
+            }
+            model.follow()
+            model.retire()
+            if Bool.random(using: &random) {
+                model.end(model.workers.indices.filter { model.workers[$0].isSealed && Bool.random(using: &random) })
+            }
         default:
             // Quiet for long enough that overflow workers idle and sessions grow old.
             guard Int.random(in: 0..<5, using: &random) == 0 else { return }

@@ -109,10 +109,14 @@ import Testing
         case returnFirst, returnLast, cancelFirst, cancelLast
         case second, halfMinute
         case replaceAll, prewarm, drain
+        case smaller, base, larger, retire, end
     }
 
     private func apply(_ input: Input, _ model: inout PoolModel) {
+        // A place that was given up hears nothing.
+        let isGone = model.workers.count < 2
         switch input {
+        case .register1 where isGone, .ready1 where isGone, .connecting1 where isGone: break
         case .register0: model.register(0, generation: 1)
         case .register1: model.register(1, generation: 1)
         case .ready0: model.report(.ready(capacity: 5), 0)
@@ -152,6 +156,13 @@ import Testing
         case .drain:
             model.isDraining = true
             model.bench.machine.drain()
+        case .smaller, .base, .larger:
+            var configuration = model.configuration
+            configuration.size = input == .base ? 2 : 1
+            configuration.maxOverflow = input == .larger ? 1 : 0
+            model.reconfigure(configuration)
+        case .retire: model.retire()
+        case .end: model.end(model.workers.indices.filter { model.workers[$0].isSealed })
         }
     }
 
@@ -206,7 +217,8 @@ extension PoolModel {
             key +=
                 "|\(PoolStatus.Worker.State.name(worker.state)) \(worker.capacity) \(leased(slot)) \(leasedEarlier(slot))"
             key += " \(machine.isKeepPending) \(machine.isOutdated) \(machine.isBackoffFixed) \(asked.debugDescription)"
-            key += " \(replace.debugDescription)"
+            key += " \(replace.debugDescription) \(machine.isSurplus) \(machine.isSealed) \(machine.isEnded)"
+            key += " \(machine.isDismissed) \(machine.isOverflow)"
         }
         for waiter in waiting { key += "|\(waiter.lane) \(bench.now.duration(to: waiter.deadline))" }
         let unknown = held.reduce(0) { $0 + $1.value }

@@ -1,0 +1,92 @@
+import NIOCore
+import SupervisedPool
+import Synchronization
+
+/// The settings that hold now. What each push needs is there as plain numbers.
+final class LiveSettings: Sendable {
+    private struct State {
+        var settings: APNSClientSettings
+        /// Counts the changes.
+        var version = 0
+    }
+
+    private let state: Mutex<State>
+    private let deadline: Atomic<Int64>
+    private let answer: Atomic<Int64>
+
+    init(_ configuration: APNSClientConfiguration) {
+        self.state = Mutex(State(settings: APNSClientSettings(configuration)))
+        self.deadline = Atomic(TimeAmount(configuration.timeouts.deadline).nanoseconds)
+        self.answer = Atomic(TimeAmount(configuration.timeouts.answer).nanoseconds)
+    }
+
+    var settings: APNSClientSettings { self.state.withLock { $0.settings } }
+    /// Of a push that names none.
+    var deadlineNanoseconds: Int64 { self.deadline.load(ordering: .relaxed) }
+    /// For the answer to one try.
+    var answerNanoseconds: Int64 { self.answer.load(ordering: .relaxed) }
+
+    /// - Parameters:
+    ///   - change: called without a lock, and so again when another change came between.
+    ///   - apply: tells the others; in the order of the changes.
+    func change(
+        _ change: (inout APNSClientSettings) -> Void,
+        check: (APNSClientSettings) throws(APNSConfigurationError) -> Void,
+        apply: (APNSClientSettings) -> Void
+    ) throws(APNSConfigurationError) {
+        while true {
+            let (before, version) = self.state.withLock { ($0.settings, $0.version) }
+            var new = before
+            change(&new)
+            try check(new)
+            let settings = new
+            let isDone = self.state.withLock { state in
+                guard state.version == version else { return false }
+                state.settings = settings
+                state.version &+= 1
+                self.deadline.store(TimeAmount(settings.timeouts.deadline).nanoseconds, ordering: .relaxed)
+                self.answer.store(TimeAmount(settings.timeouts.answer).nanoseconds, ordering: .relaxed)
+                apply(settings)
+                return true
+            }
+            if isDone { return }
+        }
+    }
+
+    /// Tells somebody who has come later, if anything was changed.
+    func tell(_ apply: (APNSClientSettings) -> Void) {
+        self.state.withLock { if $0.version > 0 { apply($0.settings) } }
+    }
+}
+
+extension ClientCore {
+    /// The configuration with the settings that hold now.
+    var currentConfiguration: APNSClientConfiguration { self.live.settings.applied(to: self.configuration) }
+
+    func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
+        try self.live.change(change) { settings throws(APNSConfigurationError) in
+            try settings.applied(to: self.configuration).validate()
+        } apply: { settings in
+            self.replacements.setBurst(settings.pool.size)
+            self.apply(settings, to: self.keeper.latest)
+            for scope in self.keeper.all where scope !== self.keeper.latest { self.apply(settings, to: scope) }
+        }
+        self.observer.poke()
+    }
+
+    /// For a scope that came while the settings changed.
+    func applySettings(to scope: CredentialScope) {
+        self.live.tell { self.apply($0, to: scope) }
+    }
+
+    private func apply(_ settings: APNSClientSettings, to scope: CredentialScope) {
+        let configuration = settings.applied(to: self.configuration)
+        let connectTimeout = TimeAmount(settings.timeouts.connect)
+        for connections in [scope.settings, scope.management.settings] {
+            connections.change(streamCap: settings.pool.maxConcurrentStreams, connectTimeout: connectTimeout)
+        }
+        scope.pools.reconfigure(configuration.poolConfiguration)
+        scope.management.pools.reconfigure(ManagementEndpoint.poolConfiguration(configuration.poolConfiguration))
+        scope.workers.poke()
+    }
+}

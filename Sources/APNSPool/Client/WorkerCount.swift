@@ -1,0 +1,101 @@
+import SupervisedPool
+
+/// Who keeps the number of a scope's workers: told when it may not be what the settings say.
+final class WorkerCount: Sendable {
+    /// The supervisor of the connections, as it now is.
+    let supervisor = ChildRef<Supervisor>()
+    let starts: AsyncStream<Void>
+    let ends: AsyncStream<Void>
+    private let starting: AsyncStream<Void>.Continuation
+    private let ending: AsyncStream<Void>.Continuation
+
+    init() {
+        (self.starts, self.starting) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (self.ends, self.ending) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    func poke() {
+        self.starting.yield()
+        self.ending.yield()
+    }
+
+    /// Workers were ended: others may be wanted in their places by now.
+    func pokeStarts() { self.starting.yield() }
+
+    func finish() {
+        self.starting.finish()
+        self.ending.finish()
+    }
+}
+
+extension ClientCore {
+    /// Keeps as many workers under a scope's supervisor as the settings say, until the scope ends. The supervisor itself
+    /// begins with as many as they said when it was made. Starts and ends apart: a worker that is to go may be busy for
+    /// as long as a push takes.
+    func keepWorkerCount(_ scope: CredentialScope) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                for await _ in scope.workers.starts { await self.startWorkers(scope) }
+            }
+            group.addTask {
+                var surplus = SurplusWorkers()
+                for await _ in scope.workers.ends { await self.endWorkers(scope, &surplus) }
+            }
+        }
+    }
+
+    private func startWorkers(_ scope: CredentialScope) async {
+        guard let supervisor = scope.workers.supervisor.current else { return }
+        let pool = scope.pool
+        let there = Set(await supervisor.whichChildren().map(\.id))
+        let settings = self.live.settings.pool
+        for slot in 0..<settings.size + settings.maxOverflow where !there.contains(ClientTree.workerID(slot)) {
+            do {
+                try await supervisor.startChild(ClientTree.worker(self, scope, slot, pool: pool))
+            } catch {
+                // It ends, or has not begun. Another one, or its beginning, pokes again.
+                return
+            }
+        }
+    }
+
+    /// Ends workers that the pool does not need any more, when their last push has its outcome.
+    private func endWorkers(_ scope: CredentialScope, _ surplus: inout SurplusWorkers) async {
+        while !Task.isCancelled {
+            let pool = scope.pool
+            surplus.belong(to: pool)
+            if surplus.places.isEmpty {
+                guard let found = try? await pool.retireSurplus(), !found.isEmpty else { return }
+                surplus.places = found
+            }
+            guard let supervisor = scope.workers.supervisor.current else { return }
+            while let slot = surplus.places.last {
+                let id = ClientTree.workerID(slot)
+                do throws(SupervisorError) {
+                    try await supervisor.terminateChild(id)
+                    pool.ended([slot])
+                    try await supervisor.deleteChild(id)
+                } catch {
+                    // It was never started, or else the supervisor ends: its successor pokes again.
+                    guard error.code == .childNotFound else { return }
+                    pool.ended([slot])
+                }
+                surplus.places.removeLast()
+                scope.workers.pokeStarts()
+            }
+        }
+    }
+}
+
+/// Places that a pool has given up, and whose workers are to be ended.
+private struct SurplusWorkers {
+    private var pool: Pool<ConnectionActor>?
+    var places: [Int] = []
+
+    /// Another pool knows nothing of what the one before it gave up.
+    mutating func belong(to pool: Pool<ConnectionActor>) {
+        guard self.pool !== pool else { return }
+        self.pool = pool
+        self.places = []
+    }
+}

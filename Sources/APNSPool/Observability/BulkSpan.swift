@@ -1,0 +1,106 @@
+import APNSModel
+import Synchronization
+import Tracing
+
+/// The span of one bulk call, from its first `next()`. It knows of each push only that it is counted.
+final class BulkSpan: Sendable {
+    /// How a call came to its end.
+    enum End: String {
+        /// All of the input has its outcomes.
+        case finished
+        /// Its control was told to stop.
+        case stopped
+        case cancelled
+        case suspectedMisconfiguration = "suspected-misconfiguration"
+        /// Its consumer left the loop.
+        case left
+        /// The client ended, and the consumer has not asked for what was left.
+        case clientStopped = "client-stopped"
+    }
+
+    private enum Topic {
+        case none
+        case one(String)
+        case many
+    }
+
+    private struct State {
+        var progress = BulkProgress()
+        var resends = 0
+        var topic = Topic.none
+        var isEnded = false
+    }
+
+    private let span: any Tracing.Span
+    private let onEnd: @Sendable (BulkSpan) -> Void
+    private let state = Mutex(State())
+
+    init(_ span: any Tracing.Span, common: SpanAttributes, onEnd: @escaping @Sendable (BulkSpan) -> Void) {
+        self.span = span
+        self.onEnd = onEnd
+        guard span.isRecording else { return }
+        span.attributes.merge(common)
+    }
+
+    func note(_ progress: BulkProgress) { self.state.withLock { $0.progress = progress } }
+
+    func countResend() { self.state.withLock { $0.resends += 1 } }
+
+    /// A push is sent that has not the same fields as the one before it.
+    func sees(topic: String) {
+        self.state.withLock { state in
+            switch state.topic {
+            case .none: state.topic = .one(topic)
+            case .one(let known) where known != topic: state.topic = .many
+            case .one, .many: break
+            }
+        }
+    }
+
+    /// Does nothing the second time.
+    func end(_ end: End) {
+        let state = self.state.withLock { state -> State? in
+            if state.isEnded { return nil }
+            state.isEnded = true
+            return state
+        }
+        guard let state else { return }
+        self.onEnd(self)
+        let counts = state.progress.outcomes
+        if self.span.isRecording {
+            var attributes = self.span.attributes
+            if case .one(let topic) = state.topic {
+                attributes["messaging.destination.name"] = topic
+                self.span.operationName = "send_bulk \(topic)"
+            }
+            attributes["messaging.batch.message_count"] = state.progress.pulled
+            attributes["apns.bulk.end"] = end.rawValue
+            attributes["apns.bulk.unfinished"] = state.progress.unfinished
+            attributes["apns.bulk.resends"] = state.resends
+            attributes["apns.bulk.accepted"] = counts.accepted
+            attributes["apns.bulk.rejected"] = counts.rejected
+            attributes["apns.bulk.not_processed"] = counts.notProcessed
+            attributes["apns.bulk.not_sent"] = counts.notSent
+            attributes["apns.bulk.unknown"] = counts.unknown
+            self.span.attributes = attributes
+        }
+        if end == .suspectedMisconfiguration || counts.isWorthALook {
+            self.span.setStatus(SpanStatus(code: .error, message: counts.text))
+        }
+        self.span.end()
+    }
+}
+
+extension BulkSummary {
+    /// Devices that are gone are in every list, and make no call a failure; that all are refused does.
+    fileprivate var isWorthALook: Bool {
+        self.notProcessed + self.notSent + self.unknown > 0 || self.rejected > 0 && self.accepted == 0
+    }
+
+    fileprivate var text: String {
+        """
+        \(self.accepted) accepted, \(self.rejected) rejected, \(self.notProcessed) not processed, \
+        \(self.notSent) not sent, \(self.unknown) unknown
+        """
+    }
+}

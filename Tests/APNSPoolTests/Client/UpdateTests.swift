@@ -1,0 +1,267 @@
+import APNSSimulator
+import APNSTesting
+import SupervisedPool
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// A client whose settings change while it runs.
+@Suite(.timeLimit(.minutes(1)))
+struct UpdateTests {
+    /// Outcomes by the ids that the test has chosen.
+    private final class Book: Sendable {
+        private let outcomes = Mutex<[APNSID: [Certainty]]>([:])
+
+        var count: Int { self.outcomes.withLock { $0.count } }
+
+        func write(_ id: APNSID, _ outcome: PushOutcome) {
+            self.outcomes.withLock { $0[id, default: []].append(outcome.certainty) }
+        }
+
+        func compare(with ledger: Ledger, total: Int) {
+            let outcomes = self.outcomes.withLock { $0 }
+            #expect(outcomes.count == total)
+            let others = outcomes.filter { $0.value != [.accepted] }
+            #expect(others.isEmpty, "\(others.count) were not accepted once: \(others.prefix(5))")
+            let wrong = outcomes.keys.filter { ledger.processedCount(of: $0) != 1 }
+            #expect(wrong.isEmpty, "\(wrong.count) were not processed once")
+            #expect(ledger.duplicates.isEmpty)
+            #expect(ledger.requestsProcessed == total)
+        }
+    }
+
+    private func withLoad(
+        singles: Int,
+        bulk: Int,
+        configure: (inout APNSClientConfiguration) -> Void,
+        _ body:
+            @escaping @Sendable (APNSClient, Simulator, @escaping @Sendable (Int) async -> Void) async throws -> Void
+    ) async throws {
+        var simulation = Simulator.Configuration()
+        simulation.responseDelay = .milliseconds(3)
+        try await withSimulatedAPNS(simulation: simulation, configure: configure) { client, simulator in
+            let book = Book()
+            let total = 20 * singles + 2 * bulk
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<20 {
+                    group.addTask {
+                        for _ in 0..<singles {
+                            let id = APNSID.random()
+                            let outcome = await client.deliver(
+                                samplePush(),
+                                to: deviceToken,
+                                options: DeliveryOptions(apnsID: id)
+                            )
+                            book.write(id, outcome)
+                        }
+                    }
+                }
+                for _ in 0..<2 {
+                    group.addTask {
+                        let rows = (0..<bulk).map { _ in APNSID.random() }
+                        let deliveries = client.deliveries(
+                            of: samplePush(),
+                            to: rows,
+                            token: { _ in deviceToken },
+                            apnsID: { $0 }
+                        )
+                        for await delivery in deliveries { book.write(delivery.element, delivery.outcome) }
+                    }
+                }
+                group.addTask {
+                    try await body(client, simulator) { done in await until { book.count >= min(done, total) } }
+                }
+                try await group.waitForAll()
+            }
+            book.compare(with: simulator.record, total: total)
+            #expect(await client.status.pool.leased == 0)
+            #expect(await client.status.restarts == 0)
+        }
+    }
+
+    /// As many as the settings say: places, children, connections.
+    private func expect(_ count: Int, _ client: APNSClient, _ simulator: Simulator) async {
+        await until { simulator.connectionNumbers.count == count }
+        await until { await client.status.pool.workers.count == count }
+        let supervisor = client.core.keeper.latest.workers.supervisor.current
+        await until { await supervisor?.whichChildren().count == count }
+    }
+
+    @Test func growsFromOneToFourAndBackUnderLoad() async throws {
+        try await self.withLoad(singles: 150, bulk: 4000) {
+            $0.pool = .init(size: 1, maxOverflow: 0, maxConcurrentStreams: 40, connectSpacing: .zero)
+        } _: { client, simulator, reached in
+            await reached(300)
+            await self.expect(1, client, simulator)
+            try client.update { $0.pool.size = 4 }
+            try await client.prewarm(4)
+            await self.expect(4, client, simulator)
+            await until { await client.status.pool.capacity == 160 }
+            await reached(3000)
+            try client.update { $0.pool.size = 1 }
+            #expect(client.core.lifecycle.pushesInFlight > 0, "the load was over too soon")
+            // No call after it gets a slot of the others.
+            #expect(await client.status.pool.capacity == 40)
+            await self.expect(1, client, simulator)
+            await reached(6000)
+            try client.update { $0.pool.size = 4 }
+            try await client.prewarm(4)
+            await self.expect(4, client, simulator)
+        }
+    }
+
+    /// Changes that come before those before them are done.
+    @Test func changesOnEachOthersHeelsLoseNothing() async throws {
+        try await self.withLoad(singles: 100, bulk: 1500) {
+            $0.pool = .init(size: 2, maxOverflow: 0, maxConcurrentStreams: 40, connectSpacing: .zero)
+        } _: { client, simulator, reached in
+            var random = SeededRandom(seed: 7)
+            for step in 1...40 {
+                let size = Int.random(in: 1...5, using: &random)
+                try client.update { settings in
+                    settings.pool.size = size
+                    settings.pool.maxOverflow = size % 3
+                    settings.pool.maxQueued = 1000 * size
+                }
+                await reached(step * 100)
+            }
+            try client.update { settings in
+                settings.pool.size = 3
+                settings.pool.maxOverflow = 0
+            }
+            try await client.prewarm(3)
+            await self.expect(3, client, simulator)
+        }
+    }
+
+    @Test func whatIsOutOfItsLimitsIsRefusedByNameAndChangesNothing() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        func setting(_ change: (inout APNSClientSettings) -> Void) -> String? {
+            do throws(APNSConfigurationError) {
+                try client.update(change)
+                return nil
+            } catch {
+                #expect(error.code == .outOfRange)
+                return error.setting
+            }
+        }
+        let before = client.settings
+        #expect(setting { $0.pool.size = -1 } == "pool.size")
+        #expect(setting { $0.pool.size = 0 } == "pool.size")
+        #expect(setting { $0.pool.maxOverflow = 1001 } == "pool.maxOverflow")
+        #expect(setting { $0.pool.maxQueued = 0 } == "pool.maxQueued")
+        #expect(setting { $0.pool.maxConcurrentStreams = 1001 } == "pool.maxConcurrentStreams")
+        #expect(setting { $0.timeouts.deadline = .zero } == "timeouts.deadline")
+        #expect(setting { $0.broadcastSpacing = .seconds(-1) } == "broadcastSpacing")
+        // All or nothing.
+        #expect(
+            setting { settings in
+                settings.pool.size = 5
+                settings.timeouts.answer = .zero
+            } == "timeouts.answer"
+        )
+        #expect(client.settings.pool.size == before.pool.size)
+        #expect(await client.status.pool.workers.count == 1)
+    }
+
+    @Test func beforeTheRunItHoldsFromTheBeginning() async throws {
+        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let client = try APNSClient(configuration: .local(server))
+        try client.update { $0.pool.size = 3 }
+        try await client.start()
+        try await client.prewarm(3)
+        #expect(server.record.openConnections == 3)
+        #expect(await client.diagnosis().contains("pool.size: 3"))
+        await client.shutdown()
+        await server.stop()
+    }
+
+    @Test func theDeadlineIsTheNewOne() async throws {
+        try await withServer(script: { _ in [.hold] }) { client, server in
+            try client.update { $0.timeouts.deadline = .milliseconds(50) }
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.error?.code == .deadlineExceeded)
+            try client.update { settings in
+                settings.timeouts.deadline = .seconds(50)
+                settings.timeouts.answer = .milliseconds(50)
+            }
+            let second = await client.deliver(samplePush(), to: deviceToken)
+            #expect(second.error?.message.contains("no answer came within 0.05 seconds") == true)
+            server.release()
+        }
+    }
+
+    @Test func aShorterQueueHoldsForThoseWhoComeLater() async throws {
+        try await withServer(
+            script: { _ in [.hold] },
+            configure: { $0.pool.maxConcurrentStreams = 1 }
+        ) { client, server in
+            let tasks = (0..<3).map { _ in Task { await client.deliver(samplePush(), to: deviceToken) } }
+            await server.wait { $0.held == 1 }
+            await until { await client.status.pool.queueDepth == 2 }
+            try client.update { $0.pool.maxQueued = 1 }
+            #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .queueFull)
+            for held in 1...3 {
+                await server.wait { $0.pushes.count == held && $0.held == 1 }
+                server.release()
+            }
+            for task in tasks { #expect(await task.value.certainty == .accepted) }
+        }
+    }
+
+    @Test func fewerStreamsHoldFromTheNextSessionOn() async throws {
+        try await withServer { client, server in
+            try await client.prewarm(1)
+            try client.update { $0.pool.maxConcurrentStreams = 7 }
+            #expect(await client.status.pool.capacity == 1000)
+            client.replaceConnections()
+            await until { await client.status.pool.capacity == 7 }
+            try client.update { $0.pool.maxConcurrentStreams = 500 }
+            client.replaceConnections()
+            await until { await client.status.pool.capacity == 500 }
+        }
+    }
+
+    /// An overflow worker that is kept now connects although it was not started as one.
+    @Test func moreKeptConnectionsOfTheSameNumberInAll() async throws {
+        try await withServer(configure: { $0.pool.maxOverflow = 2 }) { client, server in
+            try await client.prewarm(1)
+            try client.update { settings in
+                settings.pool.size = 3
+                settings.pool.maxOverflow = 0
+            }
+            await server.wait { $0.openConnections == 3 }
+            server.dropAll()
+            await server.wait { $0.connections >= 6 && $0.openConnections == 3 }
+        }
+    }
+
+    @Test func theSpacingOfBroadcastsIsTheNewOne() async throws {
+        try await withSimulatedAPNS(configure: { $0.broadcastSpacing = .seconds(3600) }) { client, _ in
+            let channel = try await client.channels.create(for: "com.example.app").id
+            let payload = #"{"aps":{"timestamp":1,"event":"update","content-state":{"score":1}}}"#
+            let push = PushNotification(
+                topic: "com.example.app",
+                pushType: .liveactivity,
+                rawPayload: Array(payload.utf8)
+            )
+            #expect(await client.broadcast(push, to: channel).certainty == .accepted)
+            #expect(await client.broadcast(push, to: channel).error?.code == .queueFull)
+            try client.update { $0.broadcastSpacing = .zero }
+            #expect(await client.broadcast(push, to: channel).certainty == .accepted)
+        }
+    }
+
+    @Test func aPoolThatIsRestartedHasTheNewNumber() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let pools = client.core.keeper.latest.pools
+        let first = pools.forChild()
+        try client.update { $0.pool.size = 6 }
+        #expect(await first.status().workers.count == 6)
+        let second = pools.forChild()
+        #expect(second !== first)
+        #expect(await second.status().workers.count == 6)
+    }
+}

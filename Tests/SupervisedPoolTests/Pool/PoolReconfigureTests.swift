@@ -1,0 +1,214 @@
+import TestSupport
+import Testing
+
+@testable import SupervisedPool
+
+/// A pool whose configuration changes while it runs.
+@Suite struct PoolReconfigureTests {
+    private func configuration(_ size: Int, _ overflow: Int = 0) -> PoolConfiguration {
+        PoolConfiguration(size: size, maxOverflow: overflow, interactiveReservePercent: 0, connectSpacing: .zero)
+    }
+
+    private func change(_ bench: inout PoolBench, _ configuration: PoolConfiguration) {
+        bench.machine.reconfigure(configuration)
+        bench.settle()
+    }
+
+    @Test func growingConnectsTheNewOnesOneAfterAnother() {
+        var bench = PoolBench.ready(configuration(1), capacities: [10])
+        change(&bench, configuration(3))
+        #expect(bench.takeLog().isEmpty)
+        bench.register(1)
+        bench.register(2)
+        #expect(bench.takeLog() == ["connect 1 keep"])
+        bench.report(.connecting, 1)
+        bench.report(.ready(capacity: 10), 1)
+        #expect(bench.takeLog() == ["connect 2 keep"])
+        #expect(bench.machine.status(bench.now).workers.map(\.isOverflow) == [false, false, false])
+    }
+
+    @Test func anOverflowWorkerThatIsKeptNowConnectsAndStays() {
+        var bench = PoolBench(configuration(1, 1))
+        bench.register(0)
+        bench.report(.ready(capacity: 10), 0)
+        bench.register(1)
+        _ = bench.takeLog()
+        change(&bench, configuration(2))
+        #expect(bench.takeLog() == ["connect 1 keep"])
+        bench.report(.ready(capacity: 10), 1)
+        bench.advance(.seconds(3600))
+        #expect(bench.takeLog().isEmpty)
+        // It was started as an overflow worker, and waits to be asked after a loss.
+        bench.report(.backingOff(until: bench.now.advanced(by: .seconds(1))), 1)
+        bench.report(.idle, 1)
+        #expect(bench.takeLog() == ["connect 1 keep"])
+    }
+
+    @Test func aKeptWorkerThatOverflowsNowIsClosedWhenItIdles() {
+        var bench = PoolBench.ready(configuration(2), capacities: [10, 10])
+        change(&bench, configuration(1, 1))
+        #expect(bench.takeLog().isEmpty)
+        bench.advance(.seconds(301))
+        #expect(bench.takeLog() == ["disconnect 1 idle"])
+    }
+
+    @Test func shrinkingKeepsWhatIsLeasedAndLendsNothingMore() throws {
+        var bench = PoolBench.ready(configuration(2), capacities: [1, 2])
+        let first = try #require(bench.checkout().grant)
+        let second = try #require(bench.checkout().grant)
+        #expect(first.worker.slot == 0 && second.worker.slot == 1)
+        change(&bench, configuration(1))
+        #expect(bench.takeLog() == ["disconnect 1 surplus"])
+        let waiter = try #require(bench.checkout().waiter)
+        #expect(bench.machine.awaitRetirable(now: bench.now).waiter != nil)
+        #expect(bench.machine.sealRetirable().isEmpty)
+        bench.report(.idle, 1)
+        #expect(bench.machine.sealRetirable().isEmpty, "a slot of it is out")
+        #expect(bench.machine.leasedInAll == 2)
+        _ = bench.takeLog()
+        bench.checkin(second)
+        #expect(bench.takeLog() == ["reached"])
+        #expect(bench.machine.sealRetirable() == [1])
+        #expect(bench.machine.sealRetirable().isEmpty)
+        bench.machine.ended([1], now: bench.now)
+        #expect(bench.machine.status(bench.now).workers.count == 1)
+        bench.checkin(first)
+        #expect(bench.grants[waiter]?.grant.worker.slot == 0)
+    }
+
+    /// What was sealed is its owner's to end, however the pool grows meanwhile.
+    @Test func aSealedWorkerIsNotUsedAgainBeforeItsNextLife() throws {
+        var bench = PoolBench.ready(configuration(2), capacities: [1, 1])
+        change(&bench, configuration(1))
+        bench.report(.idle, 1)
+        #expect(bench.machine.sealRetirable() == [1])
+        _ = bench.takeLog()
+        change(&bench, configuration(2))
+        _ = try #require(bench.checkout().grant)
+        let waiter = try #require(bench.checkout().waiter)
+        #expect(bench.takeLog().isEmpty)
+        // It comes up by itself.
+        bench.report(.ready(capacity: 1), 1)
+        #expect(bench.takeLog() == ["disconnect 1 surplus"])
+        #expect(bench.grants[waiter] == nil)
+        bench.report(.gone, 1)
+        // Its supervisor was quicker than its owner.
+        bench.register(1, 2)
+        #expect(bench.takeLog().isEmpty)
+        bench.machine.ended([1], now: bench.now)
+        bench.settle()
+        bench.register(1, 1)
+        #expect(bench.takeLog() == ["connect 1 keep"])
+        bench.report(.ready(capacity: 1), 1)
+        #expect(bench.grants[waiter]?.grant.worker.slot == 1)
+    }
+
+    /// A place that comes back counts its sessions on, so that slots of an earlier life change nothing.
+    @Test func lateSlotsOfAnEarlierLifeOfAPlaceChangeNothing() throws {
+        var bench = PoolBench.ready(configuration(2), capacities: [1, 1])
+        _ = try #require(bench.checkout().grant)
+        let old = try #require(bench.checkout().grant)
+        bench.report(.gone, 1)
+        change(&bench, configuration(1))
+        #expect(bench.machine.sealRetirable() == [1])
+        bench.machine.ended([1], now: bench.now)
+        #expect(bench.machine.slots.count == 1)
+        change(&bench, configuration(2))
+        bench.register(1, 1)
+        bench.report(.ready(capacity: 1), 1)
+        let new = try #require(bench.checkout().grant)
+        #expect(new.worker == old.worker && new.session > old.session)
+        bench.checkin(old)
+        #expect(bench.machine.broken == nil)
+        #expect(bench.machine.status(bench.now).workers[1].leased == 1)
+    }
+
+    @Test func thoseWhoWaitForMoreThanThereAreHaveAll() {
+        var bench = PoolBench.ready(configuration(3), capacities: [1])
+        #expect(bench.observe(ready: 3, within: .seconds(30)).waiter != nil)
+        change(&bench, configuration(1))
+        #expect(bench.takeLog() == ["reached"])
+    }
+
+    @Test func aSmallerQueueSendsNobodyAway() throws {
+        var bench = PoolBench.ready(configuration(1), capacities: [1])
+        let grant = try #require(bench.checkout().grant)
+        let waiters = (0..<3).compactMap { _ in bench.checkout().waiter }
+        var smaller = configuration(1)
+        smaller.maxWaiters = 1
+        change(&bench, smaller)
+        #expect(bench.failures.isEmpty)
+        #expect(bench.checkout().code == .queueFull)
+        bench.checkin(grant)
+        #expect(bench.grants[waiters[0]] != nil)
+    }
+
+    @Test func anotherLifetimeCountsFromTheBeginningOfTheSession() {
+        var bench = PoolBench.ready(configuration(1), capacities: [1])
+        bench.advance(.seconds(600))
+        var shorter = configuration(1)
+        shorter.maximumLifetime = .seconds(60)
+        change(&bench, shorter)
+        #expect(bench.takeLog() == ["disconnect 0 lifetime"])
+        bench.report(.ready(capacity: 1), 0)
+        shorter.maximumLifetime = nil
+        change(&bench, shorter)
+        bench.advance(.seconds(3600))
+        #expect(bench.takeLog().isEmpty)
+    }
+
+    @Test func whatCannotWorkIsRefusedByName() async {
+        let pool = Pool<IdleWorker>(configuration: configuration(1))
+        let error = #expect(throws: PoolConfigurationError.self) { try pool.reconfigure(self.configuration(0)) }
+        #expect(error?.setting == "size")
+        #expect(await pool.status().workers.count == 1)
+    }
+
+    /// With the real actor: the owner's loop, from four workers to one and back.
+    @Test(.timeLimit(.minutes(1))) func theOwnerLearnsWhomItMayEnd() async throws {
+        let pool = Pool<IdleWorker>(configuration: configuration(4), clock: ManualClock())
+        let tree = Supervisor(
+            name: "tree",
+            strategy: .oneForOne,
+            children: [ChildSpec(id: "pool") { try await pool.run($0) }]
+        )
+        async let run: Void = tree.run()
+        let workers = (0..<4).map { _ in IdleWorker() }
+        for (slot, worker) in workers.enumerated() {
+            pool.register(worker, id: WorkerID(slot: slot, generation: 1))
+            pool.report(.ready(capacity: 1), from: WorkerID(slot: slot, generation: 1))
+        }
+        var grants: [SlotGrant] = []
+        for _ in 0..<4 {
+            var lease = try await pool.checkout(deadline: .distantFuture)
+            #expect(lease.take(1) == 1)
+            grants.append(lease.grant)
+        }
+        try pool.reconfigure(self.configuration(1))
+        #expect(await pool.status().workers.map(\.state) == [.ready, .draining, .draining, .draining])
+        for slot in 1..<4 { pool.report(.idle, from: WorkerID(slot: slot, generation: 1)) }
+        let retired = Task {
+            var all: Set<Int> = []
+            while true {
+                let some = try await pool.retireSurplus()
+                if some.isEmpty { return all }
+                for slot in some { pool.report(.gone, from: WorkerID(slot: slot, generation: 1)) }
+                pool.ended(some)
+                all.formUnion(some)
+            }
+        }
+        for grant in grants { pool.checkin(grant, count: 1) }
+        #expect(try await retired.value == [1, 2, 3])
+        #expect(await pool.status().workers.count == 1)
+        try pool.reconfigure(self.configuration(2))
+        #expect(await pool.status().workers.map(\.state) == [.ready, .absent])
+        #expect(try await pool.retireSurplus().isEmpty)
+        tree.shutdown()
+        try await run
+    }
+}
+
+private final class IdleWorker: PoolWorker {
+    func connect(_ reason: PoolWorkerConnectReason) {}
+    func disconnect(_ reason: PoolWorkerDisconnectReason) {}
+}
