@@ -30,9 +30,9 @@ struct BroadcastTests {
         try await Server.with { server in
             let arguments = ["broadcast", "--payload", "-"] + server.options
             let channel = ["--channel", "dHN0LXNyY2gtY2hubA=="]
-            let payload = try await Tool.run(arguments + channel, input: #"{"aps":{"alert":"Hello"}}"#)
+            let payload = try await Tool.run(arguments + channel, input: "[1]")
             #expect(payload.status == 64)
-            #expect(payload.error.contains("cannot be sent"), "\(payload.error)")
+            #expect(payload.error.contains("holds no JSON object"), "\(payload.error)")
             #expect(try await Tool.run(arguments + ["--channel", "?"], input: "{}").status == 64)
             #expect(try await Tool.run(arguments + channel + ["--expiration", "x"], input: "{}").status == 64)
             #expect(server.simulator.record.broadcasts.isEmpty)

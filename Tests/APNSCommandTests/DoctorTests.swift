@@ -61,7 +61,7 @@ struct DoctorTests {
             #expect(report.settings.first { $0.option == "--topic" }?.origin == "command line")
             #expect(report.step("TLS")?.found.contains { $0.contains("days left") } == true)
             // It sends one push and asks one harmless question.
-            #expect(server.simulator.record.pushes.count == 1)
+            #expect(server.simulator.record.requestsProcessed == 1)
             let plain = try await Tool.run(["doctor"] + server.options)
             #expect(plain.status == 0)
             #expect(plain.lines.last == "All is well.")

@@ -52,7 +52,6 @@ struct Doctor {
             let status = client.authenticationStatus
             var found = [status.name]
             if let file { found.insert(file, at: 0) }
-            if let keyID = status.keyID { found.append("key id \(keyID), team id \(status.teamID ?? "?")") }
             if !status.certificateTopics.isEmpty {
                 found.append("topics \(status.certificateTopics.joined(separator: ", "))")
             }

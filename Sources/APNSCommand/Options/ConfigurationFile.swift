@@ -28,16 +28,13 @@ struct ConfigurationFile: Sendable {
             throw UsageError("\(setting.name): '\(setting.text)' holds no JSON object.")
         }
         var values: [String: String] = [:]
-        for (name, node) in tree {
+        // What stands beside the two may be other programs'.
+        for (name, node) in tree where name == "apns" || name == "tool" {
             if let list = node.flatten(name, into: &values) {
                 throw UsageError("\(setting.name): in '\(setting.text)' '\(list)' is a list, not one value.")
             }
         }
-        // What stands beside the two may be other programs'.
-        let strangers = values.keys.filter { key in
-            (key.hasPrefix("apns.") || key.hasPrefix("tool.")) && !Self.keys.contains(key)
-        }
-        if let stranger = strangers.min() {
+        if let stranger = values.keys.filter({ !Self.keys.contains($0) }).min() {
             throw UsageError("\(setting.name): in '\(setting.text)' '\(stranger)' is no setting of the tool.")
         }
         self.values = values
