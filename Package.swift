@@ -139,10 +139,12 @@ let package = Package(
                 "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
+                "HTTP2Wire",
                 "SupervisedPool",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),

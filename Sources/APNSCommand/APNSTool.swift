@@ -20,12 +20,19 @@ struct APNSTool: AsyncParsableCommand {
               set -a; . ./sim/apns.env; set +a
               apns send --title "Hey There" 740f4707bebcf74f
 
+            Where a push does not go, `apns doctor` says why. All options of a connection can also stand in the             environment or in a file (--config); the command line goes before the environment, and that before the file.
+
+            Completion of commands, options and files, here for bash (or zsh, fish):
+
+              apns --generate-completion-script bash \
+                > ~/.local/share/bash-completion/completions/apns
+
             \(ExitStatus.help)
             """,
         version: "0.1.0",
         subcommands: [
-            SendCommand.self, BulkCommand.self, ChannelsCommand.self, SimulatorCommand.self, ProviderTokenCommand.self,
-            DemoCommand.self,
+            SendCommand.self, BulkCommand.self, BroadcastCommand.self, ChannelsCommand.self, DoctorCommand.self,
+            ProviderTokenCommand.self, SimulatorCommand.self, DemoCommand.self,
         ]
     )
 
@@ -34,7 +41,12 @@ struct APNSTool: AsyncParsableCommand {
         "authentication.keyFile": "--key", "authentication.keyID": "--key-id", "authentication.teamID": "--team-id",
         "trust.caFile": "--ca-file", "environment.host": "--endpoint", "environment.port": "--endpoint",
         "proxy.host": "--proxy", "proxy.port": "--proxy", "proxy.username": "--proxy", "proxy.password": "--proxy",
+        "authentication.certificateFile": "--certificate", "authentication.pkcs12File": "--certificate",
+        "authentication.passphrase": "--certificate-password-file",
     ]
+
+    /// Nil: none sets it.
+    static func option(for setting: String) -> String? { self.options[setting] }
 
     static func main() async {
         Standard.ignoreBrokenPipes()

@@ -9,6 +9,7 @@ enum ExitStatus {
     static let success = ExitCode(0)
     static let rejected = ExitCode(1)
     static let usage = ExitCode(64)
+    static let unavailable = ExitCode(69)
     static let inputOutput = ExitCode(74)
     static let resumable = ExitCode(75)
     static let configuration = ExitCode(78)
@@ -47,14 +48,24 @@ struct OutcomeCounts: Sendable {
     var total: Int { self.accepted + self.rejected + self.notProcessed + self.notSent + self.unknown }
 
     mutating func count(_ outcome: PushOutcome) {
-        switch outcome.certainty {
-        case .accepted: self.accepted += 1
-        case .rejected: self.rejected += 1
-        case .notProcessed: self.notProcessed += 1
-        case .notSent: self.notSent += 1
-        case .unknown: self.unknown += 1
-        }
+        self.add(outcome.certainty, 1)
         if outcome.attempts > 1 { self.triedAgain += 1 }
+        self.countCause(of: outcome)
+    }
+
+    /// Rows that are there already (or, below zero, are replaced).
+    mutating func add(_ certainty: Certainty, _ count: Int) {
+        switch certainty {
+        case .accepted: self.accepted += count
+        case .rejected: self.rejected += count
+        case .notProcessed: self.notProcessed += count
+        case .notSent: self.notSent += count
+        case .unknown: self.unknown += count
+        }
+    }
+
+    /// What follows from why a push failed, without a count of the push itself.
+    mutating func countCause(of outcome: PushOutcome) {
         guard let error = outcome.error else { return }
         self.causes[Self.cause(of: error), default: 0] += 1
         guard error.certainty != .rejected, error.certainty != .unknown else { return }
@@ -78,10 +89,21 @@ struct OutcomeCounts: Sendable {
             + "not-sent \(self.notSent), unknown \(self.unknown)"
     }
 
-    /// The most frequent cause first: `410 Unregistered × 12`.
-    var causeLines: [String] {
-        self.causes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.key) × \($0.value)" }
+    /// What did not go well, by name.
+    var failures: [(name: String, count: Int)] {
+        [
+            ("rejected", self.rejected), ("not processed", self.notProcessed), ("not sent", self.notSent),
+            ("unknown", self.unknown),
+        ]
     }
+
+    /// The most frequent cause first.
+    var sortedCauses: [(cause: String, count: Int)] {
+        self.causes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
+    }
+
+    /// `410 Unregistered × 12`
+    var causeLines: [String] { self.sortedCauses.map { "\($0.cause) × \($0.count)" } }
 
     private static func cause(of error: PushError) -> String {
         guard error.certainty == .rejected, let rejection = error.rejection else {

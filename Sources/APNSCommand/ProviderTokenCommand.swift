@@ -27,10 +27,19 @@ struct ProviderTokenCommand: AsyncParsableCommand {
                 -H "apns-topic: com.grasscove.Fern" -H "apns-push-type: alert" \\
                 -d '{"aps":{"alert":"Hello"}}' \\
                 https://api.push.apple.com/3/device/740f4707bebcf74f
+
+            Exit status:
+              0   a token was printed
+              64  an option is wrong
+              78  the key cannot be used
             """
     )
 
     @OptionGroup var keyOptions: KeyOptions
+    @OptionGroup var configuration: ConfigurationOptions
+
+    @Flag(help: "Print a JSON object with the token, its ids and when it was made.")
+    var json = false
 
     func validate() throws {
         _ = try self.key()
@@ -39,15 +48,50 @@ struct ProviderTokenCommand: AsyncParsableCommand {
     func run() async throws {
         let key = try self.key()
         let issuedAt = Int64(Date().timeIntervalSince1970)
-        if let token = try await key.authentication.providerToken(issuedAt: issuedAt) {
-            Standard.output.print(token)
-        }
+        guard let token = try await key.authentication.providerToken(issuedAt: issuedAt) else { return }
+        Standard.output.print(self.json ? JSONText.encode(try IssuedToken(token)) : token)
     }
 
     private func key() throws -> KeyOptions.Key {
-        guard let key = try self.keyOptions.resolved(.process) else {
+        guard let key = try self.keyOptions.resolved(try self.configuration.sources(.process)) else {
             throw UsageError("--key (or APNS_KEY_FILE) is missing: the .p8 file that signs the token.")
         }
         return key
+    }
+}
+
+/// What a provider token says of itself (RFC 7519), and the token.
+private struct IssuedToken: Encodable {
+    var token: String
+    var keyID: String
+    var teamID: String
+    /// Seconds since 1970.
+    var issuedAt: Int64
+
+    private struct Header: Decodable { var kid: String }
+    private struct Claims: Decodable {
+        var iss: String
+        var iat: Int64
+    }
+
+    init(_ token: String) throws {
+        let parts = token.split(separator: ".")
+        guard parts.count == 3 else { throw InputOutputError(description: "the token has another form than expected") }
+        let header = try JSONDecoder().decode(Header.self, from: Self.bytes(parts[0]))
+        let claims = try JSONDecoder().decode(Claims.self, from: Self.bytes(parts[1]))
+        self.token = token
+        self.keyID = header.kid
+        self.teamID = claims.iss
+        self.issuedAt = claims.iat
+    }
+
+    /// base64url (RFC 4648, section 5).
+    private static func bytes(_ text: Substring) throws -> Data {
+        var plain = text.replacing("-", with: "+").replacing("_", with: "/")
+        while plain.count % 4 != 0 { plain += "=" }
+        guard let data = Data(base64Encoded: String(plain)) else {
+            throw InputOutputError(description: "the token has another form than expected")
+        }
+        return data
     }
 }

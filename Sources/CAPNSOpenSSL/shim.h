@@ -58,6 +58,9 @@ static inline X509 *capns_x509_stack_copy(const STACK_OF(X509) *stack, int index
 }
 static inline void capns_x509_stack_free(STACK_OF(X509) *stack) { sk_X509_pop_free(stack, X509_free); }
 
+/* RFC 4514, with letters beyond ASCII as they are. */
+static const unsigned long capns_name_flags = XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB;
+
 static inline void capns_free(void *memory) { OPENSSL_free(memory); }
 
 /* ALPN on the server's side: choose `protocol` (length-prefixed wire form) or refuse the handshake

@@ -6,31 +6,14 @@ import Testing
 /// `apns bulk` as users call it.
 @Suite(.timeLimit(.minutes(1)), .serialized)
 struct BulkTests {
-    private static let payload = #"{"aps":{"alert":"Hello"}}"#
+    static let payload = #"{"aps":{"alert":"Hello"}}"#
     private static let keys = [
         "token", "outcome", "status", "reason", "apnsID", "attempts", "tokenInvalidSince", "advice",
         "retryAfterSeconds", "line",
     ]
 
-    private struct Row: Decodable {
-        var token: String
-        var outcome: String
-        var status: Int?
-        var reason: String?
-        var apnsID: String?
-        var attempts: Int
-        var tokenInvalidSince: Int64?
-        var advice: String
-        var retryAfterSeconds: Double?
-        var line: Int
-    }
-
-    private static func rows(_ lines: [String]) throws -> [Row] {
-        try lines.map { try JSONDecoder().decode(Row.self, from: Data($0.utf8)) }
-    }
-
     /// The options of a run over these lines; results go to `results.ndjson`.
-    private static func arguments(_ server: Server, _ lines: String) throws -> [String] {
+    static func arguments(_ server: Server, _ lines: String) throws -> [String] {
         [
             "bulk", "--tokens", try server.folder.write(lines, to: "tokens.txt"),
             "--payload", try server.folder.write(self.payload, to: "payload.json"),
@@ -60,7 +43,7 @@ struct BulkTests {
                 #expect(names == Self.keys)
                 #expect(!line.replacing("no token", with: "").contains(" "))
             }
-            let rows = try Self.rows(written).sorted { $0.line < $1.line }
+            let rows = try ResultLine.all(written).sorted { $0.line < $1.line }
             #expect(rows.count == 1001)
             for row in rows where row.line != 1002 { #expect(row.token == lines[row.line - 1]) }
             #expect(rows.map(\.line) == [1, 2, 3] + Array(5...1002))
@@ -89,7 +72,7 @@ struct BulkTests {
             running.interrupt()
             let result = await running.end()
             #expect(result.status == 75, "\(result.error)")
-            let rows = try Self.rows(server.folder.lines(of: "results.ndjson"))
+            let rows = try ResultLine.all(server.folder.lines(of: "results.ndjson"))
             #expect(rows.count < total)
             #expect(rows.allSatisfy { $0.outcome == "accepted" })
             #expect(rows.count == server.simulator.record.requestsProcessed)
@@ -104,7 +87,7 @@ struct BulkTests {
             let running = try Running(try Self.arguments(server, token(1)) + ["--timeout", "60"])
             try await server.simulator.waitUntil { $0.requestsReceived > 0 }
             running.interrupt()
-            try await Task.sleep(for: .milliseconds(200))
+            #expect(try await eventually { running.error.contains("press again to quit") })
             running.interrupt()
             let result = await running.end()
             #expect(result.status == 130)

@@ -87,7 +87,9 @@ struct OtherCommandsTests {
         #expect(wrong.output.isEmpty)
     }
 
-    @Test(arguments: [[], ["send"], ["bulk"], ["simulator"], ["provider-token"], ["demo"]])
+    @Test(arguments: [
+        [], ["send"], ["bulk"], ["simulator"], ["provider-token"], ["demo"], ["doctor"], ["broadcast"], ["channels"],
+    ])
     func helpTeaches(command: [String]) async throws {
         let result = try await Tool.run(command + ["--help"])
         #expect(result.status == 0)

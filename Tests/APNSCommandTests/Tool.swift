@@ -91,7 +91,8 @@ final class Running: Sendable {
 
     func write(_ text: String) { self.input.fileHandleForWriting.write(Data(text.utf8)) }
     func closeInput() { try? self.input.fileHandleForWriting.close() }
-    func interrupt() { kill(self.process.processIdentifier, SIGINT) }
+    func interrupt() { self.signal(SIGINT) }
+    func signal(_ number: Int32) { kill(self.process.processIdentifier, number) }
 
     func end() async -> Tool.Result {
         await withCheckedContinuation { continuation in
@@ -135,6 +136,13 @@ final class Folder {
     func write(_ text: String, to name: String) throws -> String {
         try text.write(toFile: self.path(name), atomically: true, encoding: .utf8)
         return self.path(name)
+    }
+
+    /// Without a last one that has no end.
+    func completeLines(of name: String) -> [String] {
+        let text = (try? String(contentsOfFile: self.path(name), encoding: .utf8)) ?? ""
+        let lines = self.lines(of: name)
+        return text.hasSuffix("\n") ? lines : lines.dropLast()
     }
 
     func lines(of name: String) -> [String] {

@@ -83,7 +83,7 @@ struct UnitTests {
         ("https://[::1]:8443/", "::1", 8443), ("https://[::1]", "::1", 443), ("https://127.0.0.1:1", "127.0.0.1", 1),
     ])
     func endpointsAreRead(text: String, host: String, port: Int) throws {
-        let endpoint = try Endpoint(Setting(name: "--endpoint", text: text, isFromCommandLine: true))
+        let endpoint = try Endpoint(Setting(name: "--endpoint", text: text))
         #expect(endpoint.host == host)
         #expect(endpoint.port == port)
     }
@@ -94,7 +94,7 @@ struct UnitTests {
     ])
     func otherEndpointsAreNot(text: String) {
         #expect(throws: (any Error).self) {
-            try Endpoint(Setting(name: "--endpoint", text: text, isFromCommandLine: true))
+            try Endpoint(Setting(name: "--endpoint", text: text))
         }
     }
 

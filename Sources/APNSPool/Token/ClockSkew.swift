@@ -1,8 +1,8 @@
 /// Finding out that this machine's clock is wrong, which APNs shows only as refused provider tokens: the `date` field of
 /// its answers tells the right time.
-enum ClockSkew {
+package enum ClockSkew {
     /// Seconds within which two clocks count as equal. The way of the answer is in it.
-    static let tolerance: Int64 = 60
+    package static let tolerance: Int64 = 60
 
     /// Words about this machine's clock, to end an error message with.
     ///
@@ -11,7 +11,7 @@ enum ClockSkew {
     ///   - wallNow: Seconds since 1970 by this machine's clock.
     /// - Returns: For example "this machine's clock is 2 h ahead of APNs"; `nil` when the clocks differ by 60 s or less,
     ///   or the field is absent or unreadable.
-    static func skewHint(dateHeader: String?, wallNow: Int64) -> String? {
+    package static func skewHint(dateHeader: String?, wallNow: Int64) -> String? {
         guard let dateHeader, let theirs = seconds(imfFixdate: dateHeader) else { return nil }
         let (skew, overflow) = wallNow.subtractingReportingOverflow(theirs)
         guard overflow || skew.magnitude > UInt64(tolerance) else { return nil }
@@ -21,7 +21,7 @@ enum ClockSkew {
     }
 
     /// Seconds since 1970 of a date in the form `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for every other text.
-    static func seconds(imfFixdate text: String) -> Int64? {
+    package static func seconds(imfFixdate text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count == 29, Array(bytes[25...]) == Array(" GMT".utf8), bytes[3] == UInt8(ascii: ","),
             [4, 7, 11, 16].allSatisfy({ bytes[$0] == UInt8(ascii: " ") }),

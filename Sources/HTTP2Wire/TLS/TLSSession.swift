@@ -144,12 +144,17 @@ final class TLSSession {
         ERR_clear_error()
     }
 
-    private func checkApplicationProtocol() -> WireError? {
-        guard self.context.role == .client else { return nil }
+    /// What was agreed on (ALPN).
+    var applicationProtocol: String? {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
         SSL_get0_alpn_selected(self.ssl, &name, &length)
-        let chosen = name.map { String(decoding: UnsafeBufferPointer(start: $0, count: Int(length)), as: UTF8.self) }
+        return name.map { String(decoding: UnsafeBufferPointer(start: $0, count: Int(length)), as: UTF8.self) }
+    }
+
+    private func checkApplicationProtocol() -> WireError? {
+        guard self.context.role == .client else { return nil }
+        let chosen = self.applicationProtocol
         if chosen == "h2" { return nil }
         return Self.noHTTP2(peerName: self.peerName, chosen: chosen)
     }
@@ -164,28 +169,32 @@ final class TLSSession {
         )
     }
 
-    private func handshakeError(_ errors: OpenSSLErrors) -> WireError {
+    /// A client's: why the server's certificate is not to be trusted.
+    var verificationError: WireError? {
         let verification = SSL_get_verify_result(self.ssl)
-        if self.context.role == .client, verification != Int(X509_V_OK) {
-            let text = String(cString: X509_verify_cert_error_string(verification))
-            let host = self.peerName
-            switch Int32(clamping: verification) {
-            case X509_V_ERR_CERT_HAS_EXPIRED:
-                return WireError(.certificateExpired, "the certificate of '\(host)' has expired")
-            case X509_V_ERR_CERT_NOT_YET_VALID:
-                return WireError(
-                    .certificateNotYetValid,
-                    "the certificate of '\(host)' is not valid yet: is this machine's clock right?"
-                )
-            case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
-                return WireError(.certificateForOtherHost, "the certificate is for another host than '\(host)'")
-            default:
-                return WireError(
-                    .certificateUntrusted,
-                    "the certificate of '\(host)' is not trusted: \(text). Is a CA file missing?"
-                )
-            }
+        guard self.context.role == .client, verification != Int(X509_V_OK) else { return nil }
+        let text = String(cString: X509_verify_cert_error_string(verification))
+        let host = self.peerName
+        switch Int32(clamping: verification) {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            return WireError(.certificateExpired, "the certificate of '\(host)' has expired")
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            return WireError(
+                .certificateNotYetValid,
+                "the certificate of '\(host)' is not valid yet: is this machine's clock right?"
+            )
+        case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+            return WireError(.certificateForOtherHost, "the certificate is for another host than '\(host)'")
+        default:
+            return WireError(
+                .certificateUntrusted,
+                "the certificate of '\(host)' is not trusted: \(text). Is a CA file missing?"
+            )
         }
+    }
+
+    private func handshakeError(_ errors: OpenSSLErrors) -> WireError {
+        if let error = self.verificationError { return error }
         if errors.firstReason == Self.alertOffset + 40, capns_certificate_was_requested(self.ssl) == 1 {
             // TLS 1.2 has no alert of its own for a missing certificate (RFC 5246, section 7.4.6).
             return Self.clientCertificateRefused(errors, peerName: self.peerName)

@@ -39,7 +39,10 @@ struct SimulatorCommand: AsyncParsableCommand {
     )
     var port: String = "2197"
 
-    @Option(help: ArgumentHelp("What goes wrong, and when: JSON.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("What goes wrong, and when: JSON.", valueName: "file"),
+        completion: .file(extensions: ["json"])
+    )
     var faults: String?
 
     @Option(
@@ -54,7 +57,8 @@ struct SimulatorCommand: AsyncParsableCommand {
         help: ArgumentHelp(
             "Where ca.pem, AuthKey_….p8 and apns.env are written; without it, to a folder that is removed at the end.",
             valueName: "folder"
-        )
+        ),
+        completion: .directory
     )
     var writeCredentials: String?
 
@@ -67,12 +71,12 @@ struct SimulatorCommand: AsyncParsableCommand {
     }
 
     private func portNumber() throws -> Int {
-        try Setting(name: "--port", text: self.port, isFromCommandLine: true).integer(0...65535)
+        try Setting(name: "--port", text: self.port).integer(0...65535)
     }
 
     private func seedNumber() throws -> UInt64? {
         guard let seed else { return nil }
-        return UInt64(try Setting(name: "--seed", text: seed, isFromCommandLine: true).integer(0...Int.max))
+        return UInt64(try Setting(name: "--seed", text: seed).integer(0...Int.max))
     }
 
     func run() async throws {

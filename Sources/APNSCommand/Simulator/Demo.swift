@@ -99,11 +99,11 @@ struct Demo: Sendable {
             var report = Report()
             report.expected503 = burst
             report.latencies.reserveCapacity(self.pushes)
-            var progress = Progress(total: self.pushes)
+            let progress = Progress(total: self.pushes)
             let middle = self.pushes * 6 / 10
-            try await self.send(0..<middle, with: client, &report, &progress)
+            try await self.send(0..<middle, with: client, &report, progress)
             await self.dropIdleConnection(of: simulator, client)
-            try await self.send(middle..<self.pushes, with: client, &report, &progress)
+            try await self.send(middle..<self.pushes, with: client, &report, progress)
             progress.clear()
 
             let status = await client.status
@@ -119,7 +119,7 @@ struct Demo: Sendable {
         _ range: Range<Int>,
         with client: APNSClient,
         _ report: inout Report,
-        _ progress: inout Progress
+        _ progress: Progress
     ) async throws {
         let push = try PushNotification(
             topic: "com.example.app",
@@ -136,7 +136,7 @@ struct Demo: Sendable {
         for await delivery in deliveries {
             report.counts.count(delivery.outcome)
             report.latencies.append(delivery.element.start.duration(to: .now))
-            progress.update(report.counts.total, "\(report.counts.accepted) accepted")
+            progress.update(report.counts.total)
         }
         report.seconds += start.duration(to: .now) / .seconds(1)
     }

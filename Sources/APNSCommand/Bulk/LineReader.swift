@@ -2,20 +2,18 @@ import APNSPool
 
 /// Reads a text file line by line, however long it is, in bounded memory.
 ///
-/// It also reads from pipes whose writer takes its time: `next()` then says `stalled` instead of blocking for long.
+/// It also reads from pipes whose writer takes its time: `next()` then says `stalled` instead of blocking.
 final class LineReader {
     enum Next: Equatable {
         /// Without its line end, with the number that editors show.
         case line(String, number: Int)
-        /// Nothing has come for a while; there may be more later.
+        /// Nothing is there; there may be more later.
         case stalled
         case end
     }
 
     /// What is beyond in a line is dropped: it is no device token anyway.
     static let maximumLineLength = 4096
-    /// How long a slow writer is waited for.
-    static let patience: Int32 = 50
 
     private let descriptor: Int32
     private let ownsDescriptor: Bool
@@ -39,11 +37,6 @@ final class LineReader {
         if self.ownsDescriptor { SystemFile.close(self.descriptor) }
     }
 
-    /// Whether `next()` would answer something else than `stalled`.
-    var hasInput: Bool {
-        self.isOver || self.position < self.filled || Files.isReadable(self.descriptor, withinMilliseconds: 0)
-    }
-
     /// The next line that is not blank. Blank lines count in the numbers.
     func next() -> Next {
         while !self.isOver {
@@ -56,10 +49,15 @@ final class LineReader {
                     self.line.append(byte)
                 }
             }
-            guard Files.isReadable(self.descriptor, withinMilliseconds: Self.patience) else { return .stalled }
+            guard Files.isReadable(self.descriptor, withinMilliseconds: 0) else { return .stalled }
             self.fill()
         }
         return self.takeLine() ?? .end
+    }
+
+    /// Returns when there may be something to read. Blocks.
+    func waitForInput() {
+        _ = Files.isReadable(self.descriptor, withinMilliseconds: 1000)
     }
 
     private func fill() {

@@ -1,12 +1,6 @@
 import APNSPool
 import ArgumentParser
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// What a notification is made of when it is written on the command line.
 struct NotificationOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The alert's title.", valueName: "text"))
@@ -31,33 +25,12 @@ struct NotificationOptions: ParsableArguments {
         help: ArgumentHelp(
             "The whole payload as JSON from a file, or from standard input with -. It is sent as it is.",
             valueName: "file"
-        )
+        ),
+        completion: .file(extensions: ["json"])
     )
     var payload: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "alert, background, voip, liveactivity, location, widgets, …; default alert.",
-            valueName: "type"
-        )
-    )
-    var pushType: String?
-
-    @Option(parsing: .unconditional, help: ArgumentHelp("10 (at once), 5 or 1.", valueName: "n"))
-    var priority: String?
-
-    @Option(
-        parsing: .unconditional,
-        help: ArgumentHelp(
-            "Until when APNs keeps the push for a device it cannot reach: seconds since 1970, +SECONDS from now, or 0 "
-                + "for one try only.",
-            valueName: "time"
-        )
-    )
-    var expiration: String?
-
-    @Option(help: ArgumentHelp("Pushes with the same id replace each other on the device.", valueName: "id"))
-    var collapseID: String?
+    @OptionGroup var headers: HeaderOptions
 
     private var hasAlert: Bool { self.title != nil || self.subtitle != nil || self.body != nil }
 
@@ -70,51 +43,15 @@ struct NotificationOptions: ParsableArguments {
                 throw UsageError("\(option) and --payload contradict each other: the payload is sent as it is.")
             }
         }
-        _ = try self.headers(now: 0)
-    }
-
-    private struct Headers {
-        var priority: Priority?
-        var expiration: Expiration?
-    }
-
-    private func headers(now: Int64) throws -> Headers {
-        var headers = Headers()
-        if let text = self.priority {
-            let setting = Setting(name: "--priority", text: text, isFromCommandLine: true)
-            headers.priority = Priority(rawValue: try setting.integer(1...10))
-        }
-        if let text = self.expiration {
-            guard let seconds = Int64(text), seconds >= 0, seconds <= 99_999_999_999 else {
-                throw UsageError(
-                    "--expiration: '\(text)' is neither seconds since 1970, nor +SECONDS from now, nor 0."
-                )
-            }
-            if text.hasPrefix("+") {
-                headers.expiration = .at(secondsSince1970: now + seconds)
-            } else {
-                headers.expiration = seconds == 0 ? .immediate : .at(secondsSince1970: seconds)
-            }
-        }
-        return headers
     }
 
     /// The notification, encoded and checked.
     func prepared(topic: String) throws -> PreparedPush {
-        let headers = try self.headers(now: Int64(Date().timeIntervalSince1970))
-        var notification = try self.content(topic: topic)
-        if let priority = headers.priority { notification = notification.priority(priority) }
-        if let expiration = headers.expiration { notification = notification.expiration(expiration) }
-        if let collapseID { notification = notification.collapseID(collapseID) }
-        do {
-            return try notification.prepared()
-        } catch {
-            throw UsageError("The notification cannot be sent: \(error).")
-        }
+        try self.headers.prepared(try self.content(topic: topic))
     }
 
     private func content(topic: String) throws -> PushNotification {
-        let type = PushType(rawValue: self.pushType ?? "alert")
+        let type = self.headers.type
         if let payload {
             return PushNotification(topic: topic, pushType: type, rawPayload: try Payload.read(payload))
         }
@@ -124,7 +61,7 @@ struct NotificationOptions: ParsableArguments {
             notification = PushNotification(topic: topic, alert: alert).pushType(type)
         }
         if let badge {
-            let setting = Setting(name: "--badge", text: badge, isFromCommandLine: true)
+            let setting = Setting(name: "--badge", text: badge)
             notification = notification.badge(try setting.integer(0...Int(Int32.max)))
         }
         if let sound { notification = notification.sound(sound) }

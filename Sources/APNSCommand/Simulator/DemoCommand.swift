@@ -38,9 +38,9 @@ struct DemoCommand: AsyncParsableCommand {
 
     private func demo() throws -> Demo {
         Demo(
-            pushes: try Setting(name: "--pushes", text: self.pushes, isFromCommandLine: true)
+            pushes: try Setting(name: "--pushes", text: self.pushes)
                 .integer(Demo.fewest...5_000_000),
-            inFlight: try Setting(name: "--in-flight", text: self.inFlight, isFromCommandLine: true)
+            inFlight: try Setting(name: "--in-flight", text: self.inFlight)
                 .integer(1...10_000),
             isVerbose: self.verbose
         )

@@ -1,12 +1,6 @@
 import APNSPool
 import ArgumentParser
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// `apns channels`
 struct ChannelsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -66,22 +60,16 @@ struct ChannelOptions: ParsableArguments {
         }
         switch result {
         case .success(let value):
-            let text = self.json ? try Self.encode(value) : text(value)
+            let text = self.json ? JSONText.encode(value) : text(value)
             if !text.isEmpty { Standard.output.print(text) }
         case .failure(let error):
             if error.code == .validation { throw UsageError("\(error.message).") }
-            if self.json { Standard.output.print(try Self.encode(FailedCall(error))) }
+            if self.json { Standard.output.print(JSONText.encode(FailedCall(error))) }
             Standard.error.print("apns: \(error.certainty.rawValue), \(error.message)")
             var counts = OutcomeCounts()
             counts.count(.failed(error))
             throw counts.status
         }
-    }
-
-    private static func encode(_ value: some Encodable) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(value), as: UTF8.self)
     }
 
     static func channelID(_ text: String) throws -> ChannelID {
@@ -94,7 +82,7 @@ struct ChannelOptions: ParsableArguments {
 }
 
 /// A call that failed, as JSON.
-private struct FailedCall: Encodable {
+struct FailedCall: Encodable {
     var outcome: String
     var code: String
     var status: Int?
@@ -146,7 +134,8 @@ struct CreateChannel: AsyncParsableCommand {
             "What APNs keeps for devices that come late: no-message (more broadcasts are allowed), or the "
                 + "most-recent-message. It cannot be changed later.",
             valueName: "policy"
-        )
+        ),
+        completion: .list(["no-message", "most-recent-message"])
     )
     var storage: String = "no-message"
 

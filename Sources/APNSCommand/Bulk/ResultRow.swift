@@ -1,5 +1,4 @@
 import APNSPool
-import Synchronization
 
 /// One push and what became of it, as a row of the results file: a JSON object on one line, its keys always there and
 /// always in the same order, without blanks.
@@ -79,7 +78,7 @@ struct ResultRow: Sendable {
     }
 
     /// A JSON string (RFC 8259, section 7).
-    private static func append(_ text: String?, to bytes: inout [UInt8]) {
+    static func append(_ text: String?, to bytes: inout [UInt8]) {
         guard let text else {
             bytes.append(contentsOf: "null".utf8)
             return
@@ -103,55 +102,5 @@ struct ResultRow: Sendable {
 
     private static func digit(_ nibble: UInt8) -> UInt8 {
         nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + (nibble - 10)
-    }
-}
-
-/// Writes rows to the results file as they come: in pieces, and whole lines only.
-final class ResultWriter: Sendable {
-    private struct State {
-        var buffer: [UInt8] = []
-        var failure: SystemError?
-    }
-
-    private static let pieceSize = 64 * 1024
-
-    private let path: String
-    private let descriptor: Int32
-    private let state = Mutex(State())
-
-    /// Makes the file, or empties it; `-` is standard output.
-    init(path: String, option: String) throws {
-        self.path = path
-        self.descriptor = path == "-" ? 1 : try Files.create(path).orUsageError(option, path)
-    }
-
-    deinit {
-        self.flush()
-        if self.path != "-" { SystemFile.close(self.descriptor) }
-    }
-
-    /// Why rows could not be written. Whoever pulls further pushes should stop.
-    var failure: InputOutputError? {
-        self.state.withLock { $0.failure }.map {
-            InputOutputError(description: "--results: '\(self.path)' cannot be written: \($0)")
-        }
-    }
-
-    func write(_ row: ResultRow) {
-        self.state.withLock { state in
-            row.append(to: &state.buffer)
-            state.buffer.append(UInt8(ascii: "\n"))
-            if state.buffer.count >= Self.pieceSize { self.flush(&state) }
-        }
-    }
-
-    func flush() {
-        self.state.withLock { self.flush(&$0) }
-    }
-
-    private func flush(_ state: inout State) {
-        guard !state.buffer.isEmpty, state.failure == nil else { return }
-        state.failure = SystemFile.write(state.buffer, to: self.descriptor)
-        state.buffer.removeAll(keepingCapacity: true)
     }
 }

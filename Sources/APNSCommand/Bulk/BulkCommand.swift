@@ -1,0 +1,183 @@
+import APNSPool
+import ArgumentParser
+
+/// What `apns bulk` reads and writes.
+struct BulkFileOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("A file with a device token on each line, or - for standard input.", valueName: "file"),
+        completion: .file()
+    )
+    var tokens: String
+
+    @Option(
+        help: ArgumentHelp("The payload, a file with a JSON object. It is sent as it is.", valueName: "file"),
+        completion: .file(extensions: ["json"])
+    )
+    var payload: String
+
+    @Option(
+        help: ArgumentHelp("Where the results go, or - for standard output.", valueName: "file"),
+        completion: .file()
+    )
+    var results: String
+
+    @Flag(help: "Go on with the results of a run that ended early; without any, begin.")
+    var resume = false
+
+    @Flag(help: "With --resume: also send again what may have arrived. It may then arrive twice.")
+    var resendUnknown = false
+
+    @Flag(help: "Check everything, say what would be sent, and send nothing.")
+    var dryRun = false
+
+    func validate() throws {
+        if self.tokens == "-", self.payload == "-" {
+            throw UsageError("--tokens and --payload cannot both be read from standard input.")
+        }
+        if self.resendUnknown, !self.resume {
+            throw UsageError("--resend-unknown goes with --resume: a new run has no unknown outcomes.")
+        }
+        if self.resume, self.results == "-" {
+            throw UsageError("--resume needs a file of --results to go on with, not standard output.")
+        }
+    }
+}
+
+/// `apns bulk`
+struct BulkCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bulk",
+        abstract: "Sends one payload to a file of device tokens.",
+        discussion: """
+            The file has one device token on each line and may have millions. Results are written as they come, one JSON \
+            object a line; `line` says where the token stands. Blank lines are passed over.
+
+            To all devices of a list:
+
+              apns bulk --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 \\
+                --topic com.grasscove.Fern --tokens tokens.txt \\
+                --payload payload.json --results results.ndjson
+
+            The first Ctrl-C (or SIGTERM) takes no further tokens, lets the pushes under way finish and writes their \
+            results; the second one quits. What is wrong with the configuration ends the run at once.
+
+            Go on after an interrupt, a crash or a failure, with the same files. Lines that were accepted or rejected are \
+            passed over; those that were not sent or not processed are sent again, and with --resend-unknown those whose \
+            outcome nobody knows. In the end there is one row a line:
+
+              until apns bulk --tokens tokens.txt --payload payload.json \\
+                --results results.ndjson --resume || [ $? -ne 75 ]
+              do sleep 60; done
+
+            After a kill, at most --in-flight pushes are sent twice, with the same apns-id. The file RESULTS.run beside \
+            the results says which run they are of; keep it as long as you may go on with them.
+
+            Straight from a database, with the dead tokens picked out of the results:
+
+              psql -qtAc 'select token from devices' |
+              apns bulk --tokens - --payload payload.json --results - |
+              jq -r 'select(.advice=="remove-token").token'
+
+            \(ExitStatus.help)
+            """
+    )
+
+    @OptionGroup(title: "Input and output") var files: BulkFileOptions
+    @OptionGroup(title: "Notification") var headers: HeaderOptions
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How many pushes are begun in a second; default: as many as go.", valueName: "n")
+    )
+    var rate: String?
+
+    @Flag(help: "Print no progress on standard error, only what went wrong and the last line.")
+    var quiet = false
+
+    @Flag(help: "Print the counts as one JSON object on standard output.")
+    var json = false
+
+    @OptionGroup(title: "Connection") var common: CommonOptions
+
+    func validate() throws {
+        _ = try self.pushRate()
+        if self.json, self.files.results == "-" {
+            throw UsageError("--json and --results - would both print on standard output: give --results a file.")
+        }
+    }
+
+    private func pushRate() throws -> PushRate? {
+        guard let rate else { return nil }
+        guard let number = Double(rate), number >= 0.01, number <= 1_000_000 else {
+            throw UsageError("--rate: '\(rate)' is not a number of pushes a second from 0.01 to 1000000.")
+        }
+        return .perSecond(number)
+    }
+
+    func run() async throws {
+        let options = try self.common.resolved()
+        let topic = try options.requireTopic()
+        let bytes = try Payload.read(self.files.payload)
+        let push = try self.headers.prepared(topic: topic, payload: bytes)
+        let reader = try LineReader(path: self.files.tokens, option: "--tokens")
+        // The client first: a key that cannot be read must not empty a results file.
+        let client = try APNSClient(configuration: options.configuration)
+        let tokens = try BulkRun.Tokens(path: self.files.tokens, option: "--tokens")
+        let run = BulkRun(topic: topic, pushType: push.pushType.rawValue, payload: bytes, tokens: tokens)
+        if self.files.dryRun {
+            return try self.rehearse(run, push, reader, options)
+        }
+        let start = try BulkStart(run, results: self.files.results, self.files)
+        let job = BulkJob(
+            push: push,
+            start: start,
+            tokensPath: self.files.tokens,
+            inFlight: options.inFlight,
+            rate: try self.pushRate(),
+            progress: Progress(
+                total: tokens?.lines,
+                earlier: start.earlier?.done ?? 0,
+                plainInterval: .seconds(10),
+                isQuiet: self.quiet
+            )
+        )
+        if !self.quiet { for line in start.notes { Standard.error.print(line) } }
+        Interrupts.handle(announces: true)
+        try await client.start()
+        let report = await job.send(with: client, from: reader)
+        await client.shutdown()
+        let failures = report.failures + start.finish(hasReplaced: report.hasReplaced)
+        for failure in failures { Standard.error.print("apns: \(failure)") }
+        self.print(report)
+        if report.isOtherFile { throw ExitStatus.usage }
+        if !failures.isEmpty { throw ExitStatus.inputOutput }
+        if report.counts.status != ExitStatus.success { throw report.counts.status }
+    }
+
+    private func print(_ report: BulkReport) {
+        let counts = report.counts
+        if let fault = counts.configurationFault { Standard.error.print("apns: \(fault.message)") }
+        for line in counts.causeLines.prefix(20) { Standard.error.print("  \(line)") }
+        if counts.isIncomplete { Standard.error.print("Stopped: the rest of the tokens was not sent.") }
+        if self.json { Standard.output.print(JSONText.encode(report.summary)) }
+        Standard.error.print(counts.line)
+    }
+
+    /// `--dry-run`: everything but the sending.
+    private func rehearse(
+        _ run: BulkRun,
+        _ push: PreparedPush,
+        _ reader: LineReader,
+        _ options: CommonOptions.Resolved
+    ) throws {
+        let earlier = try self.files.resume ? BulkStart.look(run, results: self.files.results, self.files) : nil
+        var rehearsal = BulkRehearsal(run: run, push: push, endpoint: options.environment.description)
+        try rehearsal.read(reader, path: self.files.tokens, earlier: earlier)
+        if self.json {
+            Standard.output.print(JSONText.encode(rehearsal.summary))
+        } else {
+            Standard.output.print(rehearsal.text)
+        }
+        if rehearsal.invalid > 0 { throw ExitStatus.rejected }
+    }
+}

@@ -1,0 +1,99 @@
+import APNSPool
+import ArgumentParser
+
+/// What `apns bulk --dry-run` finds out: all that can be known without sending.
+struct BulkRehearsal {
+    /// Lines that are shown of those with something wrong.
+    private static let mostShown = 20
+
+    let run: BulkRun
+    let push: PreparedPush
+    let endpoint: String
+    private(set) var toSend = 0
+    private(set) var done = 0
+    private(set) var invalid = 0
+    private var complaints: [String] = []
+
+    init(run: BulkRun, push: PreparedPush, endpoint: String) {
+        self.run = run
+        self.push = push
+        self.endpoint = endpoint
+    }
+
+    mutating func read(_ reader: LineReader, path: String, earlier: EarlierResults?) throws {
+        while true {
+            switch reader.next() {
+            case .stalled:
+                reader.waitForInput()
+            case .end:
+                if let error = reader.failure {
+                    throw InputOutputError(description: "--tokens: '\(path)' cannot be read: \(error)")
+                }
+                return
+            case .line(let token, let number):
+                if let earlier {
+                    guard earlier.isRow(ofLine: number, for: token) else {
+                        throw UsageError(
+                            "--tokens: line \(number) of '\(path)' is not the one that these results began with."
+                        )
+                    }
+                    if case .skip = earlier.plan(forLine: number) {
+                        self.done += 1
+                        continue
+                    }
+                }
+                self.check(token, number)
+            }
+        }
+    }
+
+    private mutating func check(_ token: String, _ number: Int) {
+        do {
+            _ = try DeviceToken(token)
+            self.toSend += 1
+        } catch {
+            self.invalid += 1
+            if self.invalid <= Self.mostShown {
+                self.complaints.append("  line \(number), '\(token.prefix(40))': \(error)")
+            }
+        }
+    }
+
+    struct Summary: Encodable {
+        var dryRun = true
+        var toSend: Int
+        var invalid: Int
+        var done: Int
+        var endpoint: String
+        var topic: String
+        var pushType: String
+        var payloadBytes: Int
+    }
+
+    var summary: Summary {
+        Summary(
+            toSend: self.toSend,
+            invalid: self.invalid,
+            done: self.done,
+            endpoint: self.endpoint,
+            topic: self.push.topic,
+            pushType: self.push.pushType.rawValue,
+            payloadBytes: self.push.payload.count
+        )
+    }
+
+    var text: String {
+        var lines = [
+            "Nothing was sent. Without --dry-run:",
+            "  \(self.toSend) pushes to \(self.endpoint)",
+            "  topic \(self.push.topic), type \(self.push.pushType), payload of \(self.push.payload.count) bytes",
+        ]
+        if self.done > 0 { lines.append("  \(self.done) lines were done by an earlier run") }
+        if self.invalid > 0 {
+            lines.append("\(self.invalid) lines hold no device token:")
+            lines += self.complaints
+            if self.invalid > Self.mostShown { lines.append("  …") }
+        }
+        return lines.joined(separator: "\n")
+    }
+}

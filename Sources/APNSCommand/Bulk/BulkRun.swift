@@ -1,0 +1,145 @@
+import APNSPool
+import ArgumentParser
+import Crypto
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What a run of `apns bulk` sends, and the number from which the `apns-id` of each line follows. It lies beside the
+/// results, in a file of its own, since rows have a fixed form and the first ones may come only after a kill.
+struct BulkRun: Codable, Equatable, Sendable {
+    /// The content of a token file, as far as a change of it matters.
+    struct Tokens: Codable, Equatable, Sendable {
+        var sha256: String
+        /// Those that are not empty.
+        var lines: Int
+    }
+
+    /// Random. The `apns-id` of a line is this plus the line's number.
+    var run: String
+    var topic: String
+    var pushType: String
+    var payloadSHA256: String
+    /// Nil: they came from a pipe, so that nobody can tell whether the next ones are the same.
+    var tokens: Tokens?
+
+    init(id: APNSID = .random(), topic: String, pushType: String, payload: [UInt8], tokens: Tokens?) {
+        self.run = id.description
+        self.topic = topic
+        self.pushType = pushType
+        self.payloadSHA256 = Self.hexadecimal(SHA256.hash(data: payload))
+        self.tokens = tokens
+    }
+
+    static func hexadecimal(_ digest: SHA256.Digest) -> String {
+        digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    /// The id of a line's push, the same in each run that goes on with the results: the run's 62 lower random bits plus the
+    /// number. Two lines of a run never share one; the form is that of RFC 9562, version 4.
+    static func apnsID(run: APNSID, line: Int) -> APNSID {
+        let mask: UInt64 = 0x3FFF_FFFF_FFFF_FFFF
+        let low = (run.low & mask) &+ UInt64(truncatingIfNeeded: line)
+        return APNSID(high: run.high, low: low & mask | 0x8000_0000_0000_0000)
+    }
+
+    /// Why these results are not the first part of what is asked for now; nil if they are.
+    func difference(from earlier: BulkRun) -> String? {
+        if let tokens, let earlierTokens = earlier.tokens, tokens != earlierTokens {
+            return
+                "--tokens: the file is not the one that these results began with (it has \(tokens.lines) lines, then "
+                + "\(earlierTokens.lines))"
+        }
+        if self.payloadSHA256 != earlier.payloadSHA256 {
+            return "--payload: the payload is not the one that these results began with"
+        }
+        if self.topic != earlier.topic {
+            return "--topic: these results began with '\(earlier.topic)', not with '\(self.topic)'"
+        }
+        if self.pushType != earlier.pushType {
+            return "--push-type: these results began with '\(earlier.pushType)', not with '\(self.pushType)'"
+        }
+        return nil
+    }
+}
+
+/// The file beside the results that says which run they are of.
+struct BulkRunFile: Sendable {
+    let path: String
+
+    init(results: String) {
+        self.path = results + ".run"
+    }
+
+    /// Nil if there is none.
+    func read() throws -> (run: BulkRun, id: APNSID)? {
+        guard Files.exists(self.path) else { return nil }
+        let bytes = try Files.contents(of: self.path, option: "--results", limit: 64 * 1024)
+        guard let run = try? JSONDecoder().decode(BulkRun.self, from: Data(bytes)), let id = APNSID(run.run) else {
+            throw UsageError("--results: '\(self.path)' is damaged: it does not say which run the results are of.")
+        }
+        return (run, id)
+    }
+
+    /// All of it or nothing, and on the disk when this returns.
+    func write(_ run: BulkRun) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        try Files.replace(self.path, with: Array(try encoder.encode(run)) + [UInt8(ascii: "\n")], option: "--results")
+    }
+
+    func remove() { Files.remove(self.path) }
+}
+
+extension BulkRun.Tokens {
+    /// Reads a regular file from its beginning to its end; nil for a pipe.
+    init?(path: String, option: String) throws {
+        guard path != "-", Files.isRegular(path) else { return nil }
+        let descriptor = try Files.open(path).orUsageError(option, path)
+        defer { SystemFile.close(descriptor) }
+        var hash = SHA256()
+        var lines = LineCount()
+        var chunk = [UInt8](repeating: 0, count: 256 * 1024)
+        while true {
+            switch SystemFile.read(descriptor, into: &chunk) {
+            case .failure(let error):
+                throw InputOutputError(description: "\(option): '\(path)' cannot be read: \(error)")
+            case .success(0):
+                self.init(sha256: BulkRun.hexadecimal(hash.finalize()), lines: lines.total)
+                return
+            case .success(let count):
+                chunk.withUnsafeBytes { bytes in
+                    let bytes = UnsafeRawBufferPointer(rebasing: bytes[..<count])
+                    hash.update(bufferPointer: bytes)
+                    lines.add(bytes)
+                }
+            }
+        }
+    }
+}
+
+/// Counts the lines that are not empty.
+struct LineCount {
+    private var ended = 0
+    private var isInLine = false
+
+    var total: Int { self.ended + (self.isInLine ? 1 : 0) }
+
+    mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        var position = 0
+        while position < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[position...])
+            let length = Files.firstLineEnd(in: rest) ?? rest.count
+            if length > 0 { self.isInLine = true }
+            position += length
+            if position < bytes.count {
+                if self.isInLine { self.ended += 1 }
+                self.isInLine = false
+                position += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import APNSPool
+import ArgumentParser
+
+/// How a run of `apns bulk` begins and ends as far as its files go.
+struct BulkStart: Sendable {
+    let file: ResultFile
+    /// What the `apns-id` of each line follows from.
+    let id: APNSID
+    /// What earlier runs did; nil for a run that begins.
+    let earlier: EarlierResults?
+    /// For people.
+    let notes: [String]
+
+    /// Opens the results, and empties them unless they are gone on with.
+    init(_ run: BulkRun, results: String, _ options: BulkFileOptions) throws {
+        self.file = try ResultFile(path: results)
+        let runFile = self.file.isRegular ? BulkRunFile(results: results) : nil
+        if options.resume, self.file.isRegular {
+            let (earlier, isTorn) = try self.file.earlier(resendsUnknown: options.resendUnknown)
+            var notes = isTorn ? ["The last row of '\(results)' was incomplete and has been cut off."] : []
+            if let id = try Self.check(run, runFile, hasRows: earlier.rows > 0, results) {
+                notes.append("Going on: \(earlier.done) lines are done.")
+                (self.id, self.earlier, self.notes) = (id, earlier, notes)
+                return
+            }
+        }
+        // In this order: after a kill in between, old rows are never taken for those of the new run.
+        runFile?.remove()
+        try self.file.empty()
+        try runFile?.write(run)
+        (self.id, self.earlier, self.notes) = (APNSID(run.run) ?? .random(), nil, [])
+    }
+
+    /// What earlier runs did, with no file changed; nil if there was none.
+    static func look(_ run: BulkRun, results: String, _ options: BulkFileOptions) throws -> EarlierResults? {
+        guard Files.exists(results) else { return nil }
+        let earlier = try ResultFile.look(path: results, resendsUnknown: options.resendUnknown)
+        let file = BulkRunFile(results: results)
+        return try self.check(run, file, hasRows: earlier.rows > 0, results) == nil ? nil : earlier
+    }
+
+    /// The id of the run that the results are of; nil if they are of none yet.
+    private static func check(_ run: BulkRun, _ file: BulkRunFile?, hasRows: Bool, _ results: String) throws -> APNSID?
+    {
+        guard let file, let (earlier, id) = try file.read() else {
+            guard !hasRows else {
+                throw UsageError(
+                    "--resume: '\(results).run' is missing, which says which run '\(results)' is of. Without it nothing "
+                        + "can be sent again with the same apns-id."
+                )
+            }
+            return nil
+        }
+        if let difference = run.difference(from: earlier) {
+            throw UsageError("\(difference). Give what '\(results)' began with, or begin anew with other --results.")
+        }
+        return id
+    }
+
+    /// - Parameter hasReplaced: the run wrote rows for lines that had some.
+    /// - Returns: what could not be done.
+    func finish(hasReplaced: Bool) -> [InputOutputError] {
+        guard self.file.isRegular else { return [] }
+        do {
+            try self.file.synchronize()
+            if hasReplaced || self.earlier?.hasSuperseded == true { try self.file.compact() }
+            return []
+        } catch let error as InputOutputError {
+            return [error]
+        } catch {
+            return [InputOutputError(description: "\(error)")]
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import APNSPool
+
+/// What the rows of earlier runs say, line by line; of several rows for a line the last one counts. Pure.
+///
+/// Memory: five bytes for each line of the token file.
+struct EarlierResults: Sendable {
+    struct Mistake: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    /// What is to be done with a line.
+    enum Plan {
+        /// It has no row.
+        case send
+        /// Its row is replaced by the next one.
+        case resend(Certainty)
+        case skip
+    }
+
+    private static let certainties = Certainty.allCases
+    private static let limit = 1 << 31
+
+    let resendsUnknown: Bool
+    /// By line: 0 without a row, or one more than the place in `certainties`.
+    private var outcomes: [UInt8] = [0]
+    /// By line: of the token, as the row has it.
+    private var tokens: [UInt32] = [0]
+    private(set) var rows = 0
+    /// Lines with more than one row.
+    private(set) var hasSuperseded = false
+
+    init(resendsUnknown: Bool) {
+        self.resendsUnknown = resendsUnknown
+    }
+
+    /// Takes a row, without its line end.
+    mutating func add(_ bytes: some BidirectionalCollection<UInt8>) throws(Mistake) {
+        self.rows += 1
+        guard let row = RowScan(bytes), row.line > 0, row.line < Self.limit,
+            let place = Self.certainties.firstIndex(of: row.outcome)
+        else { throw Mistake(description: "line \(self.rows) is no row of results") }
+        if row.line >= self.outcomes.count {
+            let more = row.line + 1 - self.outcomes.count
+            self.outcomes.append(contentsOf: repeatElement(0, count: more))
+            self.tokens.append(contentsOf: repeatElement(0, count: more))
+        }
+        if self.outcomes[row.line] > 0 { self.hasSuperseded = true }
+        self.outcomes[row.line] = UInt8(place + 1)
+        self.tokens[row.line] = row.token
+    }
+
+    func outcome(ofLine line: Int) -> Certainty? {
+        guard self.outcomes.indices.contains(line), self.outcomes[line] > 0 else { return nil }
+        return Self.certainties[Int(self.outcomes[line]) - 1]
+    }
+
+    func plan(forLine line: Int) -> Plan {
+        guard let outcome = self.outcome(ofLine: line) else { return .send }
+        switch outcome {
+        case .notSent, .notProcessed: return .resend(outcome)
+        case .unknown where self.resendsUnknown: return .resend(outcome)
+        default: return .skip
+        }
+    }
+
+    /// Whether the line's row is of this token.
+    func isRow(ofLine line: Int, for token: String) -> Bool {
+        guard self.outcome(ofLine: line) != nil else { return true }
+        return self.tokens[line] == RowScan.fingerprint(of: token)
+    }
+
+    /// How many lines have each outcome.
+    var counts: [(certainty: Certainty, count: Int)] {
+        var counts = [Int](repeating: 0, count: Self.certainties.count + 1)
+        for outcome in self.outcomes { counts[Int(outcome)] += 1 }
+        return zip(Self.certainties, counts.dropFirst()).map { ($0, $1) }
+    }
+
+    /// Lines that are not sent again.
+    var done: Int {
+        self.counts.reduce(0) { sum, entry in
+            switch entry.certainty {
+            case .accepted, .rejected: sum + entry.count
+            case .unknown where !self.resendsUnknown: sum + entry.count
+            default: sum
+            }
+        }
+    }
+}
+
+/// A row as it stands in a results file: what a later run must know of it. It takes the form that `ResultRow` writes and no
+/// other. Pure.
+struct RowScan {
+    var outcome: Certainty
+    var line: Int
+    /// Of the token as JSON writes it.
+    var token: UInt32
+
+    private static let start = Array(#"{"token":""#.utf8)
+    private static let middle = Array(#","outcome":""#.utf8)
+    private static let end = Array(#","line":"#.utf8)
+
+    init?(_ bytes: some BidirectionalCollection<UInt8>) {
+        let bytes = Array(bytes)
+        guard bytes.starts(with: Self.start), bytes.last == UInt8(ascii: "}") else { return nil }
+        var position = Self.start.count
+        var hash = Fingerprint()
+        while position < bytes.count, bytes[position] != UInt8(ascii: "\"") {
+            if bytes[position] == UInt8(ascii: "\\"), position + 1 < bytes.count {
+                hash.add(bytes[position])
+                position += 1
+            }
+            hash.add(bytes[position])
+            position += 1
+        }
+        position += 1
+        guard position < bytes.count, bytes[position...].starts(with: Self.middle) else { return nil }
+        position += Self.middle.count
+        guard let quote = bytes[position...].firstIndex(of: UInt8(ascii: "\"")) else { return nil }
+        let name = String(decoding: bytes[position..<quote], as: UTF8.self)
+        guard let outcome = Certainty(rawValue: name) else { return nil }
+        var start = bytes.count - 1
+        while start > quote, (0x30...0x39).contains(bytes[start - 1]) { start -= 1 }
+        guard start < bytes.count - 1, start - Self.end.count > quote,
+            bytes[(start - Self.end.count)...].starts(with: Self.end),
+            let line = Int(String(decoding: bytes[start..<(bytes.count - 1)], as: UTF8.self))
+        else { return nil }
+        self.outcome = outcome
+        self.line = line
+        self.token = hash.value
+    }
+
+    static func fingerprint(of token: String) -> UInt32 {
+        var bytes: [UInt8] = []
+        ResultRow.append(token, to: &bytes)
+        var hash = Fingerprint()
+        for byte in bytes.dropFirst().dropLast() { hash.add(byte) }
+        return hash.value
+    }
+
+    /// FNV-1a.
+    private struct Fingerprint {
+        var value: UInt32 = 2_166_136_261
+
+        mutating func add(_ byte: UInt8) {
+            self.value = (self.value ^ UInt32(byte)) &* 16_777_619
+        }
+    }
+}

@@ -1,0 +1,169 @@
+import APNSPool
+import ArgumentParser
+
+/// The results file, locked against a second `apns bulk`.
+///
+/// Rows are only ever appended. One that replaces an earlier one is written behind it; when a run ends, a copy with the
+/// last row of each line takes the file's place in one step. So a kill loses no row, whenever it comes.
+final class ResultFile: Sendable {
+    let path: String
+    let descriptor: Int32
+    /// Not a pipe, a device or standard output: there is something to go on with.
+    let isRegular: Bool
+
+    init(path: String) throws {
+        self.path = path
+        if path == "-" {
+            self.descriptor = 1
+            self.isRegular = false
+            return
+        }
+        self.isRegular = Files.isRegular(path) || !Files.exists(path)
+        self.descriptor = try Files.openForAppending(path, reads: self.isRegular).orUsageError("--results", path)
+        guard !self.isRegular || Files.lock(self.descriptor) else {
+            throw UsageError("--results: another `apns bulk` writes to '\(path)' at the moment.")
+        }
+    }
+
+    deinit {
+        if self.path != "-" { SystemFile.close(self.descriptor) }
+    }
+
+    func empty() throws {
+        guard self.isRegular else { return }
+        try self.check(Files.truncate(self.descriptor, to: 0))
+    }
+
+    /// Reads the rows that are there, and cuts off a last one that a kill left incomplete.
+    func earlier(resendsUnknown: Bool) throws -> (results: EarlierResults, isTorn: Bool) {
+        let (results, end) = try Self.read(self.path, resendsUnknown: resendsUnknown)
+        let isTorn = end.complete < end.total
+        if isTorn { try self.check(Files.truncate(self.descriptor, to: end.complete)) }
+        return (results, isTorn)
+    }
+
+    /// The same without a lock, and without a change.
+    static func look(path: String, resendsUnknown: Bool) throws -> EarlierResults {
+        try self.read(path, resendsUnknown: resendsUnknown).results
+    }
+
+    private static func read(
+        _ path: String,
+        resendsUnknown: Bool
+    ) throws -> (results: EarlierResults, end: (complete: Int, total: Int)) {
+        var results = EarlierResults(resendsUnknown: resendsUnknown)
+        let end = try self.forEachRow(of: path) { row throws(EarlierResults.Mistake) in try results.add(row) }
+        return (results, end)
+    }
+
+    /// Leaves the last row of each line. All of the change is made or nothing.
+    func compact() throws {
+        var left: [UInt32] = []
+        func number(of row: ArraySlice<UInt8>) throws(EarlierResults.Mistake) -> Int {
+            guard let row = RowScan(row) else { throw EarlierResults.Mistake(description: "a row is damaged") }
+            return row.line
+        }
+        _ = try Self.forEachRow(of: self.path) { row throws(EarlierResults.Mistake) in
+            let line = try number(of: row)
+            if line >= left.count { left.append(contentsOf: repeatElement(0, count: line + 1 - left.count)) }
+            left[line] += 1
+        }
+        let copy = self.path + ".new"
+        let target = try Files.create(copy).orUsageError("--results", copy)
+        var isDone = false
+        defer {
+            SystemFile.close(target)
+            if !isDone { Files.remove(copy) }
+        }
+        var buffer: [UInt8] = []
+        var failure: SystemError?
+        _ = try Self.forEachRow(of: self.path) { row throws(EarlierResults.Mistake) in
+            let line = try number(of: row)
+            left[line] -= 1
+            guard left[line] == 0, failure == nil else { return }
+            buffer.append(contentsOf: row)
+            buffer.append(UInt8(ascii: "\n"))
+            if buffer.count >= 256 * 1024 {
+                failure = SystemFile.write(buffer, to: target)
+                buffer.removeAll(keepingCapacity: true)
+            }
+        }
+        try self.check(failure ?? SystemFile.write(buffer, to: target))
+        try self.check(Files.copyMode(of: self.descriptor, to: target) ?? Files.synchronize(target))
+        try self.check(Files.rename(copy, self.path))
+        isDone = true
+        Files.synchronizeFolder(of: self.path)
+    }
+
+    /// Returns when what was written is on the disk.
+    func synchronize() throws {
+        guard self.isRegular else { return }
+        try self.check(Files.synchronize(self.descriptor))
+    }
+
+    private func check(_ error: SystemError?) throws {
+        guard let error else { return }
+        throw InputOutputError(description: "--results: '\(self.path)' cannot be written: \(error)")
+    }
+
+    /// - Returns: where the last complete line ends, and the file.
+    private static func forEachRow(
+        of path: String,
+        _ body: (ArraySlice<UInt8>) throws(EarlierResults.Mistake) -> Void
+    ) throws -> (complete: Int, total: Int) {
+        let descriptor = try Files.open(path).orUsageError("--results", path)
+        defer { SystemFile.close(descriptor) }
+        var pieces = LinePieces()
+        var chunk = [UInt8](repeating: 0, count: 256 * 1024)
+        do {
+            while true {
+                switch SystemFile.read(descriptor, into: &chunk) {
+                case .failure(let error):
+                    throw InputOutputError(description: "--results: '\(path)' cannot be read: \(error)")
+                case .success(0):
+                    return (pieces.complete, pieces.total)
+                case .success(let count):
+                    try pieces.add(chunk[..<count], body)
+                }
+            }
+        } catch let mistake as EarlierResults.Mistake {
+            throw UsageError("--results: '\(path)' cannot be gone on with: \(mistake).")
+        }
+    }
+}
+
+/// Cuts pieces of a file into lines. Pure.
+struct LinePieces {
+    /// Far more than any row.
+    private static let limit = 1024 * 1024
+
+    private var rest: [UInt8] = []
+    /// Bytes of complete lines, and of all.
+    private(set) var complete = 0
+    private(set) var total = 0
+
+    mutating func add(
+        _ bytes: ArraySlice<UInt8>,
+        _ body: (ArraySlice<UInt8>) throws(EarlierResults.Mistake) -> Void
+    ) throws(EarlierResults.Mistake) {
+        self.total += bytes.count
+        var bytes = bytes
+        while let end = Files.firstLineEnd(in: bytes) {
+            let line = bytes[..<end]
+            if self.rest.isEmpty {
+                try body(line)
+                self.complete += line.count + 1
+            } else {
+                self.rest.append(contentsOf: line)
+                try body(self.rest[...])
+                self.complete += self.rest.count + 1
+                self.rest.removeAll(keepingCapacity: true)
+            }
+            bytes = bytes[(end + 1)...]
+        }
+        self.rest.append(contentsOf: bytes)
+        guard self.rest.count <= Self.limit else {
+            throw EarlierResults.Mistake(description: "a line has more than \(Self.limit) bytes")
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import APNSPool
+
+/// A line of the token file.
+struct TokenLine: Sendable {
+    var token: String
+    var number: Int
+    /// What its row of an earlier run says.
+    var earlier: Certainty?
+}
+
+/// The lines that are to be sent, as fast as there is room for them, until the file ends or somebody stops it.
+actor TokenFeed {
+    /// Why there are no further lines.
+    enum End: Equatable {
+        case endOfFile
+        case stopped
+        case failed(String)
+    }
+
+    /// Lines handed over at once.
+    private static let batch = 64
+    /// Lines passed over before others are looked after.
+    private static let longestSkip = 10_000
+    /// How long a slow writer of a pipe is left alone.
+    private static let pause = Duration.milliseconds(20)
+
+    private let path: String
+    private let reader: LineReader
+    private let earlier: EarlierResults?
+    private let writer: ResultWriter
+    private(set) var end: End?
+    /// A line differs from its row of an earlier run.
+    private(set) var isOtherFile = false
+
+    init(_ reader: sending LineReader, path: String, earlier: EarlierResults?, writer: ResultWriter) {
+        self.reader = reader
+        self.path = path
+        self.earlier = earlier
+        self.writer = writer
+    }
+
+    /// The next lines; none at the end.
+    func next() async -> [TokenLine] {
+        while self.end == nil {
+            if Task.isCancelled || Interrupts.isStopRequested || self.writer.isClosed {
+                self.end = .stopped
+                break
+            }
+            let room = self.writer.admit(upTo: Self.batch)
+            guard room > 0 else {
+                await self.writer.waitForRoom()
+                continue
+            }
+            let (lines, isStalled) = self.read(upTo: room)
+            self.writer.giveBack(room - lines.count)
+            if !lines.isEmpty { return lines }
+            if isStalled, self.end == nil { try? await Task.sleep(for: Self.pause) }
+        }
+        return []
+    }
+
+    private func read(upTo room: Int) -> (lines: [TokenLine], isStalled: Bool) {
+        var lines: [TokenLine] = []
+        var skipped = 0
+        while lines.count < room, skipped < Self.longestSkip {
+            switch self.reader.next() {
+            case .stalled:
+                return (lines, true)
+            case .end:
+                if let failure = self.reader.failure {
+                    self.end = .failed("--tokens: '\(self.path)' cannot be read: \(failure)")
+                } else {
+                    self.end = .endOfFile
+                }
+                return (lines, false)
+            case .line(let token, let number):
+                guard let earlier else {
+                    lines.append(TokenLine(token: token, number: number))
+                    continue
+                }
+                guard earlier.isRow(ofLine: number, for: token) else {
+                    self.isOtherFile = true
+                    self.end = .failed(
+                        "--tokens: line \(number) of '\(self.path)' is not the one that these results began with"
+                    )
+                    return (lines, false)
+                }
+                switch earlier.plan(forLine: number) {
+                case .skip: skipped += 1
+                case .send: lines.append(TokenLine(token: token, number: number))
+                case .resend(let outcome):
+                    lines.append(TokenLine(token: token, number: number, earlier: outcome))
+                }
+            }
+        }
+        return (lines, false)
+    }
+}
+
+/// The lines of a feed one by one.
+struct TokenLines: AsyncSequence, Sendable {
+    typealias Element = TokenLine
+    typealias Failure = Never
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        let feed: TokenFeed
+        var lines: [TokenLine] = []
+        var position = 0
+
+        mutating func next() async -> TokenLine? { await self.next(isolation: nil) }
+
+        mutating func next(isolation actor: isolated (any Actor)?) async -> TokenLine? {
+            if self.position == self.lines.count {
+                self.lines = await self.feed.next()
+                self.position = 0
+            }
+            guard self.position < self.lines.count else { return nil }
+            defer { self.position += 1 }
+            return self.lines[self.position]
+        }
+    }
+
+    let feed: TokenFeed
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(feed: self.feed) }
+}

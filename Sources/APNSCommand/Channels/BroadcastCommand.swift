@@ -1,0 +1,109 @@
+import APNSPool
+import ArgumentParser
+
+/// `apns broadcast`
+struct BroadcastCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "broadcast",
+        abstract: "Sends an update of a Live Activity to a channel.",
+        discussion: """
+            All devices that subscribe to the channel get it. The payload is that of a Live Activity, with the event \
+            update or end. `apns channels create` makes a channel.
+
+            The score of a match:
+
+              echo '{"aps":{"timestamp":'$(date +%s)',"event":"update",
+                "content-state":{"home":2,"guest":1}}}' |
+              apns broadcast --topic com.grasscove.Fern \\
+                --channel dHN0LXNyY2gtY2hubA== --payload -
+
+            The end, which devices that come late get within an hour:
+
+              apns broadcast --channel dHN0LXNyY2gtY2hubA== \\
+                --payload end.json --expiration +3600
+
+            Exit status:
+              0   APNs took it, with however many subscribers
+              1   APNs refused it
+              75  it was not sent, or nobody knows
+              64  an option or the payload is wrong
+              78  the configuration is wrong: key, certificate, host
+            """
+    )
+
+    @Option(help: ArgumentHelp("The channel's id.", valueName: "id"))
+    var channel: String
+
+    @Option(
+        help: ArgumentHelp("The payload, JSON from a file, or from standard input with -.", valueName: "file"),
+        completion: .file(extensions: ["json"])
+    )
+    var payload: String
+
+    @Option(parsing: .unconditional, help: ArgumentHelp("10 (at once) or 5.", valueName: "n"))
+    var priority: String?
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "Until when APNs keeps it, if the channel stores messages: seconds since 1970, +SECONDS from now, or 0.",
+            valueName: "time"
+        )
+    )
+    var expiration: String?
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
+    @OptionGroup(title: "Connection") var common: CommonOptions
+
+    func validate() throws {
+        _ = try ChannelOptions.channelID(self.channel)
+        _ = try HeaderValues(priority: self.priority, expiration: self.expiration, now: 0)
+    }
+
+    func run() async throws {
+        let options = try self.common.resolved()
+        let topic = try options.requireTopic()
+        let channel = try ChannelOptions.channelID(self.channel)
+        let headers = try HeaderValues(priority: self.priority, expiration: self.expiration, now: WallTime.now)
+        let bytes = try Payload.read(self.payload)
+        let notification = headers.applied(
+            to: PushNotification(topic: topic, pushType: .liveactivity, rawPayload: bytes)
+        )
+        let outcome = try await withAPNSClient(configuration: options.configuration) { client in
+            await client.broadcast(notification, to: channel)
+        }
+        if let error = outcome.error, error.code == .validation {
+            throw UsageError("The broadcast cannot be sent: \(error.message).")
+        }
+        if self.json {
+            Standard.output.print(
+                outcome.error.map { JSONText.encode(FailedCall($0)) }
+                    ?? JSONText.encode(SentBroadcast(outcome, channel: channel))
+            )
+        } else {
+            let row = ResultRow(token: channel.rawValue, outcome: outcome, line: 1)
+            Standard.output.print(row.text)
+        }
+        var counts = OutcomeCounts()
+        counts.count(outcome)
+        if let fault = counts.configurationFault { Standard.error.print("apns: \(fault.message)") }
+        if counts.status != ExitStatus.success { throw counts.status }
+    }
+}
+
+/// A broadcast that APNs took, as JSON.
+private struct SentBroadcast: Encodable {
+    var outcome: String
+    var channel: String
+    var requestID: String?
+    var attempts: Int
+
+    init(_ outcome: PushOutcome, channel: ChannelID) {
+        self.outcome = outcome.certainty.rawValue
+        self.channel = channel.rawValue
+        self.requestID = outcome.apnsID?.description
+        self.attempts = outcome.attempts
+    }
+}

@@ -1,0 +1,329 @@
+import APNSPool
+import HTTP2Wire
+import NIOCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Goes the way of a push step by step. What follows from a failure is not tried.
+struct Doctor {
+    private static let timeout = TimeAmount.seconds(10)
+    /// From here on a certificate's end is worth a word.
+    private static let certificateDays = 30
+
+    private let options: CommonOptions.Resolved
+    private var report = DoctorReport()
+
+    init(_ options: CommonOptions.Resolved) {
+        self.options = options
+    }
+
+    private var host: String { self.options.environment.host }
+    private var port: Int { self.options.environment.port }
+
+    mutating func examine() async -> DoctorReport {
+        self.report.settings = self.options.given
+        self.examineSettings()
+        let client = self.examineCredential()
+        if let probe = self.reach() { self.examineServer(probe) }
+        await self.examineAnswer(client)
+        return self.report
+    }
+
+    // MARK: What is there before any network
+
+    private mutating func examineSettings() {
+        var lines = ["server \(self.host), port \(self.port)"]
+        lines += self.options.given.map { "\($0.option) \($0.value) (\($0.origin))" }
+        self.report.pass("settings", lines)
+    }
+
+    private mutating func examineCredential() -> APNSClient? {
+        var configuration = self.options.configuration
+        // One connection, and not before it is asked for.
+        configuration.pool.size = 0
+        configuration.pool.maxOverflow = 1
+        let file = self.options.certificate?.text ?? self.options.key?.file.text
+        do throws(APNSConfigurationError) {
+            let client = try APNSClient(configuration: configuration)
+            let status = client.authenticationStatus
+            var found = [status.name]
+            if let file { found.insert(file, at: 0) }
+            if !status.certificateTopics.isEmpty {
+                found.append("topics \(status.certificateTopics.joined(separator: ", "))")
+            }
+            if let expiry = status.certificateExpiry {
+                let days = (expiry - WallTime.now) / 86_400
+                found.append("\(days) days left")
+                if days < Self.certificateDays {
+                    self.report.warn("credential", found, "Renew the certificate in the developer portal.")
+                    return client
+                }
+            }
+            if let file, let mode = Files.mode(file), mode & 0o077 != 0 {
+                self.report.warn(
+                    "credential",
+                    found,
+                    "Other users of this machine may read the file: chmod 600 '\(file)'."
+                )
+            } else if file == nil {
+                self.report.warn("credential", ["none"], "APNs itself wants one: give --key and --team-id.")
+            } else {
+                self.report.pass("credential", found)
+            }
+            return client
+        } catch {
+            self.report.fail(
+                error.setting.hasPrefix("trust") ? "trust roots" : "credential",
+                [error.message],
+                self.advice(for: error),
+                .configuration
+            )
+            return nil
+        }
+    }
+
+    private func advice(for error: APNSConfigurationError) -> String {
+        switch error.code {
+        case .fileUnreadable: "Look at the path and at the file's permissions."
+        case .identifierInvalid, .conflict:
+            "Key id and team id have 10 characters each; the key's id is in its file's name, the team's id in the "
+                + "membership page of the developer portal."
+        case .keyTypeWrong, .notAKey, .keyDamaged, .keyEncrypted:
+            "Give the file AuthKey_….p8 as it was loaded from the developer portal (Keys)."
+        default: "Change \(APNSTool.option(for: error.setting) ?? error.setting)."
+        }
+    }
+
+    // MARK: The way to the server
+
+    private mutating func reach() -> NetworkProbe? {
+        // A proxy looks the server's name up itself.
+        let target = self.options.proxy.map { (host: $0.host, port: $0.port) } ?? (self.host, self.port)
+        let prefix = self.options.proxy == nil ? "" : "proxy "
+        guard let addresses = self.lookUp(target, prefix + "name") else {
+            self.report.skip(prefix + "TCP")
+            self.skipServer()
+            return nil
+        }
+        guard let probe = self.connect(addresses, prefix + "TCP") else {
+            self.skipServer()
+            return nil
+        }
+        guard let proxy = self.options.proxy else { return probe }
+        var credentials: ProxyEndpoint.Credentials?
+        if let username = proxy.username {
+            credentials = .init(username: username, password: proxy.password ?? "")
+        }
+        let endpoint = ProxyEndpoint(host: proxy.host, port: proxy.port, credentials: credentials)
+        do throws(WireError) {
+            try probe.tunnel(through: endpoint, host: self.host, port: self.port)
+            self.report.pass("proxy", ["\(endpoint) opened a tunnel to \(self.host):\(self.port)"])
+            return probe
+        } catch {
+            self.report.fail(
+                "proxy",
+                [error.message],
+                error.code == .proxyAuthenticationFailed
+                    ? "Give user and password, percent-encoded: --proxy http://USER:PASSWORD@HOST:PORT."
+                    : "Have the proxy allow CONNECT to \(self.host):\(self.port), or go without --proxy.",
+                .unreachable
+            )
+            self.skipServer()
+            return nil
+        }
+    }
+
+    private mutating func lookUp(_ target: (host: String, port: Int), _ step: String) -> [SocketAddress]? {
+        switch NetworkProbe.lookUp(host: target.host, port: target.port) {
+        case .failure(let error):
+            self.report.fail(
+                step,
+                [error.message],
+                "Look at the spelling of the host, and at this machine's DNS (/etc/resolv.conf).",
+                .unreachable
+            )
+            return nil
+        case .success(let addresses):
+            let texts = addresses.map { $0.ipAddress ?? "\($0)" }
+            self.report.pass(step, ["\(target.host) is \(texts.joined(separator: ", "))"])
+            return addresses
+        }
+    }
+
+    private mutating func connect(_ addresses: [SocketAddress], _ step: String) -> NetworkProbe? {
+        var found: [String] = []
+        var first: NetworkProbe?
+        // All that the client might take, within reason.
+        for address in addresses.prefix(8) {
+            let start = ContinuousClock.now
+            do throws(WireError) {
+                let probe = try NetworkProbe(address, timeout: Self.timeout)
+                let time = start.duration(to: .now) / .milliseconds(1)
+                found.append("\(probe.address) connected in \((time * 10).rounded() / 10) ms")
+                first = first ?? probe
+            } catch {
+                found.append(error.message)
+            }
+        }
+        guard let first else {
+            self.report.fail(
+                step,
+                found,
+                "Look at the port, and whether a firewall lets this machine out to the ports 443 and 2197. APNs may also "
+                    + "be reached through a proxy (--proxy).",
+                .unreachable
+            )
+            return nil
+        }
+        if found.contains(where: { !$0.contains(" connected in ") }) {
+            self.report.warn(step, found, "Not all addresses can be reached: look at routes and IPv6.")
+        } else {
+            self.report.pass(step, found)
+        }
+        return first
+    }
+
+    private mutating func skipServer() {
+        for step in ["TLS", "HTTP/2", "clock"] { self.report.skip(step) }
+    }
+
+    // MARK: The server
+
+    private mutating func examineServer(_ probe: NetworkProbe) {
+        var tls = TLSConfiguration()
+        tls.caFile = self.options.caFile
+        let handshake: HandshakeReport
+        do throws(WireError) {
+            handshake = try probe.handshake(try TLSContext(.client, configuration: tls), host: self.host)
+        } catch {
+            self.report.fail("TLS", [error.message], Self.advice(for: error), .configuration)
+            self.report.skip("HTTP/2")
+            self.report.skip("clock")
+            return
+        }
+        var found = ["\(handshake.version), \(handshake.cipher)"]
+        for certificate in handshake.chain {
+            let days = certificate.secondsLeft / 86_400
+            found.append("\(certificate.subject), issued by \(certificate.issuer)")
+            found.append("  until \(certificate.validUntil) (\(days) days left)")
+        }
+        if let distrust = handshake.distrust {
+            self.report.fail("TLS", [distrust.message] + found, Self.advice(for: distrust), .configuration)
+        } else {
+            self.report.pass("TLS", found)
+        }
+        guard handshake.applicationProtocol == "h2" else {
+            let chosen = handshake.applicationProtocol.map { "'\($0)'" } ?? "no protocol"
+            self.report.fail(
+                "HTTP/2",
+                ["the server chose \(chosen) instead of 'h2' (ALPN)"],
+                "This is not APNs: look at host and port, and for a proxy that opens TLS.",
+                .configuration
+            )
+            self.report.skip("clock")
+            return
+        }
+        self.report.pass("HTTP/2", ["h2 (ALPN)"])
+        self.examineClock(probe)
+    }
+
+    private static func advice(for error: WireError) -> String {
+        switch error.code {
+        case .certificateUntrusted:
+            "If the server is your own, give its CA with --ca-file. Otherwise a proxy may open TLS: trust its CA, or have "
+                + "it let APNs through; or this machine lacks the package ca-certificates."
+        case .certificateExpired: "Renew the server's certificate; if it is APNs', look at this machine's clock."
+        case .certificateNotYetValid: "Set this machine's clock."
+        case .certificateForOtherHost: "Connect to a name that the certificate is for (--endpoint)."
+        case .notTLS: "Look at the port: APNs listens on 443 and 2197."
+        case .noHTTP2: "This is not APNs: look at host and port, and for a proxy that opens TLS."
+        case .clientCertificateRefused: "Look at --certificate."
+        case .trustStoreMissing, .trustRootsUnreadable: "Look at --ca-file, and at the package ca-certificates."
+        default: "Look for a firewall or proxy between this machine and the server."
+        }
+    }
+
+    private mutating func examineClock(_ probe: NetworkProbe) {
+        do throws(WireError) {
+            let answer = try probe.ask(authority: self.options.environment.description)
+            guard let date = answer.date, let theirs = ClockSkew.seconds(imfFixdate: date) else {
+                return self.report.skip("clock", "the server's answer (\(answer.status)) has no date")
+            }
+            let now = WallTime.now
+            guard let hint = ClockSkew.skewHint(dateHeader: date, wallNow: now) else {
+                return self.report.pass("clock", ["\(abs(now - theirs)) s from the server's"])
+            }
+            let advice = "Set the clock, by NTP: APNs refuses provider tokens that are an hour old or from the future."
+            // Half of what a provider token lives for.
+            if abs(now - theirs) > 1800 {
+                self.report.fail("clock", [hint], advice, .configuration)
+            } else {
+                self.report.warn("clock", [hint], advice)
+            }
+        } catch {
+            // A server that wants a certificate ends connections that show none; the push will tell.
+            self.report.skip("clock", "no answer without a credential: \(error.message)")
+        }
+    }
+
+    // MARK: One push
+
+    private mutating func examineAnswer(_ client: APNSClient?) async {
+        let isOnlyClock = self.report.steps.allSatisfy { $0.state != .failed || $0.name == "clock" }
+        guard let client, isOnlyClock else { return self.report.skip("push") }
+        guard let topic = self.options.topic else {
+            return self.report.warn(
+                "push",
+                ["not tried: there is no topic"],
+                "Give --topic to have the credential and the topic tried with one push to a token that cannot exist."
+            )
+        }
+        let check: APNSCheck
+        do throws(APNSConfigurationError) {
+            try await client.start()
+            check = await client.check(topic: topic)
+            await client.shutdown()
+        } catch {
+            return self.report.fail("push", ["\(error)"], "Look at the steps above.", .configuration)
+        }
+        for step in check.steps where step.name != .client {
+            if step.isOK {
+                let time = step.name == .answer ? check.roundTrip.map(Self.milliseconds) : nil
+                self.report.pass(step.name.rawValue, [step.message + (time.map { ", after \($0)" } ?? "")])
+            } else {
+                self.report.fail(
+                    step.name.rawValue,
+                    [step.message],
+                    Self.sentence(step.advice ?? "Look at the steps above"),
+                    Self.blame(for: step)
+                )
+            }
+        }
+    }
+
+    private static func blame(for step: APNSCheck.Step) -> DoctorReport.Blame {
+        switch step.name {
+        case .connection: .unreachable
+        case .answer: .overload
+        default: .configuration
+        }
+    }
+
+    private static func milliseconds(_ time: Duration) -> String {
+        "\(((time / .milliseconds(1)) * 10).rounded() / 10) ms"
+    }
+
+    private static func sentence(_ text: String) -> String {
+        (text.first.map { $0.uppercased() } ?? "") + text.dropFirst() + (text.hasSuffix(".") ? "" : ".")
+    }
+}
+
+/// This machine's clock.
+enum WallTime {
+    /// Seconds since 1970.
+    static var now: Int64 { Int64(Date().timeIntervalSince1970) }
+}

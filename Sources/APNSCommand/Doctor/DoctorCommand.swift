@@ -1,0 +1,46 @@
+import APNSPool
+import ArgumentParser
+
+/// `apns doctor`
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Finds out why pushes do not go, step by step.",
+        discussion: """
+            Looks at the settings and where each comes from, the key or certificate, the proxy, the server's name, TCP, \
+            TLS and its certificates, HTTP/2, this machine's clock, and then sends one background push to a device token \
+            that cannot exist: the answer BadDeviceToken says that APNs takes the key and the topic. Each step that fails \
+            says what to do.
+
+            With the options, variables and file that the other commands use:
+
+              apns doctor --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 \\
+                --topic com.grasscove.Fern
+
+            What failed, for a program:
+
+              apns doctor --json | jq '.steps[] | select(.state == "failed")'
+
+            Exit status:
+              0   all is well, perhaps with warnings
+              64  an option is wrong
+              69  the server cannot be reached: name, proxy, network
+              75  APNs answers that it is overloaded; try again later
+              78  the configuration is wrong: key, certificate, host, topic, clock
+            """
+    )
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
+    @OptionGroup(title: "Connection") var common: CommonOptions
+
+    func run() async throws {
+        let options = try self.common.resolved()
+        var doctor = Doctor(options)
+        let report = await doctor.examine()
+        let hasColor = Standard.output.isTerminal && StatusLine.shared.hasColor
+        Standard.output.print(self.json ? report.json : report.text(hasColor: hasColor))
+        if !report.isOK { throw report.status }
+    }
+}

@@ -1,0 +1,58 @@
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// SIGINT and SIGTERM as a request to stop. The second one quits at once.
+enum Interrupts {
+    /// What the first signal prints. In a handler nothing may be made, so the texts are constants.
+    private static let announcement: StaticString = "stopping when what is under way is done; press again to quit\n"
+    /// Takes the line away that stands on a terminal.
+    private static let clearance: StaticString = "\r\u{1B}[K"
+
+    private static let count = Atomic<Int>(0)
+    private static let isAnnounced = Atomic<Bool>(false)
+    private static let isOnTerminal = Atomic<Bool>(false)
+
+    /// Whether somebody asked the process to stop.
+    static var isStopRequested: Bool { self.count.load(ordering: .relaxed) > 0 }
+
+    /// From now on the first signal only sets the flag.
+    ///
+    /// - Parameter announces: and says that it did, on standard error.
+    static func handle(announces: Bool = false) {
+        // Touched before a signal can come, so that the handler makes no global.
+        _ = self.isStopRequested
+        _ = self.announcement.utf8CodeUnitCount + self.clearance.utf8CodeUnitCount
+        self.isOnTerminal.store(StatusLine.shared.isAvailable, ordering: .relaxed)
+        self.isAnnounced.store(announces, ordering: .relaxed)
+        for number in [SIGINT, SIGTERM] {
+            _ = signal(number) { _ in
+                if Interrupts.count.wrappingAdd(1, ordering: .relaxed).newValue > 1 { _exit(ExitStatus.interrupted) }
+                Interrupts.announce()
+            }
+        }
+    }
+
+    private static func announce() {
+        guard self.isAnnounced.load(ordering: .relaxed) else { return }
+        let code = errno
+        if self.isOnTerminal.load(ordering: .relaxed) {
+            _ = write(2, self.clearance.utf8Start, self.clearance.utf8CodeUnitCount)
+        }
+        _ = write(2, self.announcement.utf8Start, self.announcement.utf8CodeUnitCount)
+        errno = code
+    }
+
+    /// Returns when a signal has come.
+    static func wait() async {
+        while !self.isStopRequested, !Task.isCancelled {
+            try? await Task.sleep(for: .milliseconds(50))
+        }
+    }
+}

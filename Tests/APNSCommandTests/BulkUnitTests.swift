@@ -1,0 +1,149 @@
+import APNSModel
+import APNSPool
+import Foundation
+import TestSupport
+import Testing
+
+@testable import APNSCommand
+
+/// The parts of `apns bulk` by themselves.
+@Suite(.timeLimit(.minutes(1)))
+struct BulkUnitTests {
+    private static func row(_ token: String, _ certainty: Certainty, _ line: Int) -> ResultRow {
+        let outcome: PushOutcome =
+            switch certainty {
+            case .accepted: .accepted(Receipt(apnsID: .random()))
+            case .rejected: .failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
+            default: .failed(PushError(code: .unavailable, certainty: certainty, message: "m"))
+            }
+        return ResultRow(token: token, outcome: outcome, line: line)
+    }
+
+    @Test(arguments: ["00ff", "", "a\"b\\", "\",\"outcome\":\"accepted", "}\u{1}\u{E9}\n"])
+    func rowsAreReadAsTheyAreWritten(token: String) throws {
+        for certainty in Certainty.allCases {
+            let scan = try #require(RowScan(Array(Self.row(token, certainty, 4711).json.utf8)))
+            #expect(scan.outcome == certainty)
+            #expect(scan.line == 4711)
+            #expect(scan.token == RowScan.fingerprint(of: token))
+        }
+    }
+
+    @Test func otherLinesAreNoRows() {
+        let row = Self.row("00ff", .accepted, 12).json
+        for text in [
+            "", "{}", "nonsense", String(row.dropLast()), String(row.dropFirst()), row + " ",
+            row.replacing("accepted", with: "eaten"), row.replacing(":12}", with: ":}"),
+            row.replacing(":12}", with: ":-12}"), row.replacing(":12}", with: ":99999999999999999999}"),
+        ] {
+            #expect(RowScan(Array(text.utf8)) == nil, "\(text)")
+        }
+        // However a row is cut, it is none.
+        for count in 0..<row.utf8.count { #expect(RowScan(Array(row.utf8.prefix(count))) == nil) }
+    }
+
+    @Test func theLastRowOfALineCounts() throws {
+        var plain = EarlierResults(resendsUnknown: false)
+        var told = EarlierResults(resendsUnknown: true)
+        let rows: [(Certainty, Int)] = [
+            (.accepted, 1), (.rejected, 2), (.notSent, 3), (.notProcessed, 5), (.unknown, 6), (.notSent, 7),
+            (.accepted, 7), (.unknown, 8),
+        ]
+        for (certainty, line) in rows {
+            let bytes = Array(Self.row("t\(line)", certainty, line).json.utf8)
+            try plain.add(bytes)
+            try told.add(bytes)
+        }
+        func isSkipped(_ results: EarlierResults, _ line: Int) -> Bool {
+            if case .skip = results.plan(forLine: line) { return true }
+            return false
+        }
+        #expect((1...10).filter { isSkipped(plain, $0) } == [1, 2, 6, 7, 8])
+        #expect((1...10).filter { isSkipped(told, $0) } == [1, 2, 7])
+        #expect(plain.done == 5 && told.done == 3)
+        #expect(plain.hasSuperseded)
+        #expect(plain.counts.first { $0.certainty == .notSent }?.count == 1)
+        #expect(plain.isRow(ofLine: 3, for: "t3") && !plain.isRow(ofLine: 3, for: "t4"))
+        #expect(plain.isRow(ofLine: 4, for: "any"))
+        #expect(throws: EarlierResults.Mistake.self) { try plain.add(Array("x".utf8)) }
+    }
+
+    @Test func aLineHasOneIDInARunAndAnotherInAnother() {
+        let runs = [APNSID.random(), .random(), APNSID(high: 0, low: .max)]
+        for run in runs {
+            let ids = (1...10_000).map { BulkRun.apnsID(run: run, line: $0) }
+            #expect(Set(ids).count == ids.count)
+            #expect(ids == (1...10_000).map { BulkRun.apnsID(run: run, line: $0) })
+            // RFC 9562, section 4.1: the variant.
+            #expect(ids.allSatisfy { $0.low >> 62 == 2 })
+        }
+        #expect(BulkRun.apnsID(run: runs[0], line: 1) != BulkRun.apnsID(run: runs[1], line: 1))
+    }
+
+    @Test(arguments: [1, 2, 3, 5, 64])
+    func piecesOfLinesMakeLines(size: Int) throws {
+        let text = Array("one\n\ntwo\nthree".utf8)
+        var pieces = LinePieces()
+        var lines: [String] = []
+        var position = 0
+        while position < text.count {
+            let end = min(position + size, text.count)
+            try pieces.add(text[position..<end]) { lines.append(String(decoding: $0, as: UTF8.self)) }
+            position = end
+        }
+        #expect(lines == ["one", "", "two"])
+        #expect(pieces.complete == 9 && pieces.total == 14)
+    }
+
+    @Test(arguments: [("", 0), ("\n\n", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\na\n\nb\n", 2)])
+    func linesAreCounted(text: String, count: Int) {
+        for size in [1, 2, 100] {
+            var lines = LineCount()
+            let bytes = Array(text.utf8)
+            var position = 0
+            while position < bytes.count {
+                let end = min(position + size, bytes.count)
+                bytes[position..<end].withUnsafeBytes { lines.add($0) }
+                position = end
+            }
+            #expect(lines.total == count)
+        }
+    }
+
+    /// Lines are let in only as far as rows are out: whatever happens, the window bounds the two's difference.
+    @Test func theWindowHolds() async throws {
+        let folder = try Folder()
+        let path = try folder.write("", to: "rows")
+        let descriptor = try Files.openForAppending(path, reads: true).get()
+        defer { SystemFile.close(descriptor) }
+        var random = SeededRandom(seed: 7)
+        let window = 10
+        let writer = ResultWriter(path: path, descriptor: descriptor, window: window)
+        var begun = 0
+        var recorded = 0
+        for _ in 0..<2000 {
+            if Bool.random(using: &random) {
+                let room = writer.admit(upTo: Int.random(in: 1...20, using: &random))
+                let back = room > 1 && Bool.random(using: &random) ? 1 : 0
+                writer.giveBack(back)
+                begun += room - back
+            } else if recorded < begun {
+                recorded += 1
+                writer.write(Self.row("t", .accepted, recorded))
+            }
+            #expect(writer.inFlight == begun - recorded)
+            #expect(begun - folder.lines(of: "rows").count <= window)
+        }
+        while recorded < begun {
+            recorded += 1
+            writer.write(Self.row("t", .accepted, recorded))
+        }
+        let isWaiting = Task { await writer.waitForRoom() }
+        writer.flush()
+        await isWaiting.value
+        #expect(folder.lines(of: "rows").count == begun)
+        writer.close()
+        #expect(writer.admit(upTo: 5) == 0)
+        await writer.waitForRoom()
+    }
+}

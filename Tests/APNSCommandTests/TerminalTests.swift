@@ -1,0 +1,104 @@
+import APNSSimulator
+import Foundation
+import Testing
+
+/// The tool on a terminal.
+@Suite(
+    .timeLimit(.minutes(1)),
+    .serialized,
+    .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/setsid"), "setsid is not installed")
+)
+struct TerminalTests {
+    private static let controlC = "\u{3}"
+
+    private func arguments(_ server: Server, _ count: Int) throws -> [String] {
+        let text = (1...count).map { token($0) }.joined(separator: "\n")
+        return try BulkTests.arguments(server, text) + ["--in-flight", "20"]
+    }
+
+    @Test(arguments: [UInt16(40), 80, 132])
+    func theProgressFitsTheTerminal(columns: UInt16) async throws {
+        try await Server.with({ $0.responseDelay = .milliseconds(20) }) { server in
+            server.simulator.setToken(token(3), .bad)
+            let terminal = try PseudoTerminal(try self.arguments(server, 1500), columns: columns)
+            #expect(try await terminal.end() == 1)
+            let frames = terminal.frames
+            let progress = frames.filter { $0.contains(" %  ") }
+            #expect(progress.count >= 3, "\(terminal.text)")
+            #expect(frames.allSatisfy { $0.count < Int(columns) || $0.contains(",") }, "\(frames)")
+            #expect(progress.contains { $0.contains("/1500") })
+            if columns >= 80 {
+                #expect(progress.contains { $0.contains("[=") })
+                #expect(progress.contains { $0.contains("in flight") })
+            }
+            // It is gone at the end, and the last line stands alone.
+            #expect(frames.last == "accepted 1499, rejected 1, not-processed 0, not-sent 0, unknown 0")
+            if columns >= 80 { #expect(terminal.text.contains("\u{1B}[32m")) }
+        }
+    }
+
+    @Test func coloursCanBeSwitchedOffAndProgressToo() async throws {
+        try await Server.with({ $0.responseDelay = .milliseconds(20) }) { server in
+            let arguments = try self.arguments(server, 600)
+            let plain = try PseudoTerminal(arguments, columns: 80, environment: ["NO_COLOR": "1"])
+            #expect(try await plain.end() == 0)
+            #expect(plain.frames.contains { $0.contains("[=") })
+            #expect(!plain.text.contains("\u{1B}[3"))
+            for (more, variables) in [(["--quiet"], [:]), ([], ["TERM": "dumb"])] {
+                let quiet = try PseudoTerminal(arguments + more, columns: 80, environment: variables)
+                #expect(try await quiet.end() == 0)
+                #expect(!quiet.text.contains(" %"))
+                #expect(!quiet.text.contains("\u{1B}"))
+                #expect(quiet.frames.last?.hasPrefix("accepted 600, ") == true)
+            }
+        }
+    }
+
+    @Test func controlCStopsAndIsGoneOnFrom() async throws {
+        try await Server.with({ $0.responseDelay = .milliseconds(20) }) { server in
+            let arguments = try self.arguments(server, 3000) + ["--resume"]
+            let terminal = try PseudoTerminal(arguments, columns: 80)
+            #expect(try await eventually { terminal.text.contains(" % ") })
+            terminal.type(Self.controlC)
+            #expect(try await terminal.end() == 75)
+            #expect(terminal.frames.contains("stopping when what is under way is done; press again to quit"))
+            #expect(terminal.frames.last?.hasPrefix("accepted ") == true)
+            let done = server.folder.lines(of: "results.ndjson").count
+            #expect(done > 0 && done < 3000)
+            #expect(done == server.simulator.record.requestsProcessed)
+            let rest = try PseudoTerminal(arguments, columns: 80)
+            #expect(try await rest.end() == 0)
+            #expect(rest.frames.contains("Going on: \(done) lines are done."))
+            #expect(server.simulator.record.processedCounts.values.allSatisfy { $0 == 1 })
+            #expect(server.folder.lines(of: "results.ndjson").count == 3000)
+        }
+    }
+
+    @Test func controlCTwiceQuits() async throws {
+        try await Server.with { server in
+            server.simulator.inject(Fault(.stall(), when: .always))
+            let terminal = try PseudoTerminal(
+                try self.arguments(server, 5) + ["--timeout", "60"],
+                columns: 80
+            )
+            try await server.simulator.waitUntil { $0.requestsReceived > 0 }
+            terminal.type(Self.controlC)
+            #expect(try await eventually { terminal.text.contains("press again to quit") })
+            terminal.type(Self.controlC)
+            #expect(try await terminal.end() == 130)
+        }
+    }
+
+    @Test func resultsOnStandardOutputAreRowsOnly() async throws {
+        try await Server.with({ $0.responseDelay = .milliseconds(20) }) { server in
+            var arguments = try self.arguments(server, 600)
+            arguments[6] = "-"
+            _ = try server.folder.write("", to: "out")
+            let out = try #require(FileHandle(forWritingAtPath: server.folder.path("out")))
+            let terminal = try PseudoTerminal(arguments, columns: 80, outputGoesTo: out)
+            #expect(try await terminal.end() == 0)
+            #expect(try ResultLine.all(server.folder.lines(of: "out")).count == 600)
+            #expect(terminal.frames.contains { $0.contains("/600") })
+        }
+    }
+}
