@@ -1,7 +1,9 @@
 import APNSSimulator
 import APNSTesting
 import Crypto
+import HTTP2Wire
 import InMemoryTracing
+import Logging
 import TestSupport
 import Testing
 import Tracing
