@@ -61,6 +61,23 @@ import Testing
         }
     }
 
+    @Test func theClientsOwnSettingsHold() throws {
+        let json = #"{"apns":{"retry":{"maxAttempts":5},"timeouts":{"deadline":"9s","answer":"2s"}}}"#
+        let options = try self.resolved(json, [], ["APNS_RETRY_MAX_ATTEMPTS": "4", "APNS_POOL_MAX_QUEUED": "77"])
+        #expect(options.configuration.retry.maxAttempts == 4)
+        #expect(options.configuration.pool.maxQueued == 77)
+        #expect(options.configuration.timeouts.answer == .seconds(2))
+        #expect(options.configuration.timeouts.deadline == .seconds(9) && options.timeout == .seconds(9))
+        #expect(options.configuration.pool.size == 1 && options.configuration.environment.host == "localhost")
+        let origins = Dictionary(uniqueKeysWithValues: options.given.map { ($0.option, $0.origin) })
+        #expect(origins["apns.retry.maxAttempts"] == "APNS_RETRY_MAX_ATTEMPTS")
+        #expect(origins["apns.timeouts.answer"]?.hasPrefix("apns.timeouts.answer in /") == true)
+
+        #expect(try self.resolved(json, ["--timeout", "3"]).configuration.timeouts.deadline == .seconds(3))
+        let complaint = self.complaint(#"{"apns":{"retry":{"maxAttempts":"many"},"pool":{"strategy":"odd"}}}"#)
+        #expect(complaint.contains("apns.retry.maxAttempts") && complaint.contains("apns.pool.strategy"))
+    }
+
     @Test func aPasswordComesFromAFile() throws {
         let folder = try Folder()
         defer { withExtendedLifetime(folder) {} }

@@ -106,18 +106,8 @@ struct CommonOptions: ParsableArguments {
         var certificate: Setting?
         /// All that was given, in the order of the help, without secrets.
         var given: [GivenSetting] = []
-
-        var configuration: APNSClientConfiguration {
-            APNSClientConfiguration(
-                authentication: self.authentication,
-                environment: self.environment,
-                pool: .init(size: self.poolSize, maxOverflow: self.maxOverflow),
-                timeouts: .init(deadline: self.timeout),
-                trust: .init(caFile: self.caFile),
-                proxy: self.proxy,
-                logger: .plain(isVerbose: self.isVerbose)
-            )
-        }
+        /// Made of all that, and of the client's settings that are no options.
+        var configuration: APNSClientConfiguration
 
         func requireTopic() throws -> String {
             guard let topic else {
@@ -180,6 +170,18 @@ struct CommonOptions: ParsableArguments {
         let inFlight = sources.find("--in-flight", self.inFlight, "APNS_IN_FLIGHT", "tool.inFlight")
         let timeout = sources.find("--timeout", self.timeout, "APNS_TIMEOUT", "tool.timeout")
         let verbose = sources.find("--verbose", self.verbose ? "1" : nil, "APNS_VERBOSE", "tool.verbose")
+        let time = try timeout?.seconds(atMost: 86_400) ?? .seconds(30)
+        let isVerbose = try verbose?.boolean() ?? false
+        var configuration = APNSClientConfiguration(
+            authentication: authentication,
+            environment: server.environment,
+            pool: .init(size: poolSize, maxOverflow: maxOverflow),
+            timeouts: .init(deadline: time),
+            trust: .init(caFile: caFile?.text),
+            proxy: proxy,
+            logger: .plain(isVerbose: isVerbose)
+        )
+        try ClientSettings.apply(to: &configuration, from: &sources, hasDeadline: timeout != nil)
         return Resolved(
             authentication: authentication,
             environment: server.environment,
@@ -189,11 +191,12 @@ struct CommonOptions: ParsableArguments {
             poolSize: poolSize,
             maxOverflow: maxOverflow,
             inFlight: try inFlight?.integer(1...100_000) ?? 1000,
-            timeout: try timeout?.seconds(atMost: 86_400) ?? .seconds(30),
-            isVerbose: try verbose?.boolean() ?? false,
+            timeout: configuration.timeouts.deadline,
+            isVerbose: isVerbose,
             key: key,
             certificate: certificateFile,
-            given: sources.given
+            given: sources.given,
+            configuration: configuration
         )
     }
 

@@ -9,7 +9,7 @@ import ArgumentParser
 
 /// The file of `--config`, a JSON object: `{"apns": {"pool": {"size": 2}}, "tool": {"topic": "com.example.app"}}`.
 struct ConfigurationFile: Sendable {
-    /// Those that are understood.
+    /// Those that are options, too; beside them those of `ClientSettings` are understood.
     static let keys: Set<String> = [
         "apns.keyFile", "apns.keyID", "apns.teamID", "apns.tokenFile", "apns.certificateFile", "apns.pkcs12.file",
         "apns.passphrase", "apns.environment", "apns.port", "apns.caFile", "apns.pool.size", "apns.pool.maxOverflow",
@@ -34,7 +34,8 @@ struct ConfigurationFile: Sendable {
                 throw UsageError("\(setting.name): in '\(setting.text)' '\(list)' is a list, not one value.")
             }
         }
-        if let stranger = values.keys.filter({ !Self.keys.contains($0) }).min() {
+        let known = Self.keys.union(ClientSettings.keys.map(ClientSettings.path))
+        if let stranger = values.keys.filter({ !known.contains($0) }).min() {
             throw UsageError("\(setting.name): in '\(setting.text)' '\(stranger)' is no setting of the tool.")
         }
         self.values = values
