@@ -38,6 +38,8 @@ actor ConnectionActor: PoolWorker {
     /// For the state that the machine is in; one timer each, so that none outlives its reason.
     private var wakeUp: Scheduled<Void>?
     private var look: Scheduled<Void>?
+    /// In the place of `wakeUp` where the client's clock is the one that counts.
+    private var sleeper: Task<Void, Never>?
 
     init(
         id: WorkerID,
@@ -432,10 +434,23 @@ actor ConnectionActor: PoolWorker {
     }
 
     private func wake(at instant: MonotonicInstant) {
+        guard !self.shared.waitsByClock else { return self.sleep(until: instant) }
         self.wakeUp?.cancel()
         self.wakeUp = self.schedule(instant) { actor in
             // Rounding must not wake the machine before its time.
             actor.perform(actor.machine.wake(now: max(actor.clock.now, instant)))
+        }
+    }
+
+    private func sleep(until instant: MonotonicInstant) {
+        self.sleeper?.cancel()
+        self.sleeper = Task {
+            do {
+                try await self.clock.sleep(until: instant)
+                self.perform(self.machine.wake(now: self.clock.now))
+            } catch {
+                // Cancelled: another time counts, or the actor stops.
+            }
         }
     }
 
@@ -497,6 +512,7 @@ actor ConnectionActor: PoolWorker {
         // A timer holds the actor.
         self.wakeUp?.cancel()
         self.look?.cancel()
+        self.sleeper?.cancel()
         let late = self.mailbox.close()
         self.perform(self.machine.stop())
         self.noteDegradation()
