@@ -17,6 +17,6 @@ import Testing
         #expect(shown.map(Self.shape) == result.lines.map(Self.shape))
         // What was pasted is a run in which nothing was lost.
         #expect(shown.last == "10000 accepted")
-        #expect(shown.contains { $0.wholeMatch(of: /processed twice by the simulator[ ]+0/) != nil })
+        #expect(shown.contains { $0.wholeMatch(of: /\s+processed twice by the simulator\s+0/) != nil })
     }
 }

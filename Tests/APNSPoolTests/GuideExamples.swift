@@ -144,6 +144,15 @@ func shipped(order: Int, to deviceToken: String, with client: APNSClient) async 
     }
 }
 
+// MARK: Tuning.md
+
+func tune(_ client: APNSClient) throws {
+    try client.update { settings in
+        settings.pool.size = 8
+        settings.timeouts.deadline = .seconds(10)
+    }
+}
+
 // MARK: Simulator.md
 
 func simulate(_ text: String) async throws -> Simulator {

@@ -36,6 +36,7 @@ public struct PushNotification: Sendable {
     public let topic: String
 
     var type: PushType
+    package var pushType: PushType { type }
     var content: APSContent
     var customs: [Custom] = []
     /// The whole payload if it was given as bytes; then `content` and `customs` must be empty.

@@ -126,8 +126,22 @@ public final class APNSClient: PushSender, Service {
         case .success(let push):
             return await self.core.deliver(push, to: token, options: options)
         case .failure(let error):
-            return .failed(.validation(error, apnsID: options.apnsID))
+            return self.refused(notification, to: token, options, error)
         }
+    }
+
+    /// The outcome of a notification that cannot be prepared.
+    @inline(never)
+    private func refused(
+        _ notification: PushNotification,
+        to token: DeviceToken,
+        _ options: DeliveryOptions,
+        _ error: ValidationError
+    ) -> PushOutcome {
+        let refusal = PushError.validation(error, apnsID: options.apnsID)
+        self.core.tracing.refused(refusal, topic: notification.topic, to: token)
+        self.core.observer.pushes.count(.failed(refusal), notification.pushType)
+        return .failed(refusal)
     }
 
     /// Not inlined: its temporary values would lie in the task's memory for as long as the push takes.
@@ -151,9 +165,7 @@ public final class APNSClient: PushSender, Service {
         do {
             push = try notification.prepared(timestamp: now)
         } catch {
-            let refusal = PushError.validation(error, apnsID: options.apnsID)
-            self.core.tracing.refused(refusal, topic: notification.topic, to: token)
-            return .failed(refusal)
+            return self.refused(notification, to: token, options, error)
         }
         return await self.core.deliver(
             push,

@@ -17,6 +17,7 @@ extension APNSClientConfiguration {
         /// In the `debug` lines about pushes that were not accepted, and in the spans of pushes. Default `never`.
         public var deviceTokens: DeviceTokens
 
+        /// - Parameter deviceTokens: whether lines and spans about pushes name the device.
         public init(deviceTokens: DeviceTokens = .never) {
             self.deviceTokens = deviceTokens
         }

@@ -1,6 +1,6 @@
 /// The settings that may change while a client runs; see ``APNSClient/update(_:)``. What is not here, such as the
 /// environment, trust, the proxy, retries or the logger, needs another client; the authentication has
-/// ``APNSClient/replaceAuthentication(_:)``.
+/// ``APNSClient/replaceAuthentication(_:within:)``.
 public struct APNSClientSettings: Sendable {
     /// All of it. `maxConcurrentStreams` takes hold with each connection's next session; `replaceConnections()` has them
     /// begin now.

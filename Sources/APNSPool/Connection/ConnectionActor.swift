@@ -89,7 +89,10 @@ actor ConnectionActor: PoolWorker {
     }
 
     nonisolated func disconnect(_ reason: PoolWorkerDisconnectReason) {
-        self.post(reason == .idle ? .disconnect : .replace)
+        switch reason {
+        case .idle, .surplus: self.post(.disconnect)
+        case .lifetime, .replacement: self.post(.replace)
+        }
     }
 
     // MARK: Mailbox

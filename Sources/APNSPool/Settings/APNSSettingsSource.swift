@@ -65,7 +65,9 @@ public struct APNSSettingsSource: Sendable {
 
     /// Keys with their values as texts: `["apns.pool.size": "2"]`. Keys below the prefix must be settings.
     ///
-    /// - Parameter name: What errors call it.
+    /// - Parameters:
+    ///   - values: the settings.
+    ///   - name: what errors call it.
     public static func values(_ values: [String: String], name: String = "values") -> APNSSettingsSource {
         .flat(values.mapValues { Finding.text($0) }, name: name)
     }

@@ -326,5 +326,11 @@ package enum SettingsTable {
             // What the program's logging backend begins with is not the client's.
             nil
         },
+        .choice(
+            "log.deviceTokens",
+            \.logging.deviceTokens,
+            [("never", .never), ("shortened", .shortened)],
+            "Whether `debug` lines and spans about pushes name the device: its first four digits and its last four."
+        ),
     ]
 }

@@ -242,9 +242,10 @@ struct TracingTests {
             "apns.bulk.not_sent": 0,
             "apns.bulk.unknown": 0,
             "apns.bulk.unfinished": 0,
-            "apns.bulk.resends": 1,
         ]
         for (name, count) in counts { #expect(span.number(name) == count, "\(name)") }
+        // The push that was answered 503, and those that were on their way to the connection that was closed for it.
+        #expect(try #require(span.number("apns.bulk.resends")) >= 1)
     }
 
     @Test func aBulkCallOverSeveralTopicsNamesNone() async throws {

@@ -166,5 +166,6 @@ struct SettingsExample: Sendable {
         SettingsExample("broadcastSpacing", "250ms", becomes: "0.25 seconds"),
         SettingsExample("onEscalation", "throw"),
         SettingsExample("log.level", "trace", changes: ["logger.logLevel"], becomes: "trace"),
+        SettingsExample("log.deviceTokens", "shortened", changes: ["logging"]),
     ]
 }

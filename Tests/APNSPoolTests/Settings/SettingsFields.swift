@@ -8,7 +8,7 @@ import SupervisedPool
 enum SettingsFields {
     /// What a text cannot express, and what is for tests only.
     static let codeOnly: Set<String> = [
-        "eventLoopGroup", "clock", "wallClock", "tlsContexts", "silence", "adjustConnection",
+        "eventLoopGroup", "tracer", "clock", "wallClock", "tlsContexts", "silence", "adjustConnection",
     ]
 
     static func of(_ configuration: APNSClientConfiguration) -> [String: String] {
