@@ -21,7 +21,7 @@ actor ConnectionActor: PoolWorker {
     private let mailbox = ConnectionMailbox()
 
     private var machine: ConnectionStateMachine
-    private var generator = SystemRandomNumberGenerator()
+    private var generator: SplitMix64
     private var connections: [Int: Connection] = [:]
     // Unchecked: nothing that an access calls comes back here; a resumed continuation only schedules its task.
     @exclusivity(unchecked) private var pending = PendingPushes()
@@ -54,6 +54,7 @@ actor ConnectionActor: PoolWorker {
         self.shared = settings
         self.clock = clock
         self.loop = loop
+        self.generator = SplitMix64(seed: settings.waitsByClock ? UInt64(id.slot.magnitude) : nil)
         self.machine = ConnectionStateMachine(
             isBase: isBase,
             streamCap: settings.streamCap,

@@ -19,6 +19,8 @@ struct NightStory: Sendable, CustomTestStringConvertible {
     var configure: @Sendable (inout APNSClientConfiguration) -> Void = { _ in }
     /// How much simulated time passes while pushes wait for their answers.
     var answersTake = Duration.zero
+    /// Words of events that come or not, and when, by chance: Docs/Runbook.md tells of them in words.
+    var chance: [String] = []
 
     var testDescription: String { self.name }
 
@@ -33,7 +35,12 @@ struct NightStory: Sendable, CustomTestStringConvertible {
             begin: Self.always(.delay(.milliseconds(150))),
             answersTake: .seconds(3)
         ),
-        NightStory(name: "503 for ten minutes", begin: Self.always(.answer(.serviceUnavailable))),
+        NightStory(
+            name: "503 for ten minutes",
+            begin: Self.always(.answer(.serviceUnavailable)),
+            // How long connections are spared is drawn by lot.
+            chance: ["APNSQueueSlow", "reason deadlineExceeded"]
+        ),
         NightStory(
             name: "Connections fall silent",
             begin: Self.always(.silence),
@@ -42,7 +49,12 @@ struct NightStory: Sendable, CustomTestStringConvertible {
                 $0.timeouts.answer = .milliseconds(250)
                 $0.silence = .init(streams: 8, warning: .milliseconds(75), end: .milliseconds(125))
             },
-            answersTake: .seconds(10)
+            answersTake: .seconds(10),
+            // It goes to and fro.
+            chance: [
+                "serving", "unreachable", "no connection to APNs", "APNs can be reached", "reason unavailable",
+                "APNSQueueSlow",
+            ]
         ),
         NightStory(
             name: "All device tokens are of the other environment",
@@ -153,10 +165,16 @@ struct NightOnCallTests {
             }
             #expect(await client.health == .serving)
         }
-        let seen = try recorder.events()
+        let seen = try recorder.events().filter { event in !story.chance.contains { event.text.contains($0) } }
         #expect(seen.contains { $0.source == .alert }, "nobody is told")
-        if ProcessInfo.processInfo.environment["UPDATE_DOCS"] != nil { try Runbook.write(seen, of: story.name) }
-        let documented = try Runbook.events(of: story.name)
+        var documented = try Runbook.events(of: story.name)
+        // A table that holds stays as it is.
+        let isTold = seen.allSatisfy { event in documented.contains { $0.fits(event) } }
+        let isSeen = documented.allSatisfy { event in seen.contains { $0.fits(event) } }
+        if ProcessInfo.processInfo.environment["UPDATE_DOCS"] != nil, !isTold || !isSeen {
+            try Runbook.write(seen, of: story.name)
+            documented = try Runbook.events(of: story.name)
+        }
         for event in seen {
             #expect(documented.contains { $0.fits(event) }, "seen, not in Docs/Runbook.md: \(event)")
         }
