@@ -207,6 +207,9 @@ public struct APNSClientConfiguration: Sendable {
     var tlsContexts: TLSContexts?
     /// When a connection that answers nothing gets no further pushes, and when it is replaced; for tests.
     var silence = SilenceWatch.Limits.standard
+    /// Whether connections wait for their next try by `clock`, not by their event loop, and as long in each run; for tests
+    /// that move the clock.
+    var connectionsWaitByClock = false
     /// What a connection's own settings are, for tests; those to the management host's, too.
     var adjustConnection: (@Sendable (inout Connection.Configuration) -> Void)?
 

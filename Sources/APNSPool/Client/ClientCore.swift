@@ -71,6 +71,7 @@ final class ClientCore: Sendable {
                     replacements: self.replacements,
                     retries: self.retries,
                     silence: configuration.silence,
+                    waitsByClock: configuration.connectionsWaitByClock,
                     events: self.events,
                     credentials: credentials
                 ),
@@ -151,6 +152,7 @@ final class ClientCore: Sendable {
                 replacements: self.replacements,
                 retries: self.retries,
                 silence: configuration.silence,
+                waitsByClock: configuration.connectionsWaitByClock,
                 events: events,
                 credentials: credentials
             ),

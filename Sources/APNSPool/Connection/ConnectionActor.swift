@@ -21,7 +21,7 @@ actor ConnectionActor: PoolWorker {
     private let mailbox = ConnectionMailbox()
 
     private var machine: ConnectionStateMachine
-    private var generator = SystemRandomNumberGenerator()
+    private var generator: SplitMix64
     private var connections: [Int: Connection] = [:]
     // Unchecked: nothing that an access calls comes back here; a resumed continuation only schedules its task.
     @exclusivity(unchecked) private var pending = PendingPushes()
@@ -38,6 +38,8 @@ actor ConnectionActor: PoolWorker {
     /// For the state that the machine is in; one timer each, so that none outlives its reason.
     private var wakeUp: Scheduled<Void>?
     private var look: Scheduled<Void>?
+    /// In the place of `wakeUp` where the client's clock is the one that counts.
+    private var sleeper: Task<Void, Never>?
 
     init(
         id: WorkerID,
@@ -52,6 +54,7 @@ actor ConnectionActor: PoolWorker {
         self.shared = settings
         self.clock = clock
         self.loop = loop
+        self.generator = SplitMix64(seed: settings.waitsByClock ? UInt64(id.slot.magnitude) : nil)
         self.machine = ConnectionStateMachine(
             isBase: isBase,
             streamCap: settings.streamCap,
@@ -435,10 +438,23 @@ actor ConnectionActor: PoolWorker {
     }
 
     private func wake(at instant: MonotonicInstant) {
+        guard !self.shared.waitsByClock else { return self.sleep(until: instant) }
         self.wakeUp?.cancel()
         self.wakeUp = self.schedule(instant) { actor in
             // Rounding must not wake the machine before its time.
             actor.perform(actor.machine.wake(now: max(actor.clock.now, instant)))
+        }
+    }
+
+    private func sleep(until instant: MonotonicInstant) {
+        self.sleeper?.cancel()
+        self.sleeper = Task {
+            do {
+                try await self.clock.sleep(until: instant)
+                self.perform(self.machine.wake(now: self.clock.now))
+            } catch {
+                // Cancelled: another time counts, or the actor stops.
+            }
         }
     }
 
@@ -500,6 +516,7 @@ actor ConnectionActor: PoolWorker {
         // A timer holds the actor.
         self.wakeUp?.cancel()
         self.look?.cancel()
+        self.sleeper?.cancel()
         let late = self.mailbox.close()
         self.perform(self.machine.stop())
         self.noteDegradation()

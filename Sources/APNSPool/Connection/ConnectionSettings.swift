@@ -14,6 +14,8 @@ final class ConnectionSettings: Sendable {
     let credentials: CredentialGuard
     let events: ClientEvents
     let silence: SilenceWatch.Limits
+    /// The next try comes by the client's clock, not by the event loop's.
+    let waitsByClock: Bool
     private let ticket = Atomic<UInt64>(1)
 
     init(
@@ -24,6 +26,7 @@ final class ConnectionSettings: Sendable {
         replacements: ReplacementBudget,
         retries: RetryBudget,
         silence: SilenceWatch.Limits = .standard,
+        waitsByClock: Bool = false,
         events: ClientEvents = ClientEvents(),
         credentials: CredentialGuard? = nil
     ) {
@@ -35,6 +38,7 @@ final class ConnectionSettings: Sendable {
         self.replacements = replacements
         self.retries = retries
         self.silence = silence
+        self.waitsByClock = waitsByClock
         self.events = events
         self.credentials = credentials ?? CredentialGuard(onEvent: { events.write(.credential($0)) })
     }

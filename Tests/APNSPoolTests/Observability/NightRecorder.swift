@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Logging
 import Synchronization
@@ -53,6 +54,13 @@ final class NightRecorder: Sendable {
 
     func pass(_ time: Duration) { self.state.withLock { $0.now += time } }
 
+    /// Since the fault began, or how long it is until then.
+    var clockTime: String {
+        self.state.withLock { state in
+            state.faultBegan.map { "\(state.now - $0) after the fault began" } ?? "\(state.now) after the beginning"
+        }
+    }
+
     func beginFault() { self.state.withLock { $0.faultBegan = $0.now } }
 
     func look(_ health: APNSHealth) {
@@ -94,7 +102,8 @@ final class NightRecorder: Sendable {
         guard state.known.insert("\(source) \(text)").inserted || text == "serving" else { return }
         guard let began = state.faultBegan else { return }
         if text == "serving" { state.events.removeAll { $0.source == .health && $0.text == text } }
-        let after = Int((state.now - began).components.seconds)
+        // To the half minute that follows: what comes in between is not the same each time.
+        let after = (Int((state.now - began) / .milliseconds(1)) + 29_999) / 30_000 * 30
         state.events.append(NightEvent(after: after, source: source, text: text))
     }
 
@@ -172,7 +181,10 @@ enum Promtool {
         process.standardOutput = handle
         process.standardError = handle
         try process.run()
+        let isLate = DispatchWorkItem { process.terminate() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 30, execute: isLate)
         process.waitUntilExit()
+        isLate.cancel()
         let answer = try String(contentsOf: output, encoding: .utf8)
         var firing: [String: [Int]] = [:]
         for line in answer.split(separator: "\n") {

@@ -1,0 +1,324 @@
+import APNSSimulator
+import APNSTesting
+import Foundation
+import HTTP2Wire
+import Logging
+import NIOCore
+import SupervisedPool
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// A fault, and how the simulator plays it.
+struct NightStory: Sendable, CustomTestStringConvertible {
+    /// The heading in Docs/Runbook.md.
+    var name: String
+    var begin: @Sendable (Night) async -> Void
+    var configure: @Sendable (inout APNSClientConfiguration) -> Void = { _ in }
+    /// How much simulated time passes while pushes wait for their answers.
+    var answersTake = Duration.zero
+    /// Words of events that come or not, and when, by chance: Docs/Runbook.md tells of them in words.
+    var chance: [String] = []
+
+    var testDescription: String { self.name }
+
+    private static func always(_ effect: FaultEffect) -> @Sendable (Night) async -> Void {
+        { $0.simulator.inject(Fault(effect, when: .always)) }
+    }
+
+    static let all = [
+        NightStory(
+            name: "APNs is slow",
+            // Long enough that the clock can be moved meanwhile.
+            begin: Self.always(.delay(.milliseconds(150))),
+            answersTake: .seconds(3)
+        ),
+        NightStory(
+            name: "503 for ten minutes",
+            begin: Self.always(.answer(.serviceUnavailable)),
+            // How long connections are spared is drawn by lot.
+            chance: ["APNSQueueSlow", "reason deadlineExceeded"]
+        ),
+        NightStory(
+            name: "Connections fall silent",
+            begin: Self.always(.silence),
+            configure: {
+                // The network's own times are not simulated: without these an hour of silence takes an hour.
+                $0.timeouts.answer = .milliseconds(250)
+                $0.silence = .init(streams: 8, warning: .milliseconds(75), end: .milliseconds(125))
+            },
+            answersTake: .seconds(10),
+            // It goes to and fro.
+            chance: [
+                "serving", "unreachable", "no connection to APNs", "APNs can be reached", "reason unavailable",
+                "APNSQueueSlow",
+            ]
+        ),
+        NightStory(
+            name: "All device tokens are of the other environment",
+            begin: Self.always(.answer(.badDeviceToken))
+        ),
+        NightStory(name: "The key is of the other environment", begin: Self.always(.answer(.badEnvironmentKeyInToken))),
+        NightStory(name: "The key was revoked", begin: Self.always(.answer(.invalidProviderToken))),
+        NightStory(
+            name: "This machine's clock is two hours slow",
+            begin: { $0.simulator.setClockOffset(seconds: 7_200) }
+        ),
+        NightStory(
+            name: "DNS is gone",
+            begin: { night in
+                night.isDNSGone.store(true, ordering: .relaxed)
+                await night.simulator.dropConnections()
+            }
+        ),
+    ]
+}
+
+/// What a story plays on.
+final class Night: Sendable {
+    let simulator: Simulator
+    let isDNSGone: Atomic<Bool>
+
+    init(_ simulator: Simulator) {
+        self.simulator = simulator
+        self.isDNSGone = Atomic(false)
+    }
+
+    /// All is well again.
+    func mend() {
+        self.simulator.removeFaults()
+        self.simulator.setClockOffset(seconds: 0)
+        self.isDNSGone.store(false, ordering: .relaxed)
+    }
+}
+
+/// A story that does not come to its end, and where it stands.
+private struct NightTrouble: Error, CustomStringConvertible {
+    var description: String
+}
+
+/// Plays faults and looks at what those on call are told: health, log, metrics, and the alerts of Docs/Monitoring, which
+/// Prometheus' own promtool evaluates over the recorded metrics. What is seen must be what Docs/Runbook.md says, to two
+/// minutes; `UPDATE_DOCS=1` writes it there.
+///
+/// Ten minutes of health, ten of the fault, twenty after it; every half minute 20 pushes, and the metrics are read. The
+/// clock moves only while the client waits for nothing but time, so that what the network takes in truth counts as nothing.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct NightOnCallTests {
+    fileprivate static let step = Duration.seconds(30)
+    private static let before = 20
+    private static let during = 20
+    private static let after = 40
+    /// In truth. An idle machine takes a tenth of it.
+    private static let patience = Duration.seconds(45)
+
+    @Test(arguments: NightStory.all) func aNightOnCall(_ story: NightStory) async throws {
+        let clock = ManualClock()
+        var (logger, lines) = RecordingLog.make()
+        logger.logLevel = .notice
+        let metrics = PrometheusText()
+        let recorder = NightRecorder(metrics, lines, step: Self.step)
+        // Made before the client, which asks it for addresses; the simulator comes with it.
+        let isDNSGone = DNSSwitch()
+        let pump = ClockPump(clock)
+        defer { pump.stop() }
+        try await withSimulatedAPNS(configure: {
+            $0.clock = clock
+            $0.connectionsWaitByClock = true
+            $0.logger = logger
+            $0.pool = .init(size: 1, maxOverflow: 1, connectSpacing: .zero)
+            $0.timeouts.deadline = .seconds(60)
+            $0.adjustConnection = { connection in
+                connection.lookUp = { host, port in isDNSGone.lookUp(host, port) }
+            }
+            story.configure(&$0)
+        }) { client, simulator in
+            // What is left waits for time when the client ends.
+            defer { pump.start() }
+            let night = Night(simulator)
+            isDNSGone.night = night
+            // The test exports, not the client's own task, so that each reading is a new one.
+            let exporter = try #require(MetricExporter(factory: metrics))
+            client.core.observer.queueTimes.turnOn()
+            client.core.observer.connectTimes.turnOn()
+            client.core.events.answerTimes.turnOn()
+            let player = NightPlayer(client, clock, recorder, until: .now.advanced(by: Self.patience))
+            do {
+                try await player.settle()
+                await client.core.export(exporter)
+                recorder.scrape()
+                for number in 0..<Self.before + Self.during + Self.after {
+                    if number == Self.before {
+                        recorder.beginFault()
+                        await story.begin(night)
+                    }
+                    if number == Self.before + Self.during { night.mend() }
+                    let isFault = number >= Self.before && number < Self.before + Self.during
+                    try await player.play(number, isFault ? story.answersTake : .zero)
+                    await client.core.export(exporter)
+                    recorder.scrape()
+                }
+            } catch let trouble as NightTrouble {
+                throw NightTrouble(description: "'\(story.name)', \(recorder.clockTime): \(trouble)")
+            }
+            #expect(await client.health == .serving)
+        }
+        let seen = try recorder.events().filter { event in !story.chance.contains { event.text.contains($0) } }
+        #expect(seen.contains { $0.source == .alert }, "nobody is told")
+        var documented = try Runbook.events(of: story.name)
+        // A table that holds stays as it is.
+        let isTold = seen.allSatisfy { event in documented.contains { $0.fits(event) } }
+        let isSeen = documented.allSatisfy { event in seen.contains { $0.fits(event) } }
+        if ProcessInfo.processInfo.environment["UPDATE_DOCS"] != nil, !isTold || !isSeen {
+            try Runbook.write(seen, of: story.name)
+            documented = try Runbook.events(of: story.name)
+        }
+        for event in seen {
+            #expect(documented.contains { $0.fits(event) }, "seen, not in Docs/Runbook.md: \(event)")
+        }
+        for event in documented {
+            #expect(seen.contains { $0.fits(event) }, "in Docs/Runbook.md, not seen: \(event)")
+        }
+    }
+}
+
+/// Sends pushes and moves the clock.
+private final class NightPlayer: Sendable {
+    private let client: APNSClient
+    private let clock: ManualClock
+    private let recorder: NightRecorder
+    private let end: ContinuousClock.Instant
+    private let begun = Atomic(0)
+
+    init(_ client: APNSClient, _ clock: ManualClock, _ recorder: NightRecorder, until end: ContinuousClock.Instant) {
+        self.client = client
+        self.clock = clock
+        self.recorder = recorder
+        self.end = end
+    }
+
+    /// Half a minute.
+    func play(_ number: Int, _ answersTake: Duration) async throws {
+        let begun = self.begun.load(ordering: .relaxed)
+        for index in 0..<20 {
+            let token = DeviceToken.sample(number * 20 + index)
+            Task {
+                self.begun.add(1, ordering: .relaxed)
+                _ = await self.client.deliver(samplePush(), to: token)
+            }
+        }
+        try await self.wait(.seconds(10)) { self.begun.load(ordering: .relaxed) == begun + 20 }
+        if answersTake > .zero {
+            // Not all of them go out at once when connections are lost.
+            try await self.wait(.milliseconds(100), mayFail: true) {
+                await self.client.core.pool.status().leased == 20
+            }
+            self.pass(answersTake)
+        }
+        try await self.settle()
+        self.recorder.look(await self.client.health)
+        var left = NightOnCallTests.step - answersTake
+        while left > .zero {
+            // To the next time at which something happens, but not to each of many in a second.
+            let isBusy = self.client.core.lifecycle.pushesInFlight > 0
+            let next = self.clock.nextWakeUp.map { self.clock.now.duration(to: $0) } ?? left
+            let part = min(left, max(next, isBusy ? .seconds(1) : .seconds(5)))
+            self.pass(part)
+            left -= part
+            try await self.settle()
+            self.recorder.look(await self.client.health)
+        }
+    }
+
+    private func pass(_ time: Duration) {
+        self.recorder.pass(time)
+        self.clock.advance(by: time)
+    }
+
+    private struct Stillness: Equatable {
+        var inFlight: Int
+        var queued: Int
+        var sleepers: Int
+        var next: MonotonicInstant?
+    }
+
+    /// Until the client waits for nothing but time: nothing is on the network, and nothing changes for some looks.
+    func settle() async throws {
+        var last: Stillness?
+        var looks = 0
+        try await self.wait(.seconds(10)) {
+            let pool = await self.client.core.pool.status()
+            let isOnNetwork = pool.workers.contains {
+                $0.state == .connecting || $0.leased > 0 || $0.leasedOfEarlierSessions > 0
+            }
+            let now = Stillness(
+                inFlight: self.client.core.lifecycle.pushesInFlight,
+                queued: pool.queueDepth,
+                sleepers: self.clock.sleepers,
+                next: self.clock.nextWakeUp
+            )
+            looks = !isOnNetwork && now == last ? looks + 1 : 0
+            last = now
+            return looks == 3
+        }
+    }
+
+    /// Until something is so, but no longer than a time, in truth.
+    private func wait(_ time: Duration, mayFail: Bool = false, _ isMet: () async -> Bool) async throws {
+        let end = min(ContinuousClock.now.advanced(by: time), self.end)
+        while await !isMet() {
+            if ContinuousClock.now >= end {
+                if mayFail, end < self.end { return }
+                let status = await self.client.core.pool.status()
+                throw NightTrouble(
+                    description:
+                        "the client does not come to rest: \(self.client.core.lifecycle.pushesInFlight) pushes in "
+                        + "flight, \(self.clock.sleepers) sleepers, \(status)"
+                )
+            }
+            try await ContinuousClock().sleep(for: .milliseconds(1))
+        }
+    }
+}
+
+/// Lets time pass while a client ends.
+private final class ClockPump: Sendable {
+    private let clock: ManualClock
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    init(_ clock: ManualClock) { self.clock = clock }
+
+    func start() {
+        let task = Task { [clock] in
+            while !Task.isCancelled {
+                clock.advance(by: .milliseconds(100))
+                try? await ContinuousClock().sleep(for: .milliseconds(1))
+            }
+        }
+        self.task.withLock { $0 = task }
+    }
+
+    func stop() { self.task.withLock { $0?.cancel() } }
+}
+
+/// The client's resolver, which a story turns off.
+private final class DNSSwitch: Sendable {
+    private let state = Mutex<Night?>(nil)
+
+    var night: Night? {
+        get { self.state.withLock { $0 } }
+        set { self.state.withLock { $0 = newValue } }
+    }
+
+    func lookUp(_ host: String, _ port: Int) -> Result<[SocketAddress], WireError> {
+        if self.night?.isDNSGone.load(ordering: .relaxed) == true {
+            return .failure(
+                WireError(.nameResolutionFailed, "the host '\(host)' could not be looked up: no name server answers")
+            )
+        }
+        return Result { try [SocketAddress(ipAddress: "127.0.0.1", port: port)] }
+            .mapError { WireError(.nameResolutionFailed, "\($0)") }
+    }
+}
