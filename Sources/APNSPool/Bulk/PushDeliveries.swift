@@ -90,7 +90,8 @@ public struct PushDeliveries<Row>: AsyncSequence {
 /// outcomes of all elements that were pulled before.
 ///
 /// An element that the input gives while the loop is left early may be lost to it: the control's `completedPrefix` says
-/// what is done.
+/// what is done. The input must end when its task is cancelled, as those of the standard library do: a run that is
+/// stopped ends only with it.
 public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence where Rows.Element: Sendable {
     /// A row with its outcome.
     public typealias Element = PushDelivery<Rows.Element>
