@@ -28,9 +28,7 @@ build: toolchain ## Build everything, optimised
 test: toolchain ## Run all tests
 	@.ci/install-packages test
 	@.ci/promtool > /dev/null
-	# One after another: many tests hold time limits against servers of their own, and two cores are few.
-	# With the traits, so that one build has everything that is tested; the tool is built without them by `make demo`.
-	swift test --no-parallel --traits YAML
+	@.ci/test
 
 test-tsan: toolchain ## Run the tests of what is concurrent under the Thread Sanitizer
 	@.ci/install-packages test
