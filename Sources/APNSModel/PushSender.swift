@@ -50,13 +50,17 @@ public protocol PushSender: Sendable {
 
     /// Delivers one notification. The default prepares it and delivers the result; a notification that cannot be
     /// prepared ends as `validation`, not sent.
-    func deliver(_ notification: PushNotification, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome
+    func deliver(
+        _ notification: consuming PushNotification,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome
 }
 
 extension PushSender {
     /// Prepares the notification and delivers the result; one that cannot be prepared ends as `validation`, not sent.
     public func deliver(
-        _ notification: PushNotification,
+        _ notification: consuming PushNotification,
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
@@ -71,7 +75,7 @@ extension PushSender {
 
     /// Delivers to a device token given as text; text that is no device token ends as `validation`, not sent.
     public func deliver(
-        _ notification: PushNotification,
+        _ notification: consuming PushNotification,
         to token: some StringProtocol,
         options: DeliveryOptions
     ) async -> PushOutcome {
@@ -110,8 +114,9 @@ extension PushSender {
     ///   - deadline: how long the push may take in all; nil takes the client's default.
     ///   - apnsID: the id of the push; nil has one made.
     /// - Returns: its one outcome.
+    @inlinable
     public func deliver(
-        _ notification: PushNotification,
+        _ notification: consuming PushNotification,
         to token: DeviceToken,
         deadline: Duration? = nil,
         apnsID: APNSID? = nil
@@ -127,6 +132,7 @@ extension PushSender {
     ///   - deadline: how long the push may take in all; nil takes the client's default.
     ///   - apnsID: the id of the push; nil has one made.
     /// - Returns: its one outcome.
+    @inlinable
     public func deliver(
         _ push: PreparedPush,
         to token: DeviceToken,
@@ -137,8 +143,9 @@ extension PushSender {
     }
 
     /// As the form with a `DeviceToken`; text that is no device token ends as `validation`, not sent.
+    @inlinable
     public func deliver(
-        _ notification: PushNotification,
+        _ notification: consuming PushNotification,
         to token: some StringProtocol,
         deadline: Duration? = nil,
         apnsID: APNSID? = nil
@@ -147,6 +154,7 @@ extension PushSender {
     }
 
     /// As the form with a `DeviceToken`; text that is no device token ends as `validation`, not sent.
+    @inlinable
     public func deliver(
         _ push: PreparedPush,
         to token: some StringProtocol,
@@ -169,8 +177,9 @@ extension PushSender {
     /// - Returns: the receipt.
     /// - Throws: every other outcome; `validation`, not sent, for a notification that cannot be prepared.
     @discardableResult
+    @inlinable
     public func send(
-        _ notification: PushNotification,
+        _ notification: consuming PushNotification,
         to token: DeviceToken,
         deadline: Duration? = nil,
         apnsID: APNSID? = nil
@@ -182,6 +191,7 @@ extension PushSender {
     ///
     /// - Throws: every other outcome.
     @discardableResult
+    @inlinable
     public func send(
         _ push: PreparedPush,
         to token: DeviceToken,
@@ -193,8 +203,9 @@ extension PushSender {
 
     /// As the form with a `DeviceToken`; text that is no device token is thrown as `validation`, not sent.
     @discardableResult
+    @inlinable
     public func send(
-        _ notification: PushNotification,
+        _ notification: consuming PushNotification,
         to token: some StringProtocol,
         deadline: Duration? = nil,
         apnsID: APNSID? = nil
@@ -204,6 +215,7 @@ extension PushSender {
 
     /// As the form with a `DeviceToken`; text that is no device token is thrown as `validation`, not sent.
     @discardableResult
+    @inlinable
     public func send(
         _ push: PreparedPush,
         to token: some StringProtocol,
@@ -217,8 +229,9 @@ extension PushSender {
     ///
     /// - Throws: every other outcome.
     @discardableResult
+    @inlinable
     public func send(
-        _ notification: PushNotification,
+        _ notification: consuming PushNotification,
         to token: DeviceToken,
         options: DeliveryOptions
     ) async throws(PushError) -> Receipt {
@@ -229,6 +242,7 @@ extension PushSender {
     ///
     /// - Throws: every other outcome.
     @discardableResult
+    @inlinable
     public func send(
         _ push: PreparedPush,
         to token: DeviceToken,

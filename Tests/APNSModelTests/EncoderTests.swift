@@ -324,6 +324,81 @@ import Testing
         #expect(code { _ = try notification.custom(Twice()).prepared() } == .customKeyDuplicate)
     }
 
+    /// Encoders go from payload to payload, but not while a value still holds one.
+    @Test func aKeptEncoderHarmsNobody() throws {
+        // Used by this test's task alone.
+        final class Keeper: Encodable, @unchecked Sendable {
+            enum Key: String, CodingKey {
+                case early, late
+            }
+
+            var container: KeyedEncodingContainer<Key>?
+
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Key.self)
+                try container.encode(1, forKey: .early)
+                self.container = container
+            }
+        }
+        struct Meddler: Encodable, Sendable {
+            var keeper: Keeper
+
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Keeper.Key.self)
+                try container.encode(2, forKey: .early)
+                try? self.keeper.container?.encode(3, forKey: .late)
+                try container.encode(4, forKey: .late)
+            }
+        }
+        let acme = PushNotification(topic: "t").custom(Acme(acme2: ["bang"]))
+        let expected = #"{"aps":{},"acme2":["bang"]}"#
+        for _ in 0..<3 {
+            let keeper = Keeper()
+            #expect(try PushNotification(topic: "t").custom(keeper).text() == #"{"aps":{},"early":1}"#)
+            try? keeper.container?.encode(2, forKey: .late)
+            #expect(try acme.text() == expected)
+            #expect(
+                try PushNotification(topic: "t").custom(Meddler(keeper: keeper)).text()
+                    == #"{"aps":{},"early":2,"late":4}"#
+            )
+            try? keeper.container?.encode(5, forKey: .late)
+            #expect(try acme.text() == expected)
+        }
+    }
+
+    /// An encoding that fails in its middle leaves nothing to the next.
+    @Test func afterAFailureTheNextIsWhole() throws {
+        struct Failing: Encodable, Sendable {
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Keys.self)
+                try container.encode("begun", forKey: .a)
+                throw CancellationError()
+            }
+            enum Keys: CodingKey { case a }
+        }
+        for _ in 0..<3 {
+            #expect(code { _ = try PushNotification(topic: "t").custom(Failing()).prepared() } == .notEncodable)
+            #expect(
+                try PushNotification(topic: "t").custom(Acme(acme2: ["whiz"])).text() == #"{"aps":{},"acme2":["whiz"]}"#
+            )
+        }
+    }
+
+    @Test func manyTasksEncodeAtOnce() async {
+        await withTaskGroup(of: Bool.self) { group in
+            for task in 0..<8 {
+                group.addTask {
+                    (0..<500).allSatisfy { number in
+                        let word = "\(task)-\(number)"
+                        return (try? PushNotification(topic: "t").custom(Acme(acme2: [word])).text())
+                            == #"{"aps":{},"acme2":["\#(word)"]}"#
+                    }
+                }
+            }
+            for await isRight in group { #expect(isRight) }
+        }
+    }
+
     @Test func mixedContainersFail() {
         struct Mixed: Encodable, Sendable {
             enum Key: CodingKey { case a }

@@ -179,7 +179,7 @@ extension PushNotification {
             writer.closeRoot()
             return writer.json.bytes()
         }
-        let encoder = JSONBytesEncoder(writer: writer.taken())
+        let encoder = JSONBytesEncoder.reused(writer: writer.taken())
         encoder.continueRoot(after: omitsAPS ? nil : "aps")
         for custom in customs {
             switch custom {
@@ -188,7 +188,9 @@ extension PushNotification {
             }
         }
         encoder.closeRoot()
-        return encoder.writer.bytes()
+        let bytes = encoder.writer.bytes()
+        JSONBytesEncoder.reuse(encoder)
+        return bytes
     }
 
     /// The payload as it would be sent now, unchecked: for the coded form.

@@ -115,43 +115,45 @@ public final class APNSClient: PushSender, Service {
     /// Encodes, checks and sends; what cannot be prepared ends as `validation`, not sent. With
     /// `DeliveryOptions.supersedes`, a timestamp that is missing is filled in so that it rises.
     public func deliver(
-        _ notification: PushNotification,
+        _ notification: consuming PushNotification,
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
         if options.supersedes != nil, notification.takesTimestamp {
             return await self.deliverDated(notification, to: token, options: options)
         }
-        switch Self.prepared(notification) {
-        case .success(let push):
-            return await self.core.deliver(push, to: token, options: options)
-        case .failure(let error):
-            return self.refused(notification, to: token, options, error)
+        switch self.prepared(notification, to: token, options.apnsID) {
+        case .success(let push): return await self.core.deliver(push, to: token, options: options)
+        case .failure(let error): return .failed(error)
         }
     }
 
-    /// The outcome of a notification that cannot be prepared.
+    /// Not inlined: its temporary values would lie in the task's memory for as long as the push takes. The notification
+    /// ends here: what it holds serves the next one before it has left the core's cache.
     @inline(never)
-    private func refused(
-        _ notification: PushNotification,
+    private func prepared(
+        _ notification: consuming PushNotification,
         to token: DeviceToken,
-        _ options: DeliveryOptions,
-        _ error: ValidationError
-    ) -> PushOutcome {
-        let refusal = PushError.validation(error, apnsID: options.apnsID)
-        self.core.tracing.refused(refusal, topic: notification.topic, to: token)
-        self.core.observer.pushes.count(.failed(refusal), notification.pushType)
-        return .failed(refusal)
-    }
-
-    /// Not inlined: its temporary values would lie in the task's memory for as long as the push takes.
-    @inline(never)
-    private static func prepared(_ notification: PushNotification) -> Result<PreparedPush, ValidationError> {
+        _ id: APNSID?
+    ) -> Result<PreparedPush, PushError> {
         do throws(ValidationError) {
             return .success(try notification.prepared())
         } catch {
-            return .failure(error)
+            return .failure(self.refused(notification, to: token, id, error))
         }
+    }
+
+    /// The error of a notification that cannot be prepared.
+    private func refused(
+        _ notification: borrowing PushNotification,
+        to token: DeviceToken,
+        _ id: APNSID?,
+        _ error: ValidationError
+    ) -> PushError {
+        let refusal = PushError.validation(error, apnsID: id)
+        self.core.tracing.refused(refusal, topic: notification.topic, to: token)
+        self.core.observer.pushes.count(.failed(refusal), notification.pushType)
+        return refusal
     }
 
     @inline(never)
@@ -165,7 +167,7 @@ public final class APNSClient: PushSender, Service {
         do {
             push = try notification.prepared(timestamp: now)
         } catch {
-            return self.refused(notification, to: token, options, error)
+            return .failed(self.refused(notification, to: token, options.apnsID, error))
         }
         return await self.core.deliver(
             push,

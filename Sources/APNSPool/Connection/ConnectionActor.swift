@@ -100,26 +100,39 @@ actor ConnectionActor: PoolWorker {
 
     /// Sends one push and waits for what became of it. Cancelling the task resets the stream.
     nonisolated func send(_ request: HTTP2Request, deadline: LoopDeadline, isBulk: Bool = false) async -> StreamResult {
+        await self.send { ticket, continuation in
+            PushSubmission(
+                request: request,
+                deadline: deadline,
+                ticket: ticket,
+                continuation: continuation,
+                isBulk: isBulk
+            )
+        }
+    }
+
+    /// The same.
+    ///
+    /// - Parameter submission: called once and at once: what is sent.
+    nonisolated func send(_ submission: (UInt64, StreamContinuation) -> PushSubmission) async -> StreamResult {
         let ticket = self.shared.nextTicket()
         return await withTaskCancellationHandler {
-            await Self.withContinuation { continuation in
-                self.post(
-                    .submit(
-                        PushSubmission(
-                            request: request,
-                            deadline: deadline,
-                            ticket: ticket,
-                            continuation: continuation,
-                            isBulk: isBulk
-                        )
-                    )
-                )
-                // A task that was cancelled before the push was in the mailbox has had its handler run in vain.
-                if Task.isCancelled { self.post(.cancel(ticket: ticket)) }
-            }
+            await Self.withContinuation { self.post(submission, ticket, $0) }
         } onCancel: {
             self.post(.cancel(ticket: ticket))
         }
+    }
+
+    /// Not inlined: its temporary values would lie in the task's memory until the answer comes.
+    @inline(never)
+    nonisolated private func post(
+        _ submission: (UInt64, StreamContinuation) -> PushSubmission,
+        _ ticket: UInt64,
+        _ continuation: StreamContinuation
+    ) {
+        self.post(.submit(submission(ticket, continuation)))
+        // A task that was cancelled before the push was in the mailbox has had its handler run in vain.
+        if Task.isCancelled { self.post(.cancel(ticket: ticket)) }
     }
 
     @inline(__always)

@@ -104,13 +104,18 @@ struct PushCredential: Sendable {
         self.isTrial ? min(deadline, now.advanced(by: Self.trialWait)) : deadline
     }
 
+    /// Takes the token that is current. False: one has to be signed first.
+    mutating func renew(now: MonotonicInstant) -> Bool {
+        guard self.scope.resolved.signer != nil else { return true }
+        guard let token = self.scope.tokens.current(now: now) else { return false }
+        self.token = token
+        return true
+    }
+
     /// The same after a wait for a slot; nil: its token ran out meanwhile.
     func renewed(now: MonotonicInstant) -> PushCredential? {
-        guard self.scope.resolved.signer != nil else { return self }
-        guard let token = self.scope.tokens.current(now: now) else { return nil }
         var copy = self
-        copy.token = token
-        return copy
+        return copy.renew(now: now) ? copy : nil
     }
 
     /// Reads why its pool gave no slot. What waited with a credential that is used no more goes with the next one.

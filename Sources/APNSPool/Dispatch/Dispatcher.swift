@@ -15,79 +15,48 @@ extension ClientCore {
         options: DeliveryOptions,
         dated: SupersedeTurns.Dated? = nil
     ) async -> PushOutcome {
-        var history = PushHistory(id: options.apnsID ?? self.ids.next(), deadline: self.deadline(options.deadline))
-        let span = self.tracing.push(push, to: token, id: history.id)
+        let flight = PushFlight(push, to: token, options, self)
         guard self.lifecycle.enter() else {
             self.counters.refusals.wrappingAdd(1, ordering: .relaxed)
-            let message = "the client is shutting down and takes no further pushes"
-            return self.failed(.shuttingDown, message, history, push, token, span)
+            return flight.failed(.shuttingDown, "the client is shutting down and takes no further pushes", self)
         }
-        defer { self.lifecycle.leave() }
-        var push = push
-        var turn: SupersedeTurn?
-        if let key = options.supersedes {
-            switch await self.takeTurn(push, to: token, key: key, dated: dated, &history) {
-            case .success(let arrival): (turn, push) = (arrival.turn, arrival.push)
-            case .failure(let error): return self.ended(.failed(error), push, token, span)
-            }
-        }
-        defer { turn?.end() }
-        if self.lifecycle.current == .notStarted, await !self.waitUntilRunning(history.deadline) {
-            if Task.isCancelled {
-                return self.failed(.cancelled, "the sending task was cancelled", history, push, token, span)
-            }
-            return self.failed(
-                .notRunning,
-                "nobody runs the client: call run(), start() or withAPNSClient",
-                history,
-                push,
-                token,
-                span
-            )
-        }
-        let block = self.encoder.block(for: push)
+        defer { flight.leave(self) }
+        if flight.mustWait(self), let outcome = await flight.wait(self, dated: dated) { return outcome }
         while true {
-            let end = await self.attempt(
-                push,
-                block: block,
-                to: token,
-                lane: options.lane,
-                turn: turn,
-                history: &history
-            )
-            switch self.next(end, &history) {
+            var preparation = flight.prepare(self)
+            if preparation == .unsigned { preparation = await flight.sign(self) }
+            if preparation == .ready { await self.attempt(flight) }
+            switch flight.conclude(self) {
             case .finish(let outcome):
-                self.tellInvalid(outcome, push, token)
-                return self.ended(outcome, push, token, span)
+                return outcome
             case .retry(let delay):
-                span?.retry(after: end, attempts: history.attempts, in: delay)
                 if delay > .zero { await self.pause(delay) }
-                if Task.isCancelled {
-                    return self.failed(.cancelled, "the sending task was cancelled", history, push, token, span)
-                }
+                if Task.isCancelled { return flight.cancelled(self) }
             }
         }
     }
 
-    // What follows is not inlined: its temporary values would be part of the memory that the task holds as long as the
-    // push takes.
+    /// A slot, the stream, and what became of it.
+    private func attempt(_ flight: PushFlight) async {
+        guard let pool = flight.pool else { return }
+        let slot = flight.slotRequest
+        do {
+            let lease = try await pool.checkout(
+                deadline: slot.deadline,
+                bytes: slot.bytes,
+                lane: slot.lane,
+                atFront: slot.atFront
+            )
+            guard flight.board(self) else { return }
+            flight.land(await lease.worker.send { flight.submission(self, $0, $1) }, self)
+        } catch {
+            flight.hasNoSlot(error)
+        }
+    }
 
     @inline(never)
     private func pause(_ time: Duration) async {
         _ = await self.lifecycle.ended.wait(until: self.clock.now.advanced(by: time), clock: self.clock)
-    }
-
-    @inline(never)
-    private func failed(
-        _ code: PushError.Code,
-        _ message: String,
-        _ history: PushHistory,
-        _ push: PreparedPush,
-        _ token: DeviceToken,
-        _ span: CallSpan?
-    ) -> PushOutcome {
-        var history = history
-        return self.ended(history.fail(code, message), push, token, span)
     }
 
     /// Counts it, and tells those who asked.
@@ -135,57 +104,6 @@ extension ClientCore {
             self.counters.resends.wrappingAdd(1, ordering: .relaxed)
         }
         return decision
-    }
-
-    private func attempt(
-        _ push: PreparedPush,
-        block: HeaderBlock,
-        to token: DeviceToken,
-        lane: PushLane,
-        turn: SupersedeTurn?,
-        history: inout PushHistory
-    ) async -> AttemptEnd {
-        if let end = self.refusal(push) { return end }
-        // The provider token before the slot: a slow signer must not hold one.
-        let credential: PushCredential
-        switch await self.credential(until: history.deadline) {
-        case .success(let found): credential = found
-        case .failure(let failure): return failure.end
-        }
-        if let end = self.credentialFault(credential) { return end }
-        let result: StreamResult
-        do {
-            let began = self.observer.queueTimes.begin(self.clock)
-            let lease = try await credential.scope.pool.checkout(
-                deadline: credential.slotDeadline(history.deadline, now: self.clock.now),
-                bytes: push.payload.count,
-                lane: PoolLane(lane),
-                atFront: history.isResend || turn?.isHeir == true
-            )
-            self.observer.queueTimes.end(began, self.clock)
-            if let end = self.refusal(push) { return end }
-            if Task.isCancelled {
-                return .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
-            }
-            if let turn, !turn.write() { return .notSent(.superseded, SupersedeTurn.message, isFinal: true) }
-            let request = self.encoder.request(
-                push,
-                block: block,
-                to: token,
-                id: history.id,
-                credential: credential.authorization
-            )
-            result = await lease.worker.send(
-                request,
-                deadline: self.loopDeadline(history.deadline),
-                isBulk: lane == .bulk
-            )
-        } catch {
-            return credential.end(error)
-        }
-        let end = self.read(result, credential: credential, history: &history)
-        self.watchForMassRejection(end, token, topic: push.topic)
-        return end
     }
 
     /// Counts the try and reads its result; tells the token's keeper what concerns it.
@@ -309,7 +227,7 @@ extension ClientCore {
     }
 
     /// The slow path: the actor signs, or its first run is still to come.
-    private func signedCredential(
+    func signedCredential(
         _ credential: PushCredential,
         until deadline: MonotonicInstant
     ) async -> Result<PushCredential, CredentialFailure> {

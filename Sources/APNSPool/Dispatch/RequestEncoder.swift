@@ -21,8 +21,14 @@ final class RequestEncoder: Sendable {
     /// Far more than any server has; beyond it the blocks are made anew.
     private static let blockLimit = 1000
 
+    private struct Blocks {
+        var all: [Key: HeaderBlock] = [:]
+        /// Most pushes have the headers of the one before: to compare costs less than to hash.
+        var last: (key: Key, block: HeaderBlock)?
+    }
+
     private let authority: String
-    private let blocks = Mutex<[Key: HeaderBlock]>([:])
+    private let blocks = Mutex(Blocks())
 
     /// - Parameter authority: the host, with its port unless that is 443.
     init(authority: String) {
@@ -33,20 +39,27 @@ final class RequestEncoder: Sendable {
     func block(for push: PreparedPush) -> HeaderBlock {
         let key = Key(topic: push.topic, pushType: push.pushType, priority: push.priority)
         return self.blocks.withLock { blocks in
-            if let block = blocks[key] { return block }
-            var fields: [HeaderBlock.Field] = [
-                .init(":method", "POST"),
-                .init(":scheme", "https"),
-                .init(":authority", self.authority),
-                .init("apns-topic", push.topic),
-                .init("apns-push-type", push.pushType.rawValue),
-            ]
-            if let priority = push.priority { fields.append(.init("apns-priority", String(priority.rawValue))) }
-            let block = HeaderBlock(fields)
-            if blocks.count >= Self.blockLimit { blocks.removeAll(keepingCapacity: true) }
-            blocks[key] = block
+            if let last = blocks.last, last.key == key { return last.block }
+            let block = blocks.all[key] ?? self.makeBlock(key)
+            blocks.last = (key, block)
+            if blocks.all[key] == nil {
+                if blocks.all.count >= Self.blockLimit { blocks.all.removeAll(keepingCapacity: true) }
+                blocks.all[key] = block
+            }
             return block
         }
+    }
+
+    private func makeBlock(_ key: Key) -> HeaderBlock {
+        var fields: [HeaderBlock.Field] = [
+            .init(":method", "POST"),
+            .init(":scheme", "https"),
+            .init(":authority", self.authority),
+            .init("apns-topic", key.topic),
+            .init("apns-push-type", key.pushType.rawValue),
+        ]
+        if let priority = key.priority { fields.append(.init("apns-priority", String(priority.rawValue))) }
+        return HeaderBlock(fields)
     }
 
     func request(

@@ -47,13 +47,14 @@ actor PoolCore {
     private let tell: @Sendable (PoolEvent) -> Void
     let mailbox = Mailbox<PoolItem>(isAttentive: false)
     let hub = EventHub<PoolEvent>(gap: { .missed($0) })
-    private var machine: PoolStateMachine
-    private var random: SplitMix64
-    private var workers: [(any PoolWorker)?]
+    // Unchecked: nothing that an access calls comes back here, and a checkout would pay for a dozen checks.
+    @exclusivity(unchecked) private var machine: PoolStateMachine
+    @exclusivity(unchecked) private var random: SplitMix64
+    @exclusivity(unchecked) private var workers: [(any PoolWorker)?]
     /// By the waiter's place in the queue.
-    private var parked: [Parked] = []
-    private var batch: [PoolItem] = []
-    private var actions: [PoolAction] = []
+    @exclusivity(unchecked) private var parked: [Parked] = []
+    @exclusivity(unchecked) private var batch: [PoolItem] = []
+    @exclusivity(unchecked) private var actions: [PoolAction] = []
     private var timer = EarliestTimer()
     private var isStopping = false
 
