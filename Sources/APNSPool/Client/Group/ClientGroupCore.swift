@@ -64,6 +64,9 @@ final class ClientGroupCore: Sendable {
     }
 
     private let configuration: APNSClientGroup.Configuration
+    // For each push: to read them out of the configuration copies all of it.
+    private let clock: any MonotonicClock
+    private let usualDeadline: Duration
     private let contexts: TLSContexts
     private let tokens = ProcessTokenSource()
     private let state: Mutex<State>
@@ -71,7 +74,7 @@ final class ClientGroupCore: Sendable {
     private let job: AsyncStream<Job>.Continuation
     private let over = Gate()
 
-    var now: MonotonicInstant { self.configuration.client.clock.now }
+    var now: MonotonicInstant { self.clock.now }
 
     init(_ configuration: APNSClientGroup.Configuration) throws(APNSConfigurationError) {
         try configuration.client.validate()
@@ -90,6 +93,8 @@ final class ClientGroupCore: Sendable {
             )
         }
         self.configuration = configuration
+        self.clock = configuration.client.clock
+        self.usualDeadline = configuration.client.timeouts.deadline
         self.contexts = TLSContexts(trust: configuration.client.trust)
         self.state = Mutex(
             State(lanes: ClientLanes(cap: configuration.maxConnections, idleTimeout: configuration.idleTimeout))
@@ -192,7 +197,7 @@ final class ClientGroupCore: Sendable {
         environment: APNSEnvironment,
         options: DeliveryOptions
     ) async -> PushOutcome {
-        let deadline = self.now.advanced(by: options.deadline ?? self.configuration.client.timeouts.deadline)
+        let deadline = self.now.advanced(by: options.deadline ?? self.usualDeadline)
         if let refusal = self.refusal(push, app) { return .failed(self.named(refusal, options)) }
         switch await self.use(app, environment, until: deadline) {
         case .failure(let error):
@@ -205,12 +210,14 @@ final class ClientGroupCore: Sendable {
         }
     }
 
+    @inline(never)
     private func named(_ error: PushError, _ options: DeliveryOptions) -> PushError {
         var error = error
         error.apnsID = options.apnsID
         return error
     }
 
+    @inline(never)
     private func refusal(_ push: PreparedPush, _ name: String) -> PushError? {
         guard let topic = self.state.withLock({ $0.apps[name]?.app.topic }) else { return Self.noApp(name) }
         if push.topic == topic || push.topic.hasPrefix(topic + ".") { return nil }
@@ -221,13 +228,31 @@ final class ClientGroupCore: Sendable {
         )
     }
 
+    // What follows, up to `leave`, is not inlined: its temporary values would lie in the task's memory for as long as the
+    // push takes.
+
     /// A running client of the app. `leave` must follow.
+    @inline(never)
     func use(
         _ name: String,
         _ environment: APNSEnvironment,
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
-        let (result, lane, turn) = self.state.withLock { state -> (Result<Use, PushError>?, ClientLanes.Lane, Turn) in
+        let (result, lane, turn) = self.enter(name, environment)
+        if let result { return result }
+        let answer = await self.wait(for: turn, lane, until: deadline)
+        // The app was given another key meanwhile.
+        if case .failure = answer, self.hasMoved(name, environment, from: lane) {
+            return await self.use(name, environment, until: deadline)
+        }
+        return answer
+    }
+
+    private func enter(
+        _ name: String,
+        _ environment: APNSEnvironment
+    ) -> (result: Result<Use, PushError>?, lane: ClientLanes.Lane, turn: Turn) {
+        self.state.withLock { state -> (Result<Use, PushError>?, ClientLanes.Lane, Turn) in
             guard let lane = state.apps[name]?.lanes[environment], let turn = state.infos[lane]?.turn else {
                 return (.failure(Self.noApp(name)), 0, Turn())
             }
@@ -242,13 +267,6 @@ final class ClientGroupCore: Sendable {
                 return (.success(Use(lane: lane, client: client)), lane, turn)
             }
         }
-        if let result { return result }
-        let answer = await self.wait(for: turn, lane, until: deadline)
-        // The app was given another key meanwhile.
-        if case .failure = answer, self.hasMoved(name, environment, from: lane) {
-            return await self.use(name, environment, until: deadline)
-        }
-        return answer
     }
 
     private func hasMoved(_ name: String, _ environment: APNSEnvironment, from lane: ClientLanes.Lane) -> Bool {
@@ -263,8 +281,12 @@ final class ClientGroupCore: Sendable {
         _ lane: ClientLanes.Lane,
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
-        _ = await turn.gate.wait(until: deadline, clock: self.configuration.client.clock)
-        return self.state.withLock { state in
+        _ = await turn.gate.wait(until: deadline, clock: self.clock)
+        return self.answer(of: turn, lane)
+    }
+
+    private func answer(of turn: Turn, _ lane: ClientLanes.Lane) -> Result<Use, PushError> {
+        self.state.withLock { state in
             // Under the lock in which turns are ended: either it came, or it is given up.
             if let result = turn.result.withLock({ $0 }) { return result.map { Use(lane: lane, client: $0) } }
             state.lanes.giveUp(lane)
@@ -289,6 +311,7 @@ final class ClientGroupCore: Sendable {
         }
     }
 
+    @inline(never)
     func leave(_ use: Use) {
         self.state.withLock { state in self.perform(state.lanes.leave(use.lane, now: self.now), &state) }
     }
@@ -357,7 +380,7 @@ final class ClientGroupCore: Sendable {
         let pause = max(min(self.configuration.idleTimeout / 4, .seconds(5)), .milliseconds(250))
         while !self.over.isOpen, !Task.isCancelled {
             let next = self.now.advanced(by: pause)
-            if await self.over.wait(until: next, clock: self.configuration.client.clock) { return }
+            if await self.over.wait(until: next, clock: self.clock) { return }
             self.state.withLock { state in self.perform(state.lanes.sweep(now: self.now), &state) }
         }
     }
