@@ -5,7 +5,8 @@
 # four, interleaved, and the least of each: what disturbs a run only ever adds to it. Fails if one costs more than it may.
 #
 #   PUSHES=200000   pushes of each run
-#   ROUNDS=5        rounds
+#   ROUNDS=5        rounds; as many again, twice at the most, while something is missed: a machine that others share may
+#                   change its speed in the middle, and then one side had its quiet round and the other had not
 #   SCRATCH_PATH    where to build (default Benchmarks/.build)
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -105,17 +106,6 @@ clients=(h2load prepared encoded single)
 # Whether all of them get through at all, before minutes are spent.
 for client in "${clients[@]}"; do run "$client" 2000 > /dev/null; done
 
-echo "$rounds rounds of $pushes pushes, $in_flight in flight, one connection, payload of $payload_bytes bytes"
-for round in $(seq "$rounds"); do
-    line="round $round:"
-    for client in "${clients[@]}"; do
-        figures=$(run "$client" "$pushes")
-        echo "$figures" >> "$work/figures.$client"
-        line+="  $client ${figures%% *}"
-    done
-    echo "$line"
-done
-
 least() { awk -v column="$2" 'NR == 1 || $column < least { least = $column } END { print least }' "$work/figures.$1"; }
 
 # What each must stay below, and what it should come to, as multiples of h2load.
@@ -128,21 +118,54 @@ must() {
     esac
 }
 
-reference=$(least h2load 1)
-missed=0
+# Runs so many further rounds.
+done_rounds=0
+run_rounds() {
+    local round client figures line
+    for round in $(seq $((done_rounds + 1)) $((done_rounds + rounds))); do
+        line="round $round:"
+        for client in "${clients[@]}"; do
+            figures=$(run "$client" "$pushes")
+            echo "$figures" >> "$work/figures.$client"
+            line+="  $client ${figures%% *}"
+        done
+        echo "$line"
+    done
+    done_rounds=$((done_rounds + rounds))
+}
+
+# ratio CLIENT: to h2load.
+ratio() { awk -v a="$(least "$1" 1)" -v b="$(least h2load 1)" 'BEGIN { printf "%.2f", a / b }'; }
+
+# Judged as it is printed, so that no line contradicts itself.
+is_missed() { awk -v r="$(ratio "$1")" -v bound="$2" 'BEGIN { exit !(r > bound) }'; }
+
+count_missed() {
+    local client bound
+    missed=0
+    for client in "${clients[@]}"; do
+        read -r bound _ < <(must "$client")
+        if [ "$bound" != - ] && is_missed "$client" "$bound"; then missed=$((missed + 1)); fi
+    done
+}
+
+echo "$rounds rounds of $pushes pushes, $in_flight in flight, one connection, payload of $payload_bytes bytes"
+for _ in 1 2 3; do
+    run_rounds
+    count_missed
+    [ "$missed" -gt 0 ] || break
+done
+
 echo
 printf '%-10s %12s %16s %10s %8s %8s\n' "us a push" "whole run" "from connect on" "x h2load" "must be" "aim"
 for client in "${clients[@]}"; do
-    whole=$(least "$client" 1)
     read -r bound aim < <(must "$client")
-    ratio=$(awk -v a="$whole" -v b="$reference" 'BEGIN { printf "%.2f", a / b }')
     verdict=
     if [ "$bound" != - ]; then
-        # Judged as it is printed, so that no line contradicts itself.
-        verdict=$(awk -v r="$ratio" -v bound="$bound" 'BEGIN { print (r <= bound ? "ok" : "MISSED") }')
-        [ "$verdict" = ok ] || missed=$((missed + 1))
+        verdict=ok
+        if is_missed "$client" "$bound"; then verdict=MISSED; fi
     fi
     printf '%-10s %12s %16s %10s %8s %8s   %s\n' \
-        "$client" "$whole" "$(least "$client" 2)" "$ratio" "$bound" "$aim" "$verdict"
+        "$client" "$(least "$client" 1)" "$(least "$client" 2)" "$(ratio "$client")" "$bound" "$aim" "$verdict"
 done
 [ "$missed" -eq 0 ] || die "$missed missed"

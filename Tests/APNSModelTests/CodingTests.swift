@@ -202,6 +202,33 @@ import Testing
         }
     }
 
+    /// The requirement consumes its notification; who conforms to it need not, and who calls keeps what was given.
+    @Test func aSenderMayBorrowItsNotification() async throws {
+        struct Borrower: PushSender {
+            func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+                .accepted(Receipt(apnsID: APNSID(high: 0, low: 0), attempts: 1))
+            }
+
+            func deliver(
+                _ notification: PushNotification,
+                to token: DeviceToken,
+                options: DeliveryOptions
+            ) async -> PushOutcome {
+                let again = notification
+                let size = (try? notification.badge(1).prepared().payload.count) ?? 0
+                let same = (try? again.badge(1).prepared().payload.count) ?? -1
+                return .accepted(Receipt(apnsID: APNSID(high: 0, low: 0), attempts: size == same ? size : 0))
+            }
+        }
+        let notification = PushNotification(topic: "t", alert: "Hi")
+        let size = try notification.badge(1).prepared().payload.count
+        let sender: any PushSender = Borrower()
+        for _ in 0..<2 {
+            #expect(await sender.deliver(notification, to: "ab").attempts == size)
+            #expect(try await sender.send(notification, to: DeviceToken("ab")).attempts == size)
+        }
+    }
+
     @Test func faultsBeforeTheNetwork() async throws {
         let sender = Recorder()
         let id = APNSID(high: 1, low: 2)
