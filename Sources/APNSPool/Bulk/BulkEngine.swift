@@ -61,6 +61,7 @@ final class BulkEngine {
     private var isInputClosed = false
     private var isInputOver = false
     private var hasEntered = false
+    private var hasHeardOfCancellation = false
     private var isOver = false
 
     @exclusivity(unchecked) private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
@@ -159,7 +160,13 @@ final class BulkEngine {
                 return nil
             }
             // What is in flight ends by itself; what waits for the pool, the input or the rate must hear of a
-            // cancellation.
+            // cancellation. Once: a handler in a task that is cancelled runs at once, and the call would take its thread
+            // from those that it waits for.
+            if Task.isCancelled {
+                if self.hasHeardOfCancellation { await self.collector.wait() }
+                self.hasHeardOfCancellation = true
+                continue
+            }
             await withTaskCancellationHandler {
                 await self.collector.wait()
             } onCancel: { [collector] in

@@ -1,3 +1,5 @@
+import Dispatch
+import Foundation
 import APNSModel
 import SupervisedPool
 import Synchronization
@@ -5,6 +7,37 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+
+/// Threads of the tasks' pool that do nothing else until they are released, or a time is over.
+private final class OccupiedThreads: Sendable {
+    private let count: Int
+    private let occupied = Atomic(0)
+    private let isLate = Atomic(false)
+    private let released = DispatchSemaphore(value: 0)
+
+    init(_ count: Int) {
+        self.count = count
+        for _ in 0..<count {
+            Task.detached { self.occupy() }
+        }
+    }
+
+    /// Not asynchronous: it blocks its thread, which is the point.
+    private func occupy() {
+        self.occupied.wrappingAdd(1, ordering: .relaxed)
+        if self.released.wait(timeout: .now() + 10) == .timedOut { self.isLate.store(true, ordering: .relaxed) }
+    }
+
+    func areOccupied() async {
+        while self.occupied.load(ordering: .relaxed) < self.count { await Task.yield() }
+    }
+
+    /// - Returns: false if the time was over before.
+    func release() -> Bool {
+        for _ in 0..<self.count { self.released.signal() }
+        return !self.isLate.load(ordering: .relaxed)
+    }
+}
 
 /// Asynchronous inputs, and a bulk call's handle, over real sockets.
 @Suite(.timeLimit(.minutes(1)))
@@ -87,6 +120,29 @@ struct BulkControlTests {
             for await _ in turns { break }
             consumer.cancel()
             #expect(await consumer.value == 1)
+        }
+    }
+
+    /// With one thread for all tasks, as on one core: a cancelled call that waits for its input must not keep it.
+    @Test func aCancelledCallLeavesTheOnlyThread() async throws {
+        try await withServer { client, _ in
+            let (rows, row) = AsyncStream<Int>.makeStream()
+            let (turns, turn) = AsyncStream<Void>.makeStream()
+            let consumer = Task { @Sendable in
+                var count = 0
+                row.yield(0)
+                for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
+                    count += 1
+                    turn.yield()
+                }
+                return count
+            }
+            for await _ in turns { break }
+            let threads = OccupiedThreads(ProcessInfo.processInfo.activeProcessorCount - 1)
+            await threads.areOccupied()
+            consumer.cancel()
+            #expect(await consumer.value == 1)
+            #expect(threads.release(), "the call took the only thread until the others were given back")
         }
     }
 
