@@ -11,25 +11,29 @@ import Testing
 /// Threads of the tasks' pool that do nothing else until they are released, or a time is over.
 private final class OccupiedThreads: Sendable {
     private let count: Int
-    private let occupied = Atomic(0)
     private let isLate = Atomic(false)
     private let released = DispatchSemaphore(value: 0)
 
     init(_ count: Int) {
         self.count = count
-        for _ in 0..<count {
-            Task.detached { self.occupy() }
+    }
+
+    /// Returns when all are.
+    func occupy() async {
+        let (turns, turn) = AsyncStream<Void>.makeStream()
+        for _ in 0..<self.count {
+            Task.detached {
+                turn.yield()
+                self.block()
+            }
         }
+        var iterator = turns.makeAsyncIterator()
+        for _ in 0..<self.count { await iterator.next() }
     }
 
     /// Not asynchronous: it blocks its thread, which is the point.
-    private func occupy() {
-        self.occupied.wrappingAdd(1, ordering: .relaxed)
+    private func block() {
         if self.released.wait(timeout: .now() + 10) == .timedOut { self.isLate.store(true, ordering: .relaxed) }
-    }
-
-    func areOccupied() async {
-        while self.occupied.load(ordering: .relaxed) < self.count { await Task.yield() }
     }
 
     /// - Returns: false if the time was over before.
@@ -106,44 +110,39 @@ struct BulkControlTests {
 
     @Test func aCancelledConsumerOfASilentInputEnds() async throws {
         try await withServer { client, _ in
-            let (rows, row) = AsyncStream<Int>.makeStream()
-            let (turns, turn) = AsyncStream<Void>.makeStream()
-            let consumer = Task { @Sendable in
-                var count = 0
-                row.yield(0)
-                for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
-                    count += 1
-                    turn.yield()
-                }
-                return count
-            }
-            for await _ in turns { break }
-            consumer.cancel()
-            #expect(await consumer.value == 1)
+            #expect(await deliveriesUntilCancelled(client) == 1)
         }
     }
 
     /// With one thread for all tasks, as on one core: a cancelled call that waits for its input must not keep it.
     @Test func aCancelledCallLeavesTheOnlyThread() async throws {
         try await withServer { client, _ in
-            let (rows, row) = AsyncStream<Int>.makeStream()
-            let (turns, turn) = AsyncStream<Void>.makeStream()
-            let consumer = Task { @Sendable in
-                var count = 0
-                row.yield(0)
-                for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
-                    count += 1
-                    turn.yield()
-                }
-                return count
-            }
-            for await _ in turns { break }
             let threads = OccupiedThreads(ProcessInfo.processInfo.activeProcessorCount - 1)
-            await threads.areOccupied()
-            consumer.cancel()
-            #expect(await consumer.value == 1)
+            #expect(await deliveriesUntilCancelled(client) { await threads.occupy() } == 1)
             #expect(threads.release(), "the call took the only thread until the others were given back")
         }
+    }
+
+    /// Consumes an input that gives one element and then nothing, and is cancelled.
+    ///
+    /// - Parameter prepare: called before the cancellation.
+    /// - Returns: how many outcomes there were.
+    private func deliveriesUntilCancelled(_ client: APNSClient, prepare: () async -> Void = {}) async -> Int {
+        let (rows, row) = AsyncStream<Int>.makeStream()
+        let (turns, turn) = AsyncStream<Void>.makeStream()
+        let consumer = Task { @Sendable in
+            var count = 0
+            row.yield(0)
+            for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
+                count += 1
+                turn.yield()
+            }
+            return count
+        }
+        for await _ in turns { break }
+        await prepare()
+        consumer.cancel()
+        return await consumer.value
     }
 
     @Test func anAsynchronousInputIsPulledNoFasterThanItIsTaken() async throws {
