@@ -90,10 +90,18 @@ actor ConnectionProbe: ConnectionDelegate {
     }
 
     init(host: String, port: Int, tls: TLSConfiguration) {
+        self.init(
+            host: host,
+            port: port,
+            context: Result { () throws(WireError) in try TLSContext(.client, configuration: tls) }
+        )
+    }
+
+    init(host: String, port: Int, context: Result<TLSContext, WireError>) {
         self.loop = MultiThreadedEventLoopGroup.singleton.next()
         self.host = host
         self.port = port
-        self.tls = Result { () throws(WireError) in try TLSContext(.client, configuration: tls) }
+        self.tls = context
     }
 
     func open(

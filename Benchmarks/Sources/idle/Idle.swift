@@ -13,8 +13,9 @@ import Logging
 /// What a process holds whose client does nothing: the least program around a client, since what else a program has in
 /// it (the harness: a simulator, an argument parser, histograms) is not the pool's.
 ///
-/// `idle PORT CA-FILE CONNECTIONS SECONDS` connects to localhost, sends a push on each connection, waits, and prints the
-/// resident set in bytes, before it that of the process before it had a client.
+/// `idle PORT CA-FILE CONNECTIONS SECONDS` connects to localhost, sends a push on each connection, waits, and prints in
+/// bytes: the resident set before there was a client, the resident set now, and how much of it is memory of its own, not
+/// pages of the program's and the libraries' files.
 @main
 struct Idle {
     static func main() async throws {
@@ -23,7 +24,7 @@ struct Idle {
             let seconds = Double(arguments[4])
         else { throw IdleError("usage: idle PORT CA-FILE CONNECTIONS SECONDS") }
 
-        let before = try residentBytes()
+        let before = try Memory.ofThisProcess()
         let client = try APNSClient(
             configuration: APNSClientConfiguration(
                 authentication: .token(
@@ -45,20 +46,29 @@ struct Idle {
             if let error = outcome.error { throw error }
         }
         try await Task.sleep(for: .seconds(seconds))
-        print(before, try residentBytes())
+        let after = try Memory.ofThisProcess()
+        print(before.resident, after.resident, after.resident - after.ofFiles)
         await client.shutdown()
     }
+}
 
-    /// The second number of `/proc/self/statm`, in pages.
-    private static func residentBytes() throws -> Int {
+/// In bytes.
+private struct Memory {
+    var resident: Int
+    var ofFiles: Int
+
+    /// The second and third number of `/proc/self/statm`, in pages.
+    static func ofThisProcess() throws -> Memory {
         let descriptor = open("/proc/self/statm", O_RDONLY)
         guard descriptor >= 0 else { throw IdleError("no /proc/self/statm: this needs Linux") }
         defer { close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
         let numbers = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).split(separator: " ")
-        guard numbers.count > 1, let pages = Int(numbers[1]) else { throw IdleError("/proc/self/statm is unreadable") }
-        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+            .compactMap { Int($0) }
+        guard numbers.count > 2 else { throw IdleError("/proc/self/statm is unreadable") }
+        let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+        return Memory(resident: numbers[1] * page, ofFiles: numbers[2] * page)
     }
 }
 

@@ -10,17 +10,18 @@ struct PendingPushes {
 
     private var entries: [Entry] = []
     private var free: [Int] = []
-    /// Where the pushes with the newest tickets probably are, by the tickets' last bits.
-    private var hints = [Int32](repeating: 0, count: PendingPushes.hintCount)
-    private static let hintCount = 4096
+    /// Where the pushes with the newest tickets probably are, by the tickets' last bits. A power of two that grows with
+    /// the entries, since most connections never have many.
+    private var hints = [Int32](repeating: 0, count: 64)
+    private static let mostHints = 4096
 
     mutating func insert(_ receiver: StreamContinuation, ticket: UInt64) -> Int {
         let index = self.put(receiver, ticket: ticket)
-        if ticket != 0 { self.hints[Self.hint(ticket)] = Int32(truncatingIfNeeded: index) }
+        if ticket != 0 { self.hints[self.hint(ticket)] = Int32(truncatingIfNeeded: index) }
         return index
     }
 
-    private static func hint(_ ticket: UInt64) -> Int { Int(truncatingIfNeeded: ticket) & (self.hintCount - 1) }
+    private func hint(_ ticket: UInt64) -> Int { Int(truncatingIfNeeded: ticket) & (self.hints.count - 1) }
 
     private mutating func put(_ receiver: StreamContinuation, ticket: UInt64) -> Int {
         if let index = self.free.popLast() {
@@ -28,7 +29,15 @@ struct PendingPushes {
             return index
         }
         self.entries.append(Entry(receiver: receiver, ticket: ticket))
+        if self.entries.count > self.hints.count / 2, self.hints.count < Self.mostHints { self.growHints() }
         return self.entries.count - 1
+    }
+
+    private mutating func growHints() {
+        self.hints = [Int32](repeating: 0, count: self.hints.count * 4)
+        for (index, entry) in self.entries.enumerated() where entry.ticket != 0 {
+            self.hints[self.hint(entry.ticket)] = Int32(truncatingIfNeeded: index)
+        }
     }
 
     /// The receiver of `index`, once.
@@ -41,7 +50,7 @@ struct PendingPushes {
 
     func index(ofTicket ticket: UInt64) -> Int? {
         guard ticket != 0 else { return nil }
-        let hint = Int(self.hints[Self.hint(ticket)])
+        let hint = Int(self.hints[self.hint(ticket)])
         if self.entries.indices.contains(hint), self.entries[hint].ticket == ticket {
             return self.entries[hint].receiver == nil ? nil : hint
         }

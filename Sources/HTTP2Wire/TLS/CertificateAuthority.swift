@@ -28,6 +28,8 @@ package final class CertificateAuthority {
         X509_set_issuer_name(certificate.pointer, X509_get_subject_name(certificate.pointer))
         try Self.add(NID_basic_constraints, "critical,CA:TRUE", to: certificate)
         try Self.add(NID_key_usage, "critical,keyCertSign,cRLSign", to: certificate)
+        // Without it, two roots of one name cannot be told apart (RFC 5280, section 4.2.1.1).
+        try Self.add(NID_subject_key_identifier, "hash", to: certificate)
         try Self.sign(certificate, with: key)
         self.key = key
         self.certificate = certificate
@@ -60,6 +62,7 @@ package final class CertificateAuthority {
         try Self.add(NID_subject_alt_name, alternatives.joined(separator: ","), to: certificate)
         try Self.add(NID_basic_constraints, "critical,CA:FALSE", to: certificate)
         try Self.add(NID_ext_key_usage, "serverAuth,clientAuth", to: certificate)
+        try Self.add(NID_authority_key_identifier, "keyid:always", to: certificate, issuer: self.certificate)
         try Self.sign(certificate, with: self.key)
         return Identity(
             certificateChainPEM: PEM.text { PEM_write_bio_X509($0, certificate.pointer) },
@@ -92,6 +95,7 @@ package final class CertificateAuthority {
         X509_set_issuer_name(certificate.pointer, X509_get_subject_name(self.certificate.pointer))
         try Self.add(NID_basic_constraints, "critical,CA:FALSE", to: certificate)
         try Self.add(NID_ext_key_usage, "clientAuth", to: certificate)
+        try Self.add(NID_authority_key_identifier, "keyid:always", to: certificate, issuer: self.certificate)
         if topics.count > 1 { try Self.add(topics: topics, to: certificate) }
         try Self.sign(certificate, with: self.key)
         return Identity(
@@ -156,8 +160,16 @@ package final class CertificateAuthority {
         return certificate
     }
 
-    private static func add(_ id: Int32, _ value: String, to certificate: X509Certificate) throws(WireError) {
-        guard let item = X509V3_EXT_conf_nid(nil, nil, id, value) else {
+    /// - Parameter issuer: Whose the extension speaks of; nil: the certificate itself.
+    private static func add(
+        _ id: Int32,
+        _ value: String,
+        to certificate: X509Certificate,
+        issuer: X509Certificate? = nil
+    ) throws(WireError) {
+        var context = X509V3_CTX()
+        X509V3_set_ctx(&context, (issuer ?? certificate).pointer, certificate.pointer, nil, nil, 0)
+        guard let item = X509V3_EXT_conf_nid(nil, &context, id, value) else {
             throw self.failure("the certificate extension '\(value)' is not valid")
         }
         X509_add_ext(certificate.pointer, item, -1)

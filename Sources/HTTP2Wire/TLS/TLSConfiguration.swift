@@ -11,6 +11,8 @@ package struct TLSConfiguration: Sendable, Hashable {
     package var caPEM: String?
     /// Whether the system's trust roots are trusted. They must exist unless other roots are given.
     package var trustsSystemRoots = true
+    /// For tests: in place of the machine's.
+    package var systemTrustRoots: SystemTrustRoots?
     package var minimumVersion = Version.tls12
     package var maximumVersion = Version.tls13
     /// Our certificate chain (PEM, leaf first) and its private key (PEM).

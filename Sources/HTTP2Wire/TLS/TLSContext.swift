@@ -1,13 +1,5 @@
 import CAPNSOpenSSL
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The owner of one `SSL_CTX`: trust roots, our own certificate, protocol versions. One serves many connections.
 ///
 /// `@unchecked Sendable`: the pointer is set once in `init`; all settings are made there, before the object is
@@ -103,24 +95,17 @@ package final class TLSContext: @unchecked Sendable {
             haveOwnRoots = true
         }
         guard configuration.trustsSystemRoots else { return }
-        switch SystemTrustRoots.find() {
-        case .openSSLDefault:
-            _ = SSL_CTX_set_default_verify_paths(self.pointer)
-        case .file(let file):
-            _ = SSL_CTX_load_verify_locations(self.pointer, file, nil)
-        case .missing:
-            if !haveOwnRoots {
-                throw WireError(
-                    .trustStoreMissing,
-                    """
-                    this machine has no trust roots to verify a server with: install the package \
-                    'ca-certificates', or name a CA file
-                    """
-                )
-            }
+        if let roots = configuration.systemTrustRoots ?? SystemTrustRoots.find() {
+            roots.add(to: SSL_CTX_get_cert_store(self.pointer))
+        } else if !haveOwnRoots {
+            throw WireError(
+                .trustStoreMissing,
+                """
+                this machine has no trust roots to verify a server with: install the package \
+                'ca-certificates', or name a CA file
+                """
+            )
         }
-        // What a missing default file leaves in the queue is no error of ours.
-        ERR_clear_error()
     }
 
     private func useCertificate(chainPEM: String, keyPEM: String) throws(WireError) {
@@ -150,47 +135,5 @@ extension TLSConfiguration.Version {
         case .tls12: TLS1_2_VERSION
         case .tls13: TLS1_3_VERSION
         }
-    }
-}
-
-/// Where the machine keeps its trust roots. OpenSSL's own default is asked first (it honours `SSL_CERT_FILE` and
-/// `SSL_CERT_DIR`); then the places of distributions whose OpenSSL was built for another one.
-private enum SystemTrustRoots {
-    case openSSLDefault
-    case file(String)
-    case missing
-
-    static func find() -> SystemTrustRoots {
-        let file = environment("SSL_CERT_FILE") ?? String(cString: X509_get_default_cert_file())
-        let directory = environment("SSL_CERT_DIR") ?? String(cString: X509_get_default_cert_dir())
-        if isReadable(file) || directory.split(separator: ":").contains(where: { hasEntries(String($0)) }) {
-            return .openSSLDefault
-        }
-        let elsewhere = [
-            "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
-            "/etc/ssl/cert.pem",
-        ]
-        if environment("SSL_CERT_FILE") == nil, environment("SSL_CERT_DIR") == nil,
-            let found = elsewhere.first(where: isReadable)
-        {
-            return .file(found)
-        }
-        return .missing
-    }
-
-    private static func environment(_ name: String) -> String? {
-        getenv(name).map { String(cString: $0) }
-    }
-
-    private static func isReadable(_ path: String) -> Bool {
-        access(path, R_OK) == 0
-    }
-
-    private static func hasEntries(_ path: String) -> Bool {
-        guard let directory = opendir(path) else { return false }
-        defer { closedir(directory) }
-        var entries = 0
-        while entries < 3, readdir(directory) != nil { entries += 1 }
-        return entries > 2  // more than "." and ".."
     }
 }

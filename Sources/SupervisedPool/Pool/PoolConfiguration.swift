@@ -86,8 +86,12 @@ public struct PoolConfiguration: Sendable, Hashable {
     ///
     /// - Throws: An error that names the first setting that is wrong.
     public func validate() throws(PoolConfigurationError) {
-        func require(_ holds: Bool, _ setting: String, _ rule: String) throws(PoolConfigurationError) {
-            if !holds { throw PoolConfigurationError(setting: setting, message: rule) }
+        func require(
+            _ holds: Bool,
+            _ setting: String,
+            _ rule: @autoclosure () -> String
+        ) throws(PoolConfigurationError) {
+            if !holds { throw PoolConfigurationError(setting: setting, message: rule()) }
         }
         try require((0...Self.maximumWorkers).contains(size), "size", "must be 0 to 1000, is \(size)")
         try require(

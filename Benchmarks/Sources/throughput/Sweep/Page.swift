@@ -78,9 +78,9 @@ struct Page: ParsableCommand {
         """
 
     private static let goalsText = """
-        Each in processes of its own; peak memory is that of the whole process. Of the idle pool's resident set 2.8 MiB \
-        are memory of its own; the rest are pages of the program and of the libraries (Swift, Foundation, OpenSSL), of \
-        which the system maps sixteen where one is touched.
+        Each in processes of its own; peak memory is that of the whole process. Most of an idle pool's resident set are \
+        pages of the program's and the libraries' files (Swift, Foundation, OpenSSL), which processes share and of which \
+        the system maps sixteen where one is touched.
         """
 
     private static let instructionsText = """

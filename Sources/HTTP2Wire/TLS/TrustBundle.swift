@@ -1,0 +1,230 @@
+import CAPNSOpenSSL
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A file with many trust roots (PEM, one after the other), of which each is parsed when somebody asks for its subject.
+///
+/// Holds the file open: the roots stay those of the beginning when the file is replaced, removed, or out of reach.
+final class TrustBundle: Sendable {
+    /// Where a certificate's PEM block stands in the file.
+    struct Entry: Hashable, Sendable {
+        /// OpenSSL's hash of the subject, which is that of names which OpenSSL takes for equal.
+        var subjectHash: UInt
+        var offset: Int
+        var length: Int
+    }
+
+    private let descriptor: Int32
+    /// By hash.
+    private let entries: [Entry]
+
+    /// A bundle beyond this is none: a distribution's has about 220 KiB.
+    private static let largestFile = 8 << 20
+
+    /// Nil if the file cannot be read, or not all that stands in it is certificates.
+    init?(file: String) {
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        guard let text = Self.contents(of: descriptor), let entries = Self.index(text) else {
+            close(descriptor)
+            return nil
+        }
+        self.descriptor = descriptor
+        self.entries = entries
+    }
+
+    deinit {
+        close(self.descriptor)
+    }
+
+    // MARK: The index
+
+    /// The certificates in a text of PEM blocks, by hash; nil if there are none, or other things.
+    static func index(_ text: [UInt8]) -> [Entry]? {
+        self.withBIO(text) { bio in
+            var entries: [Entry] = []
+            var offset = 0
+            ERR_clear_error()
+            while let hash = self.nextSubjectHash(bio) {
+                let end = text.count - BIO_ctrl_pending(bio)
+                entries.append(Entry(subjectHash: hash, offset: offset, length: end - offset))
+                offset = end
+            }
+            let isAtEnd = OpenSSLErrors.drain().firstReason == PEM_R_NO_START_LINE
+            return isAtEnd && !entries.isEmpty ? entries.sorted { $0.subjectHash < $1.subjectHash } : nil
+        }
+    }
+
+    private static func nextSubjectHash(_ bio: OpaquePointer) -> UInt? {
+        var label: UnsafeMutablePointer<CChar>?
+        var header: UnsafeMutablePointer<CChar>?
+        var der: UnsafeMutablePointer<UInt8>?
+        var count = 0
+        guard PEM_read_bio(bio, &label, &header, &der, &count) == 1, let label else { return nil }
+        defer {
+            capns_free(label)
+            capns_free(header)
+            capns_free(der)
+        }
+        guard ["CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE"].contains(String(cString: label)) else {
+            return nil
+        }
+        return self.subjectHash(ofDER: UnsafeRawBufferPointer(start: der, count: count))
+    }
+
+    /// Reads no more of a certificate than its subject stands in: OpenSSL would decode the public key too, which is what
+    /// takes the time.
+    private static func subjectHash(ofDER der: UnsafeRawBufferPointer) -> UInt? {
+        guard let subject = self.subject(in: der), let start = der.baseAddress else { return nil }
+        var position: UnsafePointer<UInt8>? = start.advanced(by: subject.lowerBound)
+            .assumingMemoryBound(to: UInt8.self)
+        guard let name = d2i_X509_NAME(nil, &position, subject.count) else { return nil }
+        defer { X509_NAME_free(name) }
+        var isHash: Int32 = 0
+        let hash = X509_NAME_hash_ex(name, nil, nil, &isHash)
+        return isHash == 1 ? UInt(hash) : nil
+    }
+
+    /// RFC 5280, section 4.1: SEQUENCE { SEQUENCE { [0] version?, serial, algorithm, issuer, validity, subject … } … }
+    private static func subject(in der: UnsafeRawBufferPointer) -> Range<Int>? {
+        var cursor = 0
+        // An element that begins at the cursor: its tag, where its content begins, where it ends.
+        func element() -> (tag: UInt8, content: Int, end: Int)? {
+            guard cursor + 2 <= der.count else { return nil }
+            let tag = der[cursor]
+            var length = Int(der[cursor + 1])
+            var content = cursor + 2
+            if length >= 0x80 {
+                let octets = length & 0x7F
+                guard (1...4).contains(octets), content + octets <= der.count else { return nil }
+                length = der[content..<content + octets].reduce(0) { $0 << 8 | Int($1) }
+                content += octets
+            }
+            guard length <= der.count - content else { return nil }
+            return (tag, content, content + length)
+        }
+        let sequence: UInt8 = 0x30
+        for _ in 0..<2 {
+            guard let outer = element(), outer.tag == sequence else { return nil }
+            cursor = outer.content
+        }
+        if let version = element(), version.tag == 0xA0 { cursor = version.end }
+        for tag: UInt8 in [0x02, sequence, sequence, sequence] {
+            guard let field = element(), field.tag == tag else { return nil }
+            cursor = field.end
+        }
+        guard let subject = element(), subject.tag == sequence else { return nil }
+        return cursor..<subject.end
+    }
+
+    // MARK: Lookup
+
+    /// The certificates with this subject; none if the file has changed under us.
+    func certificates(named name: OpaquePointer?) -> [X509Certificate] {
+        var isHash: Int32 = 0
+        let hash = UInt(X509_NAME_hash_ex(name, nil, nil, &isHash))
+        guard isHash == 1 else { return [] }
+        return self.entries[self.entries.partitioningIndex { $0.subjectHash >= hash }...]
+            .prefix { $0.subjectHash == hash }
+            .compactMap(self.certificate)
+            .filter { X509_NAME_cmp(X509_get_subject_name($0.pointer), name) == 0 }
+    }
+
+    private func certificate(_ entry: Entry) -> X509Certificate? {
+        let block = [UInt8](unsafeUninitializedCapacity: entry.length) { buffer, count in
+            count = max(0, pread(self.descriptor, buffer.baseAddress, entry.length, off_t(entry.offset)))
+        }
+        return Self.withBIO(block) { PEM_read_bio_X509_AUX($0, nil, nil, nil) }
+            .map(X509Certificate.init(owning:))
+    }
+
+    /// Has `store` ask this bundle for subjects that it does not hold yet.
+    func add(to store: OpaquePointer?) {
+        guard let lookup = X509_STORE_add_lookup(store, Self.method) else { return }
+        // The lookup owns a reference; its method's `free` gives it back.
+        let reference = Unmanaged.passRetained(self)
+        if X509_LOOKUP_set_method_data(lookup, reference.toOpaque()) != 1 { reference.release() }
+    }
+
+    /// What OpenSSL calls a lookup's class. Made once and never freed, since stores point to it.
+    ///
+    /// `nonisolated(unsafe)`: set once, before anybody can see it, and only read since.
+    private nonisolated(unsafe) static let method: OpaquePointer? = {
+        let method = X509_LOOKUP_meth_new("certificates of a bundle, by subject")
+        X509_LOOKUP_meth_set_free(method) { lookup in
+            guard let data = X509_LOOKUP_get_method_data(lookup) else { return }
+            Unmanaged<TrustBundle>.fromOpaque(data).release()
+        }
+        X509_LOOKUP_meth_set_get_by_subject(method) { lookup, type, name, result in
+            guard type == X509_LU_X509, let data = X509_LOOKUP_get_method_data(lookup) else { return 0 }
+            let bundle = Unmanaged<TrustBundle>.fromOpaque(data).takeUnretainedValue()
+            return bundle.answer(name, store: X509_LOOKUP_get_store(lookup), result: result) ? 1 : 0
+        }
+        return method
+    }()
+
+    /// Puts the certificates of a subject into the store and one of them into `result`, as OpenSSL's own lookup of a
+    /// directory does. May be called by several threads at once, for the same subject too.
+    private func answer(_ name: OpaquePointer?, store: OpaquePointer?, result: OpaquePointer?) -> Bool {
+        let found = self.certificates(named: name)
+        for certificate in found {
+            X509_STORE_add_cert(store, certificate.pointer)
+        }
+        // Errors of what was skipped would be taken for the handshake's.
+        ERR_clear_error()
+        guard !found.isEmpty else { return false }
+        // The store's own object, for another thread may have been first with an equal one.
+        X509_STORE_lock(store)
+        defer { X509_STORE_unlock(store) }
+        guard let object = X509_OBJECT_retrieve_by_subject(X509_STORE_get0_objects(store), X509_LU_X509, name),
+            let kept = X509_OBJECT_get0_X509(object), X509_OBJECT_set1_X509(result, kept) == 1
+        else { return false }
+        // Whoever asked takes a reference of its own and expects none in `result`; the store keeps its objects.
+        X509_free(kept)
+        return true
+    }
+
+    // MARK: Bytes
+
+    private static func contents(of descriptor: Int32) -> [UInt8]? {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, (1...self.largestFile).contains(Int(status.st_size)) else { return nil }
+        let size = Int(status.st_size)
+        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+            while count < size, let start = buffer.baseAddress {
+                let read = pread(descriptor, start + count, size - count, off_t(count))
+                guard read > 0 else { break }
+                count += read
+            }
+        }
+        return bytes.count == size ? bytes : nil
+    }
+
+    /// A BIO that reads `bytes`, for as long as `body` runs.
+    private static func withBIO<Result>(_ bytes: [UInt8], _ body: (OpaquePointer) -> Result?) -> Result? {
+        bytes.withUnsafeBytes { buffer in
+            guard let bio = BIO_new_mem_buf(buffer.baseAddress, Int32(clamping: buffer.count)) else { return nil }
+            defer { BIO_free(bio) }
+            return body(bio)
+        }
+    }
+}
+
+extension [TrustBundle.Entry] {
+    /// The first index whose element fulfils a condition that all later ones fulfil too.
+    fileprivate func partitioningIndex(_ belongs: (Element) -> Bool) -> Int {
+        var low = self.startIndex
+        var high = self.endIndex
+        while low < high {
+            let middle = low + (high - low) / 2
+            if belongs(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}
