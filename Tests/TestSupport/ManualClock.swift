@@ -55,6 +55,21 @@ public final class ManualClock: MonotonicClock {
         for sleeper in due { sleeper.continuation.resume(returning: true) }
     }
 
+    /// Moves on to the wake-up for `instant` once somebody sleeps until then, by way of earlier ones: a timer whose reason
+    /// is gone fires once more before the next is armed.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled, as a test is whose time is up.
+    public func advance(toWakeUpAt instant: MonotonicInstant) async throws {
+        while now < instant {
+            try Task.checkCancellation()
+            if let next = nextWakeUp, next <= instant {
+                advance(by: now.duration(to: next))
+            } else {
+                try await ContinuousClock().sleep(for: .milliseconds(1))
+            }
+        }
+    }
+
     /// Returns when at least `count` tasks sleep: their timers are armed, and ``advance(by:)`` will reach them. Returns
     /// too when the task is cancelled, as a test is whose time is up.
     public func waitForSleepers(_ count: Int) async {

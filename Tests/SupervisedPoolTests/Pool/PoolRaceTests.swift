@@ -210,11 +210,7 @@ private final class Worker: PoolWorker {
             try await waitForDepth(1, pool)
             let drain = Task { await pool.drain(within: .seconds(20)) }
             let end = clock.now.advanced(by: .seconds(20))
-            while clock.nextWakeUp != end {
-                try Task.checkCancellation()
-                try await ContinuousClock().sleep(for: .milliseconds(1))
-            }
-            clock.advance(by: .seconds(20))
+            try await clock.advance(toWakeUpAt: end)
             let report = await drain.value
             #expect(report == PoolDrainReport(unserved: 1, leased: 2))
             #expect(await code(waiting) == .shuttingDown)
@@ -269,14 +265,13 @@ private final class Worker: PoolWorker {
         await worker.journal.wait(count: 1)
         pool.report(.ready(capacity: 1), from: id(0))
         try await prewarm.value
-        // The pool waits for a moment between two workers.
+        // The pool waits for a moment between two workers, from when it takes notice.
         pool.replaceAll()
-        while clock.nextWakeUp == nil {
+        while worker.journal.entries.count < 2 {
             try Task.checkCancellation()
+            clock.advance(by: .milliseconds(100))
             try await ContinuousClock().sleep(for: .milliseconds(1))
         }
-        clock.advance(by: .seconds(2))
-        await worker.journal.wait(count: 2)
         #expect(worker.journal.entries == ["connect prewarm", "disconnect replacement"])
         context.requestShutdown()
         try await run.value

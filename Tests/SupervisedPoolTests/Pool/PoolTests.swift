@@ -122,11 +122,7 @@ private final class Worker: PoolWorker {
             try await waitForDepth(1, pool)
             let hasty = Task { try await pool.checkout(deadline: early).count }
             try await waitForDepth(2, pool)
-            while clock.nextWakeUp != early {
-                try Task.checkCancellation()
-                try await ContinuousClock().sleep(for: .milliseconds(1))
-            }
-            clock.advance(by: .seconds(3))
+            try await clock.advance(toWakeUpAt: early)
             await #expect(throws: PoolError.self) { try await hasty.value }
             try await waitForDepth(1, pool)
             patient.cancel()
