@@ -35,19 +35,20 @@ struct ForeignFaultTests {
     @Test(
         .enabled(if: hasCurl, "curl is not installed"),
         arguments: [
-            (Fault(.certificate(.expired)), 60, "expired"), (Fault(.certificate(.notYetValid)), 60, "not yet valid"),
-            (Fault(.certificate(.otherHost)), 60, "match"), (Fault(.certificate(.untrusted)), 60, "issuer"),
-            (Fault(.handshakeAlert(40)), 35, "handshake failure"), (Fault(.handshakeAlert(48)), 35, "unknown ca"),
-            (Fault(.alert(45), when: FaultTrigger(event: .open)), 56, "certificate expired"),
-            (Fault(.reset(code: 8)), 92, "CANCEL"), (Fault(.dropConnection(.rst)), 56, "reset"),
-            (Fault(.malformed(.badHeaderBlock)), nil, ""), (Fault(.neverSpeak()), 28, "timed out"),
-        ] as [(Fault, Int32?, String)]
+            (Fault(.certificate(.expired)), [60], "expired"),
+            (Fault(.certificate(.notYetValid)), [60], "not yet valid"),
+            (Fault(.certificate(.otherHost)), [60], "match"), (Fault(.certificate(.untrusted)), [60], "issuer"),
+            (Fault(.handshakeAlert(40)), [35], "handshake failure"), (Fault(.handshakeAlert(48)), [35], "unknown ca"),
+            (Fault(.alert(45), when: FaultTrigger(event: .open)), [55, 56], "certificate expired"),
+            (Fault(.reset(code: 8)), [92], "CANCEL"), (Fault(.dropConnection(.rst)), [55, 56], "reset"),
+            (Fault(.malformed(.badHeaderBlock)), [], ""), (Fault(.neverSpeak()), [28], "timed out"),
+        ] as [(Fault, [Int32], String)]
     )
-    func curlSaysWhatWentWrong(fault: Fault, status: Int32?, text: String) async throws {
+    func curlSaysWhatWentWrong(fault: Fault, statuses: [Int32], text: String) async throws {
         let simulator = try await self.start([fault])
         let result = try await self.curl(simulator, "--max-time", "3")
-        // Versions of curl name a broken frame differently.
-        #expect(status.map { result.status == $0 } ?? (result.status != 0), "\(result.output)")
+        // Versions of curl name a broken frame differently. A reset is met by whatever is done next: 55 sending, 56 reading.
+        #expect(statuses.isEmpty ? result.status != 0 : statuses.contains(result.status), "\(result.output)")
         #expect(text.isEmpty || result.output.contains(text), "\(result.output)")
         // The next one finds all in order.
         let next = try await self.curl(simulator)

@@ -81,7 +81,9 @@ struct OwnershipTests {
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
         let pushes = Task { await ClientOutcomeTests.deliver(6, with: client) }
-        await until { await client.status.pool.queueDepth >= 4 }
+        // All six: one that comes after the shutdown began is refused.
+        await server.wait { $0.held == 2 }
+        await until { await client.status.pool.queueDepth == 4 }
         let shutdown = Task { await client.shutdown() }
         await until { client.core.lifecycle.current == .draining }
         let late = await client.deliver(samplePush(), to: deviceToken)

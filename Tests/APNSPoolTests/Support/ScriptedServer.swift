@@ -65,7 +65,6 @@ final class ScriptedServer: Sendable {
     private struct State {
         var record = Record()
         var sessions: [Int: NIOLoopBound<ScriptedSession>] = [:]
-        var watchers: [(isMet: @Sendable (Record) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
         var script: Script
     }
 
@@ -152,26 +151,12 @@ final class ScriptedServer: Sendable {
     }
 
     /// Returns when the record is as wanted, or the test is cancelled.
-    func wait(_ isMet: @escaping @Sendable (Record) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isDone = self.state.withLock { state in
-                if isMet(state.record) { return true }
-                state.watchers.append((isMet, continuation))
-                return false
-            }
-            if isDone { continuation.resume() }
-        }
+    func wait(_ isMet: (Record) -> Bool) async {
+        await until { isMet(self.record) }
     }
 
     func note(_ change: (inout Record) -> Void) {
-        let met = self.state.withLock { state in
-            change(&state.record)
-            let record = state.record
-            let met = state.watchers.filter { $0.isMet(record) }
-            state.watchers.removeAll { $0.isMet(record) }
-            return met.map(\.continuation)
-        }
-        for continuation in met { continuation.resume() }
+        self.state.withLock { change(&$0.record) }
     }
 
     private func each(_ body: @escaping @Sendable (ScriptedSession) -> Void) {
