@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
 
@@ -33,6 +33,10 @@ test: toolchain ## Run all tests
 test-tsan: toolchain ## Run the tests of what is concurrent under the Thread Sanitizer
 	@.ci/install-packages test
 	.ci/test-tsan
+
+test-asan: toolchain ## Run the tests of what holds memory of C under the Address Sanitizer
+	@.ci/install-packages test
+	.ci/test-asan
 
 chaos: toolchain ## Random faults against 200,000 pushes (SEED=n repeats a run, CHAOS_PUSHES=n)
 	@.ci/install-packages test
@@ -88,7 +92,7 @@ bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; abou
 	Benchmarks/report.sh
 
 clean: ## Remove what was built
-	rm -rf .build .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
+	rm -rf .build .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
 
 toolchain:
 	@.ci/check-swift
