@@ -161,10 +161,12 @@ struct ClientGroupTests {
         }) { group, simulator in
             for number in 0..<12 { try group.add(self.app(number, simulator)) }
             let most = Atomic<Int>(0)
+            let mostSeen = Atomic<Int>(0)
             let isOver = Atomic<Bool>(false)
             async let watch: Void = {
                 while !isOver.load(ordering: .relaxed) {
-                    most.max(simulator.openConnections, ordering: .relaxed)
+                    most.max(group.reservedConnections, ordering: .relaxed)
+                    mostSeen.max(simulator.openConnections, ordering: .relaxed)
                     try? await ContinuousClock().sleep(for: .milliseconds(1))
                 }
             }()
@@ -181,7 +183,9 @@ struct ClientGroupTests {
             await watch
             let failed = outcomes.filter { $0.certainty != .accepted }
             #expect(failed.isEmpty, "\(failed.prefix(3))")
-            #expect(most.load(ordering: .relaxed) <= 3)
+            #expect(most.load(ordering: .relaxed) == 3)
+            // The server may accept a connection before it hears of the end of those that made room for it.
+            #expect(mostSeen.load(ordering: .relaxed) <= 6)
         }
     }
 

@@ -32,7 +32,7 @@ struct NightStory: Sendable, CustomTestStringConvertible {
         NightStory(
             name: "APNs is slow",
             // Long enough that the clock can be moved meanwhile.
-            begin: Self.always(.delay(.milliseconds(150))),
+            begin: Self.always(.delay(.milliseconds(400))),
             answersTake: .seconds(3)
         ),
         NightStory(
