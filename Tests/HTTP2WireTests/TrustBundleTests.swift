@@ -186,7 +186,7 @@ struct TrustBundleTests {
     /// Whatever the bytes are, nothing traps, and an entry lies within the text.
     @Test func anyBytes() throws {
         let text = Array(try (0..<3).map { _ in try CertificateAuthority().certificatePEM }.joined().utf8)
-        var random = TestSupport.SeededRandom()
+        var random = SeededRandom()
         let seed = random.seed
         for _ in 0..<2000 {
             var bytes = text
