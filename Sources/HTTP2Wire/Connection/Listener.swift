@@ -42,8 +42,13 @@ package struct ServerEntrance: Sendable {
 package struct Listener: Sendable {
     private let channel: any Channel
 
-    /// The port that the system chose, or the one that was asked for.
-    package var port: Int { self.channel.localAddress?.port ?? 0 }
+    /// The port that the system chose, or the one that was asked for; also after the end, when the channel has none.
+    package let port: Int
+
+    private init(channel: any Channel) {
+        self.channel = channel
+        self.port = channel.localAddress?.port ?? 0
+    }
 
     /// - Parameters:
     ///   - port: 0: any free one.

@@ -149,7 +149,8 @@ private final class Relay: Sendable {
     private let listener: any Channel
     private let count: Count
 
-    var port: Int { self.listener.localAddress?.port ?? 0 }
+    /// Also after the end, when the channel has none.
+    let port: Int
     var connections: Int { self.count.value.load(ordering: .relaxed) }
 
     static func start(host: String, port: Int, to destination: Int) async throws -> Relay {
@@ -174,6 +175,7 @@ private final class Relay: Sendable {
     private init(host: String, listener: any Channel, count: Count) {
         self.host = host
         self.listener = listener
+        self.port = listener.localAddress?.port ?? 0
         self.count = count
     }
 

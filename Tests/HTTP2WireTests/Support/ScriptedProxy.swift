@@ -84,7 +84,8 @@ final class ScriptedProxy: Sendable {
     private let listener: any Channel
     private let state: State
 
-    var port: Int { self.listener.localAddress?.port ?? 0 }
+    /// Also after the end, when the channel has none.
+    let port: Int
     var requests: [String] { self.state.requests.withLock { $0 } }
     var closedConnections: Int { self.state.closed.withLock { $0 } }
 
@@ -102,6 +103,7 @@ final class ScriptedProxy: Sendable {
 
     private init(listener: any Channel, state: State) {
         self.listener = listener
+        self.port = listener.localAddress?.port ?? 0
         self.state = state
     }
 

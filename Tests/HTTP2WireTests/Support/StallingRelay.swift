@@ -25,7 +25,8 @@ final class StallingRelay: Sendable {
         let all = Mutex<[any Channel]>([])
     }
 
-    var port: Int { self.listener.localAddress?.port ?? 0 }
+    /// Also after the end, when the channel has none.
+    let port: Int
 
     static func start(to port: Int) async throws -> StallingRelay {
         let channels = Channels()
@@ -49,6 +50,7 @@ final class StallingRelay: Sendable {
 
     private init(listener: any Channel, channels: Channels) {
         self.listener = listener
+        self.port = listener.localAddress?.port ?? 0
         self.channels = channels
     }
 
