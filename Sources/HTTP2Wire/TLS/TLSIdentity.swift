@@ -228,34 +228,6 @@ package struct TLSIdentity: Sendable, Hashable {
     }
 }
 
-/// Reads one tag, length and content after another (X.690). Ends at the first that does not fit.
-private struct DERReader {
-    static let sequence: UInt8 = 0x30
-    static let utf8String: UInt8 = 0x0C
-
-    private var rest: ArraySlice<UInt8>
-
-    init(_ bytes: ArraySlice<UInt8>) {
-        self.rest = bytes
-    }
-
-    mutating func next() -> (tag: UInt8, content: ArraySlice<UInt8>)? {
-        guard let tag = self.rest.popFirst(), let first = self.rest.popFirst() else { return nil }
-        var length = Int(first)
-        if first >= 0x80 {
-            guard (0x81...0x83).contains(first) else { return nil }
-            length = 0
-            for _ in 0..<Int(first & 0x7F) {
-                guard let byte = self.rest.popFirst() else { return nil }
-                length = length << 8 | Int(byte)
-            }
-        }
-        guard length <= self.rest.count else { return nil }
-        defer { self.rest = self.rest.dropFirst(length) }
-        return (tag, self.rest.prefix(length))
-    }
-}
-
 extension OpenSSLErrors {
     /// Whether an algorithm is one that OpenSSL 3 has in its legacy provider only, or not at all.
     var isUnsupported: Bool { self.text.contains("unsupported") }

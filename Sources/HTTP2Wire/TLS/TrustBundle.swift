@@ -21,7 +21,6 @@ final class TrustBundle: Sendable {
     }
 
     private let descriptor: Int32
-    /// By hash.
     private let entries: [Entry]
 
     /// A bundle beyond this is none: a distribution's has about 220 KiB.
@@ -45,7 +44,7 @@ final class TrustBundle: Sendable {
 
     // MARK: The index
 
-    /// The certificates in a text of PEM blocks, by hash; nil if there are none, or other things.
+    /// The certificates in a text of PEM blocks; nil if there are none, or other things.
     static func index(_ text: [UInt8]) -> [Entry]? {
         self.withBIO(text) { bio in
             var entries: [Entry] = []
@@ -57,7 +56,7 @@ final class TrustBundle: Sendable {
                 offset = end
             }
             let isAtEnd = OpenSSLErrors.drain().firstReason == PEM_R_NO_START_LINE
-            return isAtEnd && !entries.isEmpty ? entries.sorted { $0.subjectHash < $1.subjectHash } : nil
+            return isAtEnd && !entries.isEmpty ? entries : nil
         }
     }
 
@@ -75,63 +74,50 @@ final class TrustBundle: Sendable {
         guard ["CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE"].contains(String(cString: label)) else {
             return nil
         }
-        return self.subjectHash(ofDER: UnsafeRawBufferPointer(start: der, count: count))
+        return self.subjectHash(ofDER: Array(UnsafeBufferPointer(start: der, count: count)))
     }
 
     /// Reads no more of a certificate than its subject stands in: OpenSSL would decode the public key too, which is what
     /// takes the time.
-    private static func subjectHash(ofDER der: UnsafeRawBufferPointer) -> UInt? {
-        guard let subject = self.subject(in: der), let start = der.baseAddress else { return nil }
-        var position: UnsafePointer<UInt8>? = start.advanced(by: subject.lowerBound)
-            .assumingMemoryBound(to: UInt8.self)
-        guard let name = d2i_X509_NAME(nil, &position, subject.count) else { return nil }
+    private static func subjectHash(ofDER der: [UInt8]) -> UInt? {
+        guard let subject = self.subject(in: der) else { return nil }
+        let name = subject.withUnsafeBufferPointer { buffer in
+            var position = buffer.baseAddress
+            return d2i_X509_NAME(nil, &position, buffer.count)
+        }
         defer { X509_NAME_free(name) }
-        var isHash: Int32 = 0
-        let hash = X509_NAME_hash_ex(name, nil, nil, &isHash)
-        return isHash == 1 ? UInt(hash) : nil
+        return self.hash(of: name)
     }
 
     /// RFC 5280, section 4.1: SEQUENCE { SEQUENCE { [0] version?, serial, algorithm, issuer, validity, subject … } … }
-    private static func subject(in der: UnsafeRawBufferPointer) -> Range<Int>? {
-        var cursor = 0
-        // An element that begins at the cursor: its tag, where its content begins, where it ends.
-        func element() -> (tag: UInt8, content: Int, end: Int)? {
-            guard cursor + 2 <= der.count else { return nil }
-            let tag = der[cursor]
-            var length = Int(der[cursor + 1])
-            var content = cursor + 2
-            if length >= 0x80 {
-                let octets = length & 0x7F
-                guard (1...4).contains(octets), content + octets <= der.count else { return nil }
-                length = der[content..<content + octets].reduce(0) { $0 << 8 | Int($1) }
-                content += octets
-            }
-            guard length <= der.count - content else { return nil }
-            return (tag, content, content + length)
-        }
-        let sequence: UInt8 = 0x30
+    private static func subject(in der: [UInt8]) -> ArraySlice<UInt8>? {
+        var fields = DERReader(der[...])
         for _ in 0..<2 {
-            guard let outer = element(), outer.tag == sequence else { return nil }
-            cursor = outer.content
+            guard let outer = fields.next(), outer.tag == DERReader.sequence else { return nil }
+            fields = DERReader(outer.content)
         }
-        if let version = element(), version.tag == 0xA0 { cursor = version.end }
-        for tag: UInt8 in [0x02, sequence, sequence, sequence] {
-            guard let field = element(), field.tag == tag else { return nil }
-            cursor = field.end
+        var field = fields.next()
+        if field?.tag == DERReader.context0 { field = fields.next() }
+        for tag in [DERReader.integer, DERReader.sequence, DERReader.sequence, DERReader.sequence] {
+            guard field?.tag == tag else { return nil }
+            field = fields.next()
         }
-        guard let subject = element(), subject.tag == sequence else { return nil }
-        return cursor..<subject.end
+        return field?.tag == DERReader.sequence ? field?.whole : nil
+    }
+
+    private static func hash(of name: OpaquePointer?) -> UInt? {
+        guard let name else { return nil }
+        var isHash: Int32 = 0
+        let hash = X509_NAME_hash_ex(name, nil, nil, &isHash)
+        return isHash == 1 ? UInt(hash) : nil
     }
 
     // MARK: Lookup
 
     /// The certificates with this subject; none if the file has changed under us.
     func certificates(named name: OpaquePointer?) -> [X509Certificate] {
-        var isHash: Int32 = 0
-        let hash = UInt(X509_NAME_hash_ex(name, nil, nil, &isHash))
-        guard isHash == 1 else { return [] }
-        return self.entries[self.entries.partitioningIndex { $0.subjectHash >= hash }...]
-            .prefix { $0.subjectHash == hash }
+        guard let hash = Self.hash(of: name) else { return [] }
+        return self.entries.filter { $0.subjectHash == hash }
             .compactMap(self.certificate)
             .filter { X509_NAME_cmp(X509_get_subject_name($0.pointer), name) == 0 }
     }
@@ -154,7 +140,7 @@ final class TrustBundle: Sendable {
 
     /// What OpenSSL calls a lookup's class. Made once and never freed, since stores point to it.
     ///
-    /// `nonisolated(unsafe)`: set once, before anybody can see it, and only read since.
+    /// `nonisolated(unsafe)`: written here only, and OpenSSL reads a method without changing it.
     private nonisolated(unsafe) static let method: OpaquePointer? = {
         let method = X509_LOOKUP_meth_new("certificates of a bundle, by subject")
         X509_LOOKUP_meth_set_free(method) { lookup in
@@ -213,18 +199,5 @@ final class TrustBundle: Sendable {
             defer { BIO_free(bio) }
             return body(bio)
         }
-    }
-}
-
-extension [TrustBundle.Entry] {
-    /// The first index whose element fulfils a condition that all later ones fulfil too.
-    fileprivate func partitioningIndex(_ belongs: (Element) -> Bool) -> Int {
-        var low = self.startIndex
-        var high = self.endIndex
-        while low < high {
-            let middle = low + (high - low) / 2
-            if belongs(self[middle]) { high = middle } else { low = middle + 1 }
-        }
-        return low
     }
 }
