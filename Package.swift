@@ -249,7 +249,6 @@ if Context.environment["APNS_MICROBENCHMARKS"] != nil {
                 "APNSPool",
                 "HTTP2Wire",
                 "SupervisedPool",
-                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings
         )

@@ -1,4 +1,5 @@
 public import Crypto
+import HTTP2Wire
 
 /// How the client proves to APNs who it is: by a provider token signed with a key of the developer account, or by a
 /// client certificate.
@@ -74,6 +75,8 @@ public struct APNSAuthentication: Sendable {
     }
 
     /// A provider token signed with a key that the program already holds.
+    ///
+    /// OpenSSL signs; where memory counts, a key from a file, PEM text or bytes leaves swift-crypto's own library untouched.
     ///
     /// - Parameters:
     ///   - privateKey: The key.
@@ -204,25 +207,33 @@ public struct APNSAuthentication: Sendable {
         switch credential {
         case .withoutToken, .certificate:
             return nil
-        case .key(let key, let keyID, let teamID):
+        case .key(let privateKey, let keyID, let teamID):
             let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil)
-            return ProviderTokenSigner(privateKey: key, identifiers: ids)
+            do {
+                return ProviderTokenSigner(key: try ES256Key(privateKey), identifiers: ids)
+            } catch {
+                throw APNSConfigurationError(
+                    .keyDamaged,
+                    setting: "authentication.privateKey",
+                    message: "OpenSSL does not take the key: \(error)."
+                )
+            }
         case .signer(let signer, let keyID, let teamID):
             let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil)
             return ProviderTokenSigner(signer: signer, identifiers: ids)
         case .pem(let text, let keyID, let teamID):
             let key = try PrivateKeyText.key(in: Array(text.utf8), setting: "authentication.privateKeyPEM")
             let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil)
-            return ProviderTokenSigner(privateKey: key, identifiers: ids)
+            return ProviderTokenSigner(key: key, identifiers: ids)
         case .bytes(let bytes, let keyID, let teamID):
             let key = try PrivateKeyText.key(in: bytes, setting: "authentication.privateKeyBytes")
             let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil)
-            return ProviderTokenSigner(privateKey: key, identifiers: ids)
+            return ProviderTokenSigner(key: key, identifiers: ids)
         case .keyFile(let path, let keyID, let teamID):
             let text = try KeyFile.read(path, setting: "authentication.keyFile")
             let key = try PrivateKeyText.key(in: text, setting: "authentication.keyFile")
             let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: KeyFile.nameWithKeyID(path))
-            return ProviderTokenSigner(privateKey: key, identifiers: ids)
+            return ProviderTokenSigner(key: key, identifiers: ids)
         }
     }
 
@@ -254,6 +265,12 @@ public struct APNSAuthentication: Sendable {
     /// The rules of the token's life, with the refresh interval checked.
     func tokenPolicy() throws(APNSConfigurationError) -> TokenPolicy {
         try TokenPolicy(refreshInterval: tokenRefreshInterval)
+    }
+}
+
+extension ES256Key {
+    convenience init(_ key: P256.Signing.PrivateKey) throws(Fault) {
+        try self.init(number: key.rawRepresentation)
     }
 }
 

@@ -7,8 +7,12 @@
 
 #include <stdint.h>
 #include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
 #include <openssl/ssl.h>
@@ -49,6 +53,29 @@ static const int capns_bio_type_source_sink = BIO_TYPE_SOURCE_SINK;
 static inline void capns_bio_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 static inline void capns_bio_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
 static inline EVP_PKEY *capns_new_p256_key(void) { return EVP_EC_gen("P-256"); }
+/* In C, since OpenSSL keeps the names by their addresses, which Swift's strings do not have. The caller's own; NULL with
+   an error in the queue unless the number is a private key on that curve. */
+static inline EVP_PKEY *capns_p256_key(const BIGNUM *number) {
+  EVP_PKEY *key = NULL;
+  OSSL_PARAM_BLD *list = OSSL_PARAM_BLD_new();
+  OSSL_PARAM *parameters = NULL;
+  EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL), *check = NULL;
+  int valid = 0;
+  if (list && context && OSSL_PARAM_BLD_push_utf8_string(list, OSSL_PKEY_PARAM_GROUP_NAME, SN_X9_62_prime256v1, 0) &&
+      OSSL_PARAM_BLD_push_BN(list, OSSL_PKEY_PARAM_PRIV_KEY, number) &&
+      (parameters = OSSL_PARAM_BLD_to_param(list)) && EVP_PKEY_fromdata_init(context) == 1 &&
+      EVP_PKEY_fromdata(context, &key, EVP_PKEY_KEYPAIR, parameters) == 1 &&
+      (check = EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL)) && EVP_PKEY_private_check(check) == 1) {
+    valid = 1;
+  }
+  EVP_PKEY_CTX_free(check);
+  EVP_PKEY_CTX_free(context);
+  OSSL_PARAM_free(parameters);
+  OSSL_PARAM_BLD_free(list);
+  if (valid) return key;
+  EVP_PKEY_free(key);
+  return NULL;
+}
 static inline int capns_x509_stack_count(const STACK_OF(X509) *stack) { return stack ? sk_X509_num(stack) : 0; }
 /* A reference of the caller's own. */
 static inline X509 *capns_x509_stack_copy(const STACK_OF(X509) *stack, int index) {

@@ -1,5 +1,4 @@
 import APNSModel
-import Crypto
 import HTTP2Wire
 
 @testable import APNSPool
@@ -75,9 +74,9 @@ extension Benchmark {
 
     /// A provider token with its ES256 signature. The key is fixed, so that each run does the same.
     fileprivate static let tokenSigning = Benchmark(name: "token-signing", count: 200) { count in
-        let key = try P256.Signing.PrivateKey(rawRepresentation: (1...32).map { UInt8($0) })
+        let key = try ES256Key(number: (1...32).map { UInt8($0) })
         let identifiers = try TokenIdentifiers(keyID: "ABC123DEFG", teamID: "ABCDE12345", keyFile: nil)
-        let signer = ProviderTokenSigner(privateKey: key, identifiers: identifiers)
+        let signer = ProviderTokenSigner(key: key, identifiers: identifiers)
         var bytes = 0
         for number in 0..<count { bytes &+= try await signer.jwt(issuedAt: 1_700_000_000 + Int64(number)).utf8.count }
         return bytes

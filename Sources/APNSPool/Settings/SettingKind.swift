@@ -71,7 +71,7 @@ package enum SettingKind: Sendable, Hashable {
 
     /// The value that a text stands for. Blanks around it do no harm, except in a `string`, which may be a password.
     func value(_ original: String) throws(Mistake) -> Value {
-        let text = Self.trimmed(original)
+        let text = original.withoutBlanksAround
         switch self {
         case .string:
             return .text(original)
@@ -167,7 +167,7 @@ package enum SettingKind: Sendable, Hashable {
     /// The digits with their point, and what follows them.
     private static func split(_ text: String) -> (number: String, unit: String) {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
-        return (String(number), trimmed(String(text.dropFirst(number.count))))
+        return (String(number), String(text.dropFirst(number.count)).withoutBlanksAround)
     }
 
     /// In the largest unit that is whole: `300 s` is `5m`.
@@ -190,13 +190,6 @@ package enum SettingKind: Sendable, Hashable {
             return "\(bytes / length)\(unit)"
         }
         return "\(bytes)"
-    }
-
-    static func trimmed(_ text: String) -> String {
-        var text = text[...]
-        while let first = text.first, first.isWhitespace { text.removeFirst() }
-        while let last = text.last, last.isWhitespace { text.removeLast() }
-        return String(text)
     }
 }
 

@@ -34,7 +34,7 @@ struct SettingsDraft {
                 guard let finding = source.find(path, setting) else { continue }
                 let origin = Origin(written: source.written(path), source: source.name, layer: layer)
                 // An empty text is how templates leave a setting out.
-                if case .text(let text) = finding, SettingKind.trimmed(text).isEmpty { continue }
+                if case .text(let text) = finding, text.withoutBlanksAround.isEmpty { continue }
                 self.origins[setting.key] = origin
                 self.take(finding, for: setting)
                 break
@@ -75,7 +75,7 @@ struct SettingsDraft {
 
     /// A key in the place of something that is shown must not be shown either.
     private static func isPrivateKey(_ text: String) -> Bool {
-        let text = SettingKind.trimmed(text)
+        let text = text.withoutBlanksAround
         if text.contains("PRIVATE KEY") { return true }
         // Base64 of "-----BEGIN " and of the first bytes of a key in PKCS#8.
         return text.count > 60 && (text.hasPrefix("LS0tLS1CRUdJTi") || text.hasPrefix("MIG"))

@@ -2,9 +2,6 @@
 /// Apple's "Establishing a token-based connection to APNs" asks for, and nothing else: `alg` and `kid` in the header,
 /// `iss` and `iat` as claims, signed with ES256.
 enum JWT {
-    /// Bytes of an ES256 signature: r and s of 32 bytes each (RFC 7518, section 3.4), not their ASN.1 form.
-    static let signatureLength = 64
-
     /// What is signed: header and claims, each in base64url, with a dot between.
     ///
     /// - Parameter issuedAt: Whole seconds since 1970; written as a JSON integer.

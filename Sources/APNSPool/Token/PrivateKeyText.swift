@@ -1,10 +1,4 @@
-import Crypto
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
+import HTTP2Wire
 
 /// A private key as people hand it over: a `.p8` file's text (PEM, RFC 7468, around PKCS#8, RFC 5958), or what is left
 /// of it after an environment variable. Tolerates CRLF, lost line ends, `\n` as two characters, quotes and blanks around
@@ -12,7 +6,7 @@ import Crypto
 enum PrivateKeyText {
     /// - Parameter setting: The setting that the errors name.
     /// - Throws: `missing`, `notAKey`, `keyEncrypted`, `keyDamaged` or `keyTypeWrong`.
-    static func key(in text: [UInt8], setting: String) throws(APNSConfigurationError) -> P256.Signing.PrivateKey {
+    static func key(in text: [UInt8], setting: String) throws(APNSConfigurationError) -> ES256Key {
         do throws(Fault) {
             return try key(in: text, mayBeEncoded: true)
         } catch {
@@ -31,9 +25,9 @@ enum PrivateKeyText {
         }
     }
 
-    private static func key(in text: [UInt8], mayBeEncoded: Bool) throws(Fault) -> P256.Signing.PrivateKey {
+    private static func key(in text: [UInt8], mayBeEncoded: Bool) throws(Fault) -> ES256Key {
         // No text starts like this: base64 of PEM starts with L, of DER with M.
-        if text.first == DER.sequence { return try key(inDER: text) }
+        if text.first == DERReader.sequence { return try key(inDER: text) }
         let text = withoutEscapes(trimmed(text[...]))
         guard !text.isEmpty else {
             throw Fault(.missing, "It is empty. It must hold the text of the .p8 file from the developer portal.")
@@ -42,11 +36,11 @@ enum PrivateKeyText {
             return try key(in: block)
         }
         if mayBeEncoded, let decoded = base64(text) {
-            if decoded.firstRange(of: PEMBlock.begin) != nil {
+            if decoded.range(of: PEMBlock.begin) != nil {
                 return try key(in: decoded, mayBeEncoded: false)
             }
             // A PEM text whose first and last line are lost.
-            if decoded.first == DER.sequence { return try key(inDER: decoded) }
+            if decoded.first == DERReader.sequence { return try key(inDER: decoded) }
         }
         throw Fault(
             .notAKey,
@@ -55,7 +49,7 @@ enum PrivateKeyText {
         )
     }
 
-    private static func key(in block: PEMBlock) throws(Fault) -> P256.Signing.PrivateKey {
+    private static func key(in block: PEMBlock) throws(Fault) -> ES256Key {
         switch block.label {
         case "PRIVATE KEY", "EC PRIVATE KEY":
             break
@@ -85,19 +79,21 @@ enum PrivateKeyText {
             )
         }
         // RFC 1421 header fields, which encrypted keys of the old form have.
-        if block.body.firstRange(of: Array("ENCRYPTED".utf8)) != nil { throw encrypted }
+        if block.body.range(of: Array("ENCRYPTED".utf8)) != nil { throw encrypted }
         guard let der = base64(block.body), !der.isEmpty else {
             throw Fault(.keyDamaged, "What stands between its BEGIN and END lines is not base64. \(askAgain)")
         }
         return try key(inDER: der)
     }
 
-    private static func key(inDER bytes: [UInt8]) throws(Fault) -> P256.Signing.PrivateKey {
+    private static func key(inDER bytes: [UInt8]) throws(Fault) -> ES256Key {
+        let found: DER.EllipticKey
         switch DER.kind(of: bytes) {
-        case .elliptic(let curve):
-            if let curve, curve != DER.p256 {
+        case .elliptic(let key):
+            if let curve = key.curve, curve != DER.p256 {
                 throw wrongType("an EC key on the curve \(DER.name(ofCurve: curve))")
             }
+            found = key
         case .unnamedCurve:
             throw Fault(
                 .keyTypeWrong,
@@ -115,12 +111,14 @@ enum PrivateKeyText {
         case .unknown:
             throw Fault(.keyDamaged, "Its bytes are not those of a private key. \(askAgain)")
         }
-        do {
-            return try P256.Signing.PrivateKey(derRepresentation: bytes)
-        } catch {
-            // The library's error may quote parts of the key.
+        guard let number = found.number, let key = try? ES256Key(number: number) else {
             throw Fault(.keyDamaged, "It looks like a P-256 key, but its numbers are not valid. \(askAgain)")
         }
+        // In full; a compressed one is left alone.
+        if let publicKey = found.publicKey, publicKey.first == 4, publicKey[1...] != key.publicKey[...] {
+            throw Fault(.keyDamaged, "It looks like a P-256 key, but its two halves do not fit each other. \(askAgain)")
+        }
+        return key
     }
 
     private static let askAgain = "Copy the .p8 file again, all of it."
@@ -144,13 +142,13 @@ enum PrivateKeyText {
     /// A PEM text of any kind as environments carry it, in the form that OpenSSL reads: with line ends, and without
     /// base64 around the whole. DER, and what is no PEM text at all, comes back as it is.
     static func plainPEM(_ bytes: [UInt8]) -> [UInt8] {
-        guard bytes.first != DER.sequence else { return bytes }
+        guard bytes.first != DERReader.sequence else { return bytes }
         var text = withoutEscapes(trimmed(bytes[...]))
-        if text.firstRange(of: PEMBlock.begin) == nil {
+        if text.range(of: PEMBlock.begin) == nil {
             guard let decoded = base64(text) else { return bytes }
-            if decoded.first == DER.sequence { return decoded }
+            if decoded.first == DERReader.sequence { return decoded }
             text = withoutEscapes(trimmed(decoded[...]))
-            guard text.firstRange(of: PEMBlock.begin) != nil else { return bytes }
+            guard text.range(of: PEMBlock.begin) != nil else { return bytes }
         }
         return text.contains(0x0A) ? text + [0x0A] : PEMBlock.withLines(text)
     }
@@ -198,20 +196,39 @@ enum PrivateKeyText {
         return Array(trimmed(result[...]))
     }
 
-    /// Base64 of either alphabet, with or without padding, blanks anywhere. `nil` when it is not base64.
+    /// Base64 of either alphabet (RFC 4648), with or without padding, blanks anywhere. `nil` when it is not base64.
     private static func base64(_ text: [UInt8]) -> [UInt8]? {
-        var plain: [UInt8] = []
-        plain.reserveCapacity(text.count + 3)
-        for byte in text where !isBlank(byte) {
-            switch byte {
-            case UInt8(ascii: "-"): plain.append(UInt8(ascii: "+"))
-            case UInt8(ascii: "_"): plain.append(UInt8(ascii: "/"))
-            default: plain.append(byte)
-            }
+        var result: [UInt8] = []
+        var group: UInt32 = 0
+        var count = 0
+        var text = text.filter { !isBlank($0) }[...]
+        while text.last == UInt8(ascii: "=") { text.removeLast() }
+        for byte in text {
+            guard let value = base64Value(byte) else { return nil }
+            group = group << 6 | UInt32(value)
+            count += 1
+            guard count % 4 == 0 else { continue }
+            result += [UInt8(truncatingIfNeeded: group >> 16), UInt8(truncatingIfNeeded: group >> 8)]
+            result.append(UInt8(truncatingIfNeeded: group))
         }
-        while plain.last == UInt8(ascii: "=") { plain.removeLast() }
-        while plain.count % 4 != 0 { plain.append(UInt8(ascii: "=")) }
-        return Data(base64Encoded: Data(plain)).map { Array($0) }
+        switch count % 4 {
+        case 0: break
+        case 2: result.append(UInt8(truncatingIfNeeded: group >> 4))
+        case 3: result += [UInt8(truncatingIfNeeded: group >> 10), UInt8(truncatingIfNeeded: group >> 2)]
+        default: return nil
+        }
+        return result
+    }
+
+    private static func base64Value(_ character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
+        case UInt8(ascii: "+"), UInt8(ascii: "-"): 62
+        case UInt8(ascii: "/"), UInt8(ascii: "_"): 63
+        default: nil
+        }
     }
 }
 
@@ -229,10 +246,10 @@ private struct PEMBlock {
     static func withLines(_ text: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         var rest = text[...]
-        while let start = rest.firstRange(of: begin), let labelEnd = rest[start.upperBound...].firstRange(of: dashes) {
+        while let start = rest.range(of: begin), let labelEnd = rest[start.upperBound...].range(of: dashes) {
             let label = Array(rest[start.upperBound..<labelEnd.lowerBound])
             let end = Array("-----END ".utf8) + label + dashes
-            guard let ending = rest[labelEnd.upperBound...].firstRange(of: end) else { break }
+            guard let ending = rest[labelEnd.upperBound...].range(of: end) else { break }
             result += begin + label + dashes + [0x0A]
             var column = 0
             for byte in rest[labelEnd.upperBound..<ending.lowerBound]
@@ -252,9 +269,9 @@ private struct PEMBlock {
     static func mostPromising(in text: [UInt8]) throws(PrivateKeyText.Fault) -> PEMBlock? {
         var first: PEMBlock?
         var rest = text[...]
-        while let start = rest.firstRange(of: begin) {
+        while let start = rest.range(of: begin) {
             rest = rest[start.upperBound...]
-            guard let labelEnd = rest.firstRange(of: dashes), labelEnd.lowerBound - rest.startIndex <= 64 else {
+            guard let labelEnd = rest.range(of: dashes), labelEnd.lowerBound - rest.startIndex <= 64 else {
                 if let first { return first }
                 throw PrivateKeyText.Fault(
                     .keyDamaged,
@@ -263,7 +280,7 @@ private struct PEMBlock {
             }
             let label = String(decoding: rest[..<labelEnd.lowerBound], as: UTF8.self)
             rest = rest[labelEnd.upperBound...]
-            let end = rest.firstRange(of: Array("-----END \(label)-----".utf8))
+            let end = rest.range(of: Array("-----END \(label)-----".utf8))
             let block = PEMBlock(
                 label: label,
                 body: Array(rest[..<(end?.lowerBound ?? rest.endIndex)]),
@@ -274,5 +291,19 @@ private struct PEMBlock {
             if let end { rest = rest[end.upperBound...] }
         }
         return first
+    }
+}
+
+extension BidirectionalCollection<UInt8> {
+    /// Where these bytes stand first. The standard library's `firstRange` is generic all the way: it costs a process that
+    /// reads one key a third of a MiB.
+    fileprivate func range(of pattern: [UInt8]) -> Range<Index>? {
+        var start = self.startIndex
+        while true {
+            let rest = self[start...]
+            if rest.starts(with: pattern) { return start..<rest.index(start, offsetBy: pattern.count) }
+            guard !rest.isEmpty else { return nil }
+            start = self.index(after: start)
+        }
     }
 }

@@ -1,10 +1,4 @@
-import Crypto
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
+import HTTP2Wire
 
 /// Signs provider tokens where the key itself is not at hand: in a hardware module, in a cloud's key store.
 ///
@@ -49,16 +43,13 @@ struct ProviderTokenSigner: Sendable {
         self.init(identifiers: identifiers) { bytes in
             let signature = try await signer.signature(for: bytes)
             // A raw one has 64 bytes, and DER needs more for numbers of that size.
-            guard signature.count != JWT.signatureLength, signature.first == DER.sequence else { return signature }
-            return Array(try P256.Signing.ECDSASignature(derRepresentation: signature).rawRepresentation)
+            let isDER = signature.count != ES256Key.signatureLength && signature.first == DERReader.sequence
+            return isDER ? try ES256Key.signature(inDER: signature) : signature
         }
     }
 
-    init(privateKey: P256.Signing.PrivateKey, identifiers: TokenIdentifiers) {
-        let publicKey = Array(privateKey.publicKey.rawRepresentation)
-        self.init(identifiers: identifiers, publicKey: publicKey) { bytes in
-            Array(try privateKey.signature(for: bytes).rawRepresentation)
-        }
+    init(key: ES256Key, identifiers: TokenIdentifiers) {
+        self.init(identifiers: identifiers, publicKey: key.publicKey) { bytes in try key.signature(of: bytes) }
     }
 
     /// A new token, three parts with dots between.
@@ -73,10 +64,10 @@ struct ProviderTokenSigner: Sendable {
         } catch {
             throw TokenError(.signingFailed, "The provider token could not be signed: \(error)")
         }
-        guard signature.count == JWT.signatureLength else {
+        guard signature.count == ES256Key.signatureLength else {
             throw TokenError(
                 .signingFailed,
-                "The signer gave \(signature.count) bytes. An ES256 signature has \(JWT.signatureLength), r and s of 32 "
+                "The signer gave \(signature.count) bytes. An ES256 signature has \(ES256Key.signatureLength), r and s of 32 "
                     + "each, or is the same in DER."
             )
         }

@@ -12,8 +12,8 @@ struct TokenIdentifiers: Sendable, Hashable {
     ///   - keyFile: The path of the key file, if there is one.
     /// - Throws: `missing`, `conflict` or `identifierInvalid`.
     init(keyID: String?, teamID: String, keyFile: String?) throws(APNSConfigurationError) {
-        let given = keyID.map(Self.trimmed)
-        let team = Self.trimmed(teamID)
+        let given = keyID?.withoutBlanksAround
+        let team = teamID.withoutBlanksAround
         let named = keyFile.flatMap(KeyFile.keyID(inNameOf:))
         guard !team.isEmpty else {
             throw APNSConfigurationError(
@@ -79,12 +79,5 @@ struct TokenIdentifiers: Sendable, Hashable {
             true
         default: false
         }
-    }
-
-    private static func trimmed(_ text: String) -> String {
-        var text = text[...]
-        while let first = text.first, first.isWhitespace { text.removeFirst() }
-        while let last = text.last, last.isWhitespace { text.removeLast() }
-        return String(text)
     }
 }

@@ -1,25 +1,29 @@
 /// Reads one tag, length and content after another (X.690). Ends at the first that does not fit.
-struct DERReader {
+package struct DERReader {
     /// `whole` begins with the tag.
-    struct Element {
-        var tag: UInt8
-        var content: ArraySlice<UInt8>
-        var whole: ArraySlice<UInt8>
+    package struct Element {
+        package var tag: UInt8
+        package var content: ArraySlice<UInt8>
+        package var whole: ArraySlice<UInt8>
     }
 
-    static let integer: UInt8 = 0x02
-    static let utf8String: UInt8 = 0x0C
-    static let sequence: UInt8 = 0x30
+    package static let integer: UInt8 = 0x02
+    package static let bits: UInt8 = 0x03
+    package static let octets: UInt8 = 0x04
+    package static let objectIdentifier: UInt8 = 0x06
+    package static let utf8String: UInt8 = 0x0C
+    package static let sequence: UInt8 = 0x30
     /// Constructed, context-specific, number 0.
-    static let context0: UInt8 = 0xA0
+    package static let context0: UInt8 = 0xA0
+    package static let context1: UInt8 = 0xA1
 
     private var rest: ArraySlice<UInt8>
 
-    init(_ bytes: ArraySlice<UInt8>) {
+    package init(_ bytes: ArraySlice<UInt8>) {
         self.rest = bytes
     }
 
-    mutating func next() -> Element? {
+    package mutating func next() -> Element? {
         let start = self.rest
         guard let tag = self.rest.popFirst(), let first = self.rest.popFirst() else { return nil }
         var length = Int(first)

@@ -8,7 +8,10 @@ final class X509Certificate {
 }
 
 /// The owner of one `EVP_PKEY`.
-final class PrivateKey {
+///
+/// `@unchecked Sendable`: the pointer is set once in `init`; nobody changes the key after that, and what OpenSSL keeps beside
+/// it when a key is used (its form for a provider) has a lock of OpenSSL's.
+final class PrivateKey: @unchecked Sendable {
     let pointer: OpaquePointer
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
     deinit { EVP_PKEY_free(self.pointer) }

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import HTTP2Wire
 import Testing
 
 @testable import APNSPool
@@ -13,7 +14,7 @@ struct AuthenticationKeyTests {
         .token(privateKeyPEM: text, keyID: keyID, teamID: teamID)
     }
 
-    static let base64Body = KeyTexts.p256.split(separator: "\n").dropFirst().dropLast().joined()
+    static let base64Body = body(of: KeyTexts.p256)
 
     static let goodTexts: [(name: String, text: String)] = [
         ("as the portal gives it", KeyTexts.p256),
@@ -127,6 +128,70 @@ struct AuthenticationKeyTests {
         }
     }
 
+    @Test("A key with any bit changed is refused, or the change was not in its numbers")
+    func bits() throws {
+        for text in [Self.base64Body, Self.body(of: KeyTexts.p256SEC1)] {
+            let whole = Array(try #require(Data(base64Encoded: text)))
+            let key = try PrivateKeyText.key(in: whole, setting: "x").publicKey
+            var refused = 0
+            for position in whole.indices {
+                for bit in 0..<8 {
+                    var changed = whole
+                    changed[position] ^= 1 << bit
+                    if let read = try? PrivateKeyText.key(in: changed, setting: "x") {
+                        #expect(read.publicKey == key, "bit \(bit) of byte \(position)")
+                    } else {
+                        refused += 1
+                    }
+                }
+            }
+            // Both halves, at least.
+            #expect(refused >= 96 * 8)
+        }
+    }
+
+    @Test("A key's halves must belong together")
+    func halves() throws {
+        let key = P256.Signing.PrivateKey()
+        let own = [UInt8](key.derRepresentation)
+        let other = [UInt8](P256.Signing.PrivateKey().publicKey.x963Representation)
+        #expect(own.suffix(65).elementsEqual(key.publicKey.x963Representation))
+        let error = try configurationError(
+            .token(privateKeyBytes: own.dropLast(65) + other, keyID: Self.keyID, teamID: Self.teamID)
+        )
+        #expect(error.code == .keyDamaged)
+        #expect(error.message.contains("two halves"))
+    }
+
+    @Test("A key without its public half is read, one with bytes behind it is not")
+    func lengths() throws {
+        let key = P256.Signing.PrivateKey()
+        let bare = [0x30, 0x27, 0x02, 0x01, 0x01, 0x04, 0x20] + [UInt8](key.rawRepresentation) + [0xA0, 0x00]
+        let algorithm: [UInt8] = [
+            0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01,
+            0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07,
+        ]
+        let inner: [UInt8] = [0x02, 0x01, 0x00] + algorithm + [0x04, UInt8(bare.count)] + bare
+        let wrapped: [UInt8] = [0x30, UInt8(inner.count)] + inner
+        let publicKey = [UInt8](key.publicKey.rawRepresentation)
+        for bytes in [bare, wrapped] {
+            #expect(try PrivateKeyText.key(in: bytes, setting: "x").publicKey == publicKey)
+            for extra in [[0], [0x05, 0x00]] as [[UInt8]] {
+                let error = #expect(throws: APNSConfigurationError.self) {
+                    try PrivateKeyText.key(in: bytes + extra, setting: "x")
+                }
+                #expect(error?.code == .keyDamaged)
+            }
+            #expect(throws: APNSConfigurationError.self) {
+                try PrivateKeyText.key(in: bytes.dropLast(), setting: "x")
+            }
+        }
+    }
+
+    private static func body(of text: String) -> String {
+        text.split(separator: "\n").dropFirst().dropLast().joined()
+    }
+
     @Test("Bytes that are no text are refused")
     func binary() throws {
         try withFile("AuthKey_9UC9ZLQ8YW.p8", [0xFF, 0xFE, 0x00, 0x30, 0x82]) { path in
@@ -139,7 +204,8 @@ struct AuthenticationKeyTests {
     @Test("A key that the program holds is taken as it is")
     func held() throws {
         let key = P256.Signing.PrivateKey()
-        try #expect(APNSAuthentication.token(privateKey: key, keyID: Self.keyID, teamID: Self.teamID).resolve() != nil)
+        let signer = try APNSAuthentication.token(privateKey: key, keyID: Self.keyID, teamID: Self.teamID).resolve()
+        #expect(signer?.publicKey == Array(key.publicKey.rawRepresentation))
         try #expect(APNSAuthentication.withoutToken.resolve() == nil)
     }
 

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import HTTP2Wire
 import Testing
 
 @testable import APNSPool
@@ -15,7 +16,7 @@ struct JWTTests {
     @Test("Three parts that swift-crypto and a JSON reader accept")
     func parts() async throws {
         let key = P256.Signing.PrivateKey()
-        let signer = ProviderTokenSigner(privateKey: key, identifiers: try .sample)
+        let signer = ProviderTokenSigner(key: try ES256Key(key), identifiers: try .sample)
         // Many signatures: r or s begin with zero bytes in some, where a sloppy encoding shows.
         for offset in 0..<300 {
             let issuedAt = 1_800_000_000 + Int64(offset)

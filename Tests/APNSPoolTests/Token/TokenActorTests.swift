@@ -1,4 +1,5 @@
 import Crypto
+import HTTP2Wire
 import SupervisedPool
 import Synchronization
 import Testing
@@ -308,7 +309,8 @@ struct TokenActorTests {
 
     @Test("With a real key, under callers that come, wait and are cancelled at random")
     func storm() async throws {
-        let signer = ProviderTokenSigner(privateKey: P256.Signing.PrivateKey(), identifiers: try .sample)
+        let key = try ES256Key(P256.Signing.PrivateKey())
+        let signer = ProviderTokenSigner(key: key, identifiers: try .sample)
         let clock = bench.clock
         let actor = TokenActor(signer: signer, cache: bench.cache, clock: clock, wallClock: { clock.wall })
         let context = ChildContext(id: "token")
