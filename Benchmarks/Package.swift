@@ -39,7 +39,6 @@ let package = Package(
             name: "idle",
             dependencies: [
                 .product(name: "APNSPool", package: "swift-apns-pool"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings

@@ -1,5 +1,4 @@
 import APNSPool
-import Crypto
 import Logging
 
 #if canImport(Darwin)
@@ -13,25 +12,21 @@ import Logging
 /// What a process holds whose client does nothing: the least program around a client, since what else a program has in
 /// it (the harness: a simulator, an argument parser, histograms) is not the pool's.
 ///
-/// `idle PORT CA-FILE CONNECTIONS SECONDS` connects to localhost, sends a push on each connection, waits, and prints in
-/// bytes: the resident set before there was a client, the resident set now, and how much of it is memory of its own, not
-/// pages of the program's and the libraries' files.
+/// `idle PORT CA-FILE KEY-FILE CONNECTIONS MILLISECONDS` connects to localhost with a key as the developer portal gives it,
+/// sends a push on each connection, waits, and prints in bytes: the resident set before there was a client, the resident
+/// set now, and how much of it is memory of its own, not pages of the program's and the libraries' files.
 @main
 struct Idle {
     static func main() async throws {
         let arguments = CommandLine.arguments
-        guard arguments.count == 5, let port = Int(arguments[1]), let connections = Int(arguments[3]),
-            let seconds = Double(arguments[4])
-        else { throw IdleError("usage: idle PORT CA-FILE CONNECTIONS SECONDS") }
+        guard arguments.count == 6, let port = Int(arguments[1]), let connections = Int(arguments[4]),
+            let milliseconds = Int(arguments[5])
+        else { throw IdleError("usage: idle PORT CA-FILE KEY-FILE CONNECTIONS MILLISECONDS") }
 
         let before = try Memory.ofThisProcess()
         let client = try APNSClient(
             configuration: APNSClientConfiguration(
-                authentication: .token(
-                    privateKey: P256.Signing.PrivateKey(),
-                    keyID: "ABC123DEFG",
-                    teamID: "ABCDE12345"
-                ),
+                authentication: .token(keyFile: arguments[3], keyID: "ABC123DEFG", teamID: "ABCDE12345"),
                 environment: .custom(host: "localhost", port: port),
                 pool: .init(size: connections, connectSpacing: .zero),
                 trust: .init(caFile: arguments[2]),
@@ -45,7 +40,7 @@ struct Idle {
             let outcome = await client.deliver(push, to: String(repeating: "0123456789abcdef", count: 4))
             if let error = outcome.error { throw error }
         }
-        try await Task.sleep(for: .seconds(seconds))
+        try await Task.sleep(for: .milliseconds(milliseconds))
         let after = try Memory.ofThisProcess()
         print(before.resident, after.resident, after.resident - after.ofFiles)
         await client.shutdown()

@@ -1,4 +1,6 @@
 import ArgumentParser
+import Crypto
+import Foundation
 
 /// One thing that the client must reach, and how it is measured.
 enum Goal: String, CaseIterable, ExpressibleByArgument {
@@ -115,10 +117,16 @@ struct GoalRunner {
     }
 
     private func idle() throws -> [GoalResult] {
+        let keyFile = FileManager.default.temporaryDirectory.appending(path: "idle-key-\(UUID().uuidString).p8")
+        try Data(P256.Signing.PrivateKey().pemRepresentation.utf8).write(to: keyFile, options: .withoutOverwriting)
+        defer { try? FileManager.default.removeItem(at: keyFile) }
         let figures = try withServer { server in
             let process = try ChildProcess(
                 program: ChildProcess.sibling("idle"),
-                ["\(server.port)", server.caFile, "4", "\(max(0.5, 3 * min(1, scale)))"]
+                [
+                    "\(server.port)", server.caFile, keyFile.path(percentEncoded: false), "4",
+                    "\(Int(max(500, 3000 * min(1, scale))))",
+                ]
             )
             let line = process.line() ?? ""
             let status = process.wait()
