@@ -1,6 +1,11 @@
 import ArgumentParser
 import Crypto
-import Foundation
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// One thing that the client must reach, and how it is measured.
 enum Goal: String, CaseIterable, ExpressibleByArgument {
