@@ -13,8 +13,13 @@ final class BulkCollector: Sendable {
 
     typealias Answer = Result<PoolGrant<ConnectionActor>, PoolError>
 
+    /// What the call's task takes at once, about. Of an answer to all that is in flight, it need not hold each outcome
+    /// before the caller has the first.
+    static let portion = 512
+
     private struct State {
-        var items: [Item] = []
+        /// As they were delivered: neither copied nor in one array that grows.
+        var items: [[Item]] = []
         /// What became of the call's one checkout.
         var answer: Answer?
         /// Whether an answer would find nobody.
@@ -35,7 +40,7 @@ final class BulkCollector: Sendable {
                 state.abandoned?.left = left
                 return (CheckedContinuation<Void, Never>?.none, left == 0 ? abandoned.onLast : nil)
             }
-            if state.items.isEmpty { state.items = items } else { state.items.append(contentsOf: items) }
+            if !items.isEmpty { state.items.append(items) }
             let waiter = state.waiter
             state.waiter = nil
             return (waiter, nil)
@@ -51,7 +56,7 @@ final class BulkCollector: Sendable {
     ///   - onLast: called once they are all here.
     func abandon(expecting count: Int, onLast: @escaping @Sendable () -> Void) {
         let isLast = self.state.withLock { state in
-            let left = count - state.items.count
+            let left = count - state.items.reduce(0) { $0 + $1.count }
             state.items = []
             state.abandoned = (left, onLast)
             return left == 0
@@ -96,11 +101,23 @@ final class BulkCollector: Sendable {
         waiter?.resume()
     }
 
-    /// Takes what has come; `buffer` must be empty.
-    func take(into buffer: inout [Item]) {
+    /// Takes what has come, oldest first, or as much of it as makes a portion.
+    func take() -> [[Item]] {
         self.state.withLock { state in
-            swap(&buffer, &state.items)
             state.isPoked = false
+            var (taken, arrays) = (0, 0)
+            while arrays < state.items.count, taken < Self.portion {
+                taken += state.items[arrays].count
+                arrays += 1
+            }
+            if arrays == state.items.count {
+                let all = state.items
+                state.items = []
+                return all
+            }
+            let portion = Array(state.items[..<arrays])
+            state.items.removeFirst(arrays)
+            return portion
         }
     }
 

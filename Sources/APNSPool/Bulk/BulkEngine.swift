@@ -18,10 +18,10 @@ final class BulkEngine {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
-        /// How many elements were pulled before it.
-        var sequence: UInt64
         /// What it was sent with: its place in `credentials`; -1: it was not.
         var credential: Int32 = -1
+        /// How many elements were pulled before it.
+        var sequence: UInt64
         /// For a retry: not before this instant.
         var notBefore = MonotonicInstant(nanoseconds: 0)
     }
@@ -69,7 +69,6 @@ final class BulkEngine {
     private var tally = AcceptedTally()
     /// Nil: nobody traces.
     private var span: BulkSpan?
-    private var items: [BulkCollector.Item] = []
     /// The fields of the last push, which the next one shares most often.
     private var lastHeaders: (push: PreparedPush, block: HeaderBlock)?
 
@@ -456,22 +455,21 @@ final class BulkEngine {
     // MARK: In
 
     private func takeResults() {
-        self.collector.take(into: &self.items)
-        guard !self.items.isEmpty else { return }
-        for item in self.items {
-            if item.result.isAccepted {
-                self.accept(item)
-                continue
+        for items in self.collector.take() {
+            for item in items {
+                if item.result.isAccepted {
+                    self.accept(item)
+                    continue
+                }
+                guard var history = self.flights[item.index]?.history else { continue }
+                let credential = self.takeCredential(item.index)
+                let end = self.core.read(item.result, credential: credential, history: &history)
+                self.flights[item.index]?.history = history
+                if case .rejected(let rejection, _) = end { self.watch(rejection, item.index) }
+                self.end(item.index, end)
             }
-            guard var history = self.flights[item.index]?.history else { continue }
-            let credential = self.takeCredential(item.index)
-            let end = self.core.read(item.result, credential: credential, history: &history)
-            self.flights[item.index]?.history = history
-            if case .rejected(let rejection, _) = end { self.watch(rejection, item.index) }
-            self.end(item.index, end)
+            self.inFlight -= items.count
         }
-        self.inFlight -= self.items.count
-        self.items.removeAll(keepingCapacity: true)
     }
 
     private func accept(_ item: BulkCollector.Item) {

@@ -179,9 +179,9 @@ struct PushHistory: Sendable {
 
     let id: APNSID
     let deadline: MonotonicInstant
-    /// How often the push was given to a connection that took it.
-    private(set) var attempts = 0
-    private var unsent = 0
+    // Small, for there is one of these for each push in flight.
+    private var attemptCount: Int32 = 0
+    private var unsent: Int32 = 0
     private var strongest: PushError?
     private var usedSecondChance = false
 
@@ -190,10 +190,13 @@ struct PushHistory: Sendable {
         self.deadline = deadline
     }
 
-    /// Whether this is not the first try: it goes to the front of the queue.
-    var isResend: Bool { self.attempts + self.unsent > 0 }
+    /// How often the push was given to a connection that took it.
+    var attempts: Int { Int(self.attemptCount) }
 
-    mutating func countAttempt() { self.attempts += 1 }
+    /// Whether this is not the first try: it goes to the front of the queue.
+    var isResend: Bool { self.attemptCount + self.unsent > 0 }
+
+    mutating func countAttempt() { self.attemptCount += 1 }
 
     /// A push that ends without (another) try.
     mutating func fail(
@@ -281,7 +284,7 @@ struct PushHistory: Sendable {
     /// The second try follows at once, later ones after full jitter of 50 ms · 2ⁿ; one step further while APNs is
     /// overloaded.
     private func delay(isOverloaded: Bool, using generator: inout some RandomNumberGenerator) -> Duration {
-        let tries = self.attempts + self.unsent + (isOverloaded ? 1 : 0)
+        let tries = self.attempts + Int(self.unsent) + (isOverloaded ? 1 : 0)
         guard tries >= 2 else { return .zero }
         let limit = Int64(50) << Int64(min(tries, 6))
         return .milliseconds(Int64.random(in: 0...limit, using: &generator))

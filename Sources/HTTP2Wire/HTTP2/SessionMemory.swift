@@ -15,11 +15,13 @@ import CAPNSNghttp2
 /// session.
 final class SessionMemory {
     /// Blocks up to this size are kept; larger ones are rare and go back at once.
-    static let largestKept = 1024
+    static let largestKept = step * (classCount - 1) + padding
     /// What is kept of each size, in bytes: enough for the requests of a few batches.
-    static let keptBytes = 64 * 1024
+    static let keptBytes = 32 * 1024
     private static let step = 16
-    private static let classCount = largestKept / step + 1
+    /// With it a block and its header fill what the system's allocator gives, which has 8 bytes of its own before it.
+    private static let padding = 8
+    private static let classCount = 64
     /// Before each block stands its size, in as many bytes as keep it aligned.
     private static let headerSize = 16
 
@@ -49,13 +51,13 @@ final class SessionMemory {
 
     func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
         guard size >= 0, size <= Int.max / 2 else { return nil }
-        let index = (size + Self.step - 1) / Self.step
+        let index = (size + Self.step - Self.padding - 1) / Self.step
         if index < Self.classCount, let block = self.free[index] {
             self.free[index] = block.load(as: UnsafeMutableRawPointer?.self)
-            self.kept[index] &-= index &* Self.step
+            self.kept[index] &-= index &* Self.step &+ Self.padding
             return block
         }
-        let room = index < Self.classCount ? max(index, 1) * Self.step : size
+        let room = index < Self.classCount ? index * Self.step + Self.padding : size
         guard let base = malloc(room + Self.headerSize) else { return nil }
         base.storeBytes(of: room, as: Int.self)
         return base + Self.headerSize

@@ -10,16 +10,20 @@ final class StreamTable {
     /// How much of a message's header fields is kept, in bytes.
     static let fieldLimit = 16384
 
+    /// In an order that leaves few gaps: there is one for each push in flight.
     struct Entry {
         /// 0: the entry is free.
         var streamID: Int32 = 0
-        var tag: UInt64 = 0
         /// Keeps the memory that nghttp2 was told not to copy, until HEADERS are written. A slot of the session's `fixed`.
         var fixed: Int32 = -1
+        var tag: UInt64 = 0
         /// The body that goes out: a slot of the session's `bodies`.
         var outgoing: Int32 = -1
-        var outgoingCount = 0
-        var outgoingOffset = 0
+        private var bodyCount: Int32 = 0
+        private var bodyOffset: Int32 = 0
+        /// The status of the header block that is being received.
+        var pendingStatus: UInt16 = 0
+        var status: UInt16 = 0
         /// What the answer may repeat.
         var echo = EchoedValue()
         /// Leaves the last of the connection's send window to others.
@@ -29,12 +33,19 @@ final class StreamTable {
         var isConcluded = false
         var hasFinalHeaders = false
         var isRemoteComplete = false
-        /// The status of the header block that is being received.
-        var pendingStatus: UInt16 = 0
-        var status: UInt16 = 0
         var fields = FieldList()
         var body: [UInt8] = []
         var deadline = NIODeadline.distantFuture
+
+        /// Up to 2 GiB, which no array of a push or an answer reaches.
+        var outgoingCount: Int {
+            get { Int(self.bodyCount) }
+            set { self.bodyCount = Int32(clamping: newValue) }
+        }
+        var outgoingOffset: Int {
+            get { Int(self.bodyOffset) }
+            set { self.bodyOffset = Int32(clamping: newValue) }
+        }
 
         /// Ready for the next stream.
         mutating func reset() {

@@ -233,9 +233,7 @@ struct BulkCollectorTests {
     }
 
     private func take(_ collector: BulkCollector) -> [Int] {
-        var items: [BulkCollector.Item] = []
-        collector.take(into: &items)
-        return items.map(\.index)
+        collector.take().joined().map(\.index)
     }
 
     @Test func whatCameBeforeTheWaitEndsIt() async {
@@ -276,6 +274,35 @@ struct BulkCollectorTests {
                 for index in take(collector) { #expect(seen.insert(index).inserted) }
             }
         }
+    }
+
+    /// Whole arrays in their order, until a portion is full; what is left ends the next wait at once.
+    @Test func aBurstIsTakenInPortions() async {
+        let collector = BulkCollector()
+        let size = 100
+        for array in 0..<20 { collector.deliver(items(array * size..<(array + 1) * size)) }
+        var seen: [Int] = []
+        var portions: [Int] = []
+        while seen.count < 20 * size {
+            await collector.wait()
+            let portion = take(collector)
+            seen += portion
+            portions.append(portion.count)
+        }
+        #expect(seen == Array(0..<20 * size))
+        #expect(portions == [600, 600, 600, 200])
+        #expect(take(collector).isEmpty)
+    }
+
+    @Test func oneThatIsAbandonedInTheMiddleOfABurstCountsTheRest() {
+        let collector = BulkCollector()
+        let calls = Mutex(0)
+        for array in 0..<20 { collector.deliver(items(array * 100..<(array + 1) * 100)) }
+        #expect(take(collector).count == 600)
+        collector.abandon(expecting: 1401) { calls.withLock { $0 += 1 } }
+        #expect(calls.withLock { $0 } == 0)
+        collector.deliver(items(2000..<2001))
+        #expect(calls.withLock { $0 } == 1)
     }
 
     @Test func anAbandonedOneCountsToTheLast() {

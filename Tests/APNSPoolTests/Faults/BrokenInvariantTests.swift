@@ -103,13 +103,11 @@ struct BrokenInvariantTests {
                     )
                 )
                 var seen: [Int] = []
-                var items: [BulkCollector.Item] = []
                 while seen.count < count {
                     await collector.wait()
-                    collector.take(into: &items)
+                    let items = collector.take().joined()
                     seen += items.map(\.index)
                     #expect(items.allSatisfy { $0.result.ending == .notSent })
-                    items.removeAll()
                 }
                 #expect(seen.sorted() == Array(0..<count))
             }
