@@ -85,7 +85,9 @@ struct BulkJob: Sendable {
                 while !Task.isCancelled {
                     try? await Task.sleep(for: Self.tick)
                     writer.flush()
-                    if Interrupts.isStopRequested { control.stop() }
+                    let hold = control.progress.hold
+                    // Nobody changes the configuration of a run; what waits ends with the reason.
+                    if Interrupts.isStopRequested || hold?.isConfigurationFault == true { control.stop() }
                     let (counts, sent) = tally.report.withLock { ($0.counts, $0.sent) }
                     self.progress.update(sent) { text in
                         text.inFlight = writer.inFlight
@@ -150,7 +152,8 @@ struct BulkJob: Sendable {
                     }
                     report.counts.count(delivery.outcome)
                 }
-                return report.counts.configurationFault != nil
+                // A whole deadline without a connection: the run is over, and can be resumed.
+                return report.counts.configurationFault != nil || delivery.outcome.error?.code == .unavailable
             }
             writer.write(
                 keepsRow ? nil : ResultRow(token: line.token, outcome: delivery.outcome, line: line.number)

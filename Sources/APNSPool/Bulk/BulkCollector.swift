@@ -11,7 +11,13 @@ final class BulkCollector: Sendable {
         var result: StreamResult
     }
 
-    typealias Answer = Result<PoolGrant<ConnectionActor>, PoolError>
+    /// What became of the call's one checkout.
+    enum Answer {
+        case granted(PoolGrant<ConnectionActor>)
+        case failed(PoolError)
+        /// Streams came while the consumer was busy, and went back to the pool.
+        case returned
+    }
 
     /// What the call's task takes at once, about. Of an answer to all that is in flight, it need not hold each outcome
     /// before the caller has the first.
@@ -20,11 +26,12 @@ final class BulkCollector: Sendable {
     private struct State {
         /// As they were delivered: neither copied nor in one array that grows.
         var items: [[Item]] = []
-        /// What became of the call's one checkout.
         var answer: Answer?
         /// Whether an answer would find nobody.
         var takesNoAnswer = false
-        var isPoked = false
+        /// Whether the consumer has control: nobody knows when it asks for the next outcome.
+        var isConsumerAway = false
+        var isSignalled = false
         var waiter: CheckedContinuation<Void, Never>?
         /// Nobody takes any more: how many results are still to come, and what follows the last.
         var abandoned: (left: Int, onLast: @Sendable () -> Void)?
@@ -64,17 +71,38 @@ final class BulkCollector: Sendable {
         if isLast { onLast() }
     }
 
-    /// The pool's answer to the checkout of this call; slots that come too late go back.
-    func answer(_ answer: Answer, from pool: Pool<ConnectionActor>) {
-        let (isTaken, waiter) = self.state.withLock { state in
-            if state.takesNoAnswer { return (false, CheckedContinuation<Void, Never>?.none) }
-            state.answer = answer
-            let waiter = state.waiter
-            state.waiter = nil
-            return (true, waiter)
+    /// The pool's answer to the checkout of this call. Streams that nobody would use at once go back.
+    func answer(_ answer: Result<PoolGrant<ConnectionActor>, PoolError>, from pool: Pool<ConnectionActor>) {
+        let (unused, waiter) = self.state.withLock { state in
+            var unused: PoolGrant<ConnectionActor>?
+            switch answer {
+            case .success(let grant) where state.takesNoAnswer || state.isConsumerAway:
+                unused = grant
+                state.answer = .returned
+            case .success(let grant): state.answer = .granted(grant)
+            case .failure(let error): state.answer = .failed(error)
+            }
+            return (unused, state.waiter.take())
         }
         waiter?.resume()
-        if !isTaken, case .success(let grant) = answer { pool.checkin(grant.grant, count: grant.count) }
+        if let unused { pool.checkin(unused.grant, count: unused.count) }
+    }
+
+    /// The consumer asks for the next outcome.
+    func consumerWaits() {
+        self.state.withLock { $0.isConsumerAway = false }
+    }
+
+    /// The consumer has an outcome. Streams that are here, or come until it asks for the next, go back: it may take
+    /// any time, and may need one of them itself.
+    func consumerLeaves(_ pool: Pool<ConnectionActor>?) {
+        let unused = self.state.withLock { state -> PoolGrant<ConnectionActor>? in
+            state.isConsumerAway = true
+            guard case .granted(let grant) = state.answer else { return nil }
+            state.answer = .returned
+            return grant
+        }
+        if let unused, let pool { pool.checkin(unused.grant, count: unused.count) }
     }
 
     func takeAnswer() -> Answer? {
@@ -87,16 +115,14 @@ final class BulkCollector: Sendable {
             state.takesNoAnswer = true
             return state.answer.take()
         }
-        if case .success(let grant) = late { pool.checkin(grant.grant, count: grant.count) }
+        if case .granted(let grant) = late { pool.checkin(grant.grant, count: grant.count) }
     }
 
     /// Wakes the waiting task although no result came.
-    func poke() {
+    func signal() {
         let waiter = self.state.withLock { state in
-            state.isPoked = true
-            let waiter = state.waiter
-            state.waiter = nil
-            return waiter
+            state.isSignalled = true
+            return state.waiter.take()
         }
         waiter?.resume()
     }
@@ -104,7 +130,7 @@ final class BulkCollector: Sendable {
     /// Takes what has come, oldest first, or as much of it as makes a portion.
     func take() -> [[Item]] {
         self.state.withLock { state in
-            state.isPoked = false
+            state.isSignalled = false
             var (taken, arrays) = (0, 0)
             while arrays < state.items.count, taken < Self.portion {
                 taken += state.items[arrays].count
@@ -121,11 +147,11 @@ final class BulkCollector: Sendable {
         }
     }
 
-    /// Returns when there is something to take, or after a poke. One task at a time.
+    /// Returns when there is something to take, or after a signal. One task at a time.
     func wait() async {
         await withCheckedContinuation { continuation in
             let isReady = self.state.withLock { state in
-                if !state.items.isEmpty || state.isPoked || state.answer != nil { return true }
+                if !state.items.isEmpty || state.isSignalled || state.answer != nil { return true }
                 state.waiter = continuation
                 return false
             }

@@ -10,13 +10,13 @@ public final class BulkControl: Sendable {
         var isPaused = false
         var isStopped = false
         var progress = BulkProgress()
-        /// Those who sleep until something changes here.
-        var listeners: [ObjectIdentifier: @Sendable () -> Void] = [:]
     }
 
     private let state: Mutex<State>
     /// Counts changes, so that a run that looks for one looks at one number.
     private let version = Atomic<Int>(0)
+    /// Runs that wait until something changes here.
+    let listeners = Listeners()
 
     /// - Parameter rate: how many pushes are begun in a second; nil: as many as go.
     public init(rate: PushRate? = nil) {
@@ -35,8 +35,9 @@ public final class BulkControl: Sendable {
     /// Ends a pause: elements are pulled again.
     public func resume() { self.change { $0.isPaused = false } }
 
-    /// Pulls no further element ever; what was pulled is sent, and the run ends when all that has its outcome.
-    /// ``progress`` then says how many elements were pulled.
+    /// Pulls no further element ever. What was pulled is sent, and the run ends when all of it has its outcome;
+    /// ``progress`` then says how many elements were pulled. While a ``BulkProgress/hold`` lasts, what was pulled is tried
+    /// once more and otherwise ends as `notSent`.
     public func stop() { self.change { $0.isStopped = true } }
 
     /// Whether `pause()` was called, and `resume()` not since.
@@ -50,25 +51,11 @@ public final class BulkControl: Sendable {
 
     // MARK: For the run
 
-    struct Orders: Sendable {
-        var rate: PushRate?
-        var isPaused: Bool
-        var isStopped: Bool
-    }
-
     /// Grows with each change of what `orders` says.
     var currentVersion: Int { self.version.load(ordering: .acquiring) }
 
-    var orders: Orders {
-        self.state.withLock { Orders(rate: $0.rate, isPaused: $0.isPaused, isStopped: $0.isStopped) }
-    }
-
-    func listen(_ listener: AnyObject, _ onChange: @escaping @Sendable () -> Void) {
-        self.state.withLock { $0.listeners[ObjectIdentifier(listener)] = onChange }
-    }
-
-    func forget(_ listener: ObjectIdentifier) {
-        self.state.withLock { $0.listeners[listener] = nil }
+    var orders: BulkMachine.Orders {
+        self.state.withLock { BulkMachine.Orders(rate: $0.rate, isPaused: $0.isPaused, isStopped: $0.isStopped) }
     }
 
     func report(_ progress: BulkProgress) {
@@ -76,12 +63,11 @@ public final class BulkControl: Sendable {
     }
 
     private func change(_ body: (inout State) -> Void) {
-        let listeners = self.state.withLock { state in
+        self.state.withLock { state in
             body(&state)
             self.version.wrappingAdd(1, ordering: .releasing)
-            return Array(state.listeners.values)
         }
-        for listener in listeners { listener() }
+        self.listeners.signal()
     }
 }
 
@@ -93,6 +79,9 @@ public struct BulkProgress: Sendable, Hashable {
     public var unfinished = 0
     /// Outcomes that were handed to the caller, by kind.
     public var outcomes = BulkSummary()
+    /// Why no element is pulled at present: there is no connection, the queue is full, the credential is refused, or
+    /// pushes get no response. Elements that were pulled wait for their own deadlines. Nil while pushes are sent.
+    public var hold: PushError?
     /// All elements before this one, counted from 0, are done: their outcomes were handed to the caller, and the caller
     /// has asked for the next one. A checkpoint may say this.
     public var completedPrefix = 0

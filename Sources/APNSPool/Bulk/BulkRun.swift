@@ -33,7 +33,7 @@ final class BulkRun<Element> {
 
     /// Whoever waits in `next()` looks again.
     var wake: @Sendable () -> Void {
-        { [collector = self.engine.collector] in collector.poke() }
+        { [collector = self.engine.collector] in collector.signal() }
     }
 
     /// A delivery that is there already.

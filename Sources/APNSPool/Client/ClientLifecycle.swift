@@ -45,6 +45,8 @@ final class ClientLifecycle: Sendable {
     /// Opens when, after that, the last push (bulk calls aside) has its outcome.
     let quiet = Gate()
     let stopped = Gate()
+    /// Bulk calls, which the beginning of the drain and the end of the tree must reach wherever they wait.
+    let listeners = Listeners()
 
     // `enter` counts, then looks at the state; who ends the client sets the state, then looks at the count. That one of
     // them sees the other takes sequential consistency.
@@ -84,6 +86,7 @@ final class ClientLifecycle: Sendable {
             self.stopped.open()
         }
         self.drainRequested.open()
+        self.listeners.signal()
         if self.count == 0 { self.idle.open() }
     }
 
@@ -94,6 +97,7 @@ final class ClientLifecycle: Sendable {
         self.serving.open()
         self.drainRequested.open()
         self.ended.open()
+        self.listeners.signal()
         if Self.pushes(self.count) == 0 { self.quiet.open() }
         if self.count == 0 { self.idle.open() }
     }

@@ -113,6 +113,12 @@ extension AttemptEnd {
         }
     }
 
+    /// What it says of a push that is not sent; nil for all else.
+    var error: PushError? {
+        guard case .notSent(let code, let message, let retryAfter, _) = self else { return nil }
+        return PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)
+    }
+
     /// The pool's error in the words of this library's settings.
     private static func message(_ error: PoolError) -> String {
         let fault = error.fault.map { ": \($0)" } ?? ""

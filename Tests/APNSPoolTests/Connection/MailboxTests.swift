@@ -241,17 +241,17 @@ struct BulkCollectorTests {
         collector.deliver(items(0..<2))
         await collector.wait()
         #expect(take(collector) == [0, 1])
-        collector.poke()
+        collector.signal()
         await collector.wait()
         #expect(take(collector).isEmpty)
     }
 
-    @Test func aWaitEndsWithAResultOrAPoke() async {
+    @Test func aWaitEndsWithAResultOrASignal() async {
         let collector = BulkCollector()
         for round in 0..<2 {
             let waiter = Task { await collector.wait() }
             try? await ContinuousClock().sleep(for: .milliseconds(1))
-            if round == 0 { collector.deliver(items(5..<6)) } else { collector.poke() }
+            if round == 0 { collector.deliver(items(5..<6)) } else { collector.signal() }
             await waiter.value
             #expect(take(collector) == (round == 0 ? [5] : []))
         }
@@ -267,7 +267,7 @@ struct BulkCollectorTests {
                     }
                 }
             }
-            group.addTask { @concurrent in for _ in 0..<500 { collector.poke() } }
+            group.addTask { @concurrent in for _ in 0..<500 { collector.signal() } }
             var seen: Set<Int> = []
             while seen.count < 2000 {
                 await collector.wait()

@@ -83,13 +83,17 @@ final class ScriptedServer: Sendable {
     ///   - limit: MAX_CONCURRENT_STREAMS.
     ///   - early: pushes are answered when their headers are there.
     ///   - names: of the certificate.
+    ///   - port: 0 for any free one.
+    ///   - authority: issues the certificate; nil: a new one.
     static func start(
         limit: UInt32 = 1000,
         early: Bool = false,
         names: [String] = ["localhost", "127.0.0.1"],
+        port: Int = 0,
+        authority: CertificateAuthority? = nil,
         script: @escaping Script = { _ in [.answer(200)] }
     ) async throws -> ScriptedServer {
-        let authority = try CertificateAuthority()
+        let authority = try authority ?? CertificateAuthority()
         let identity = try authority.issue(names: names)
         var tls = TLSConfiguration()
         tls.certificateChainPEM = identity.certificateChainPEM
@@ -97,7 +101,7 @@ final class ScriptedServer: Sendable {
         let box = Box()
         let listener = try await Listener.bind(
             host: "127.0.0.1",
-            port: 0,
+            port: port,
             tls: try TLSContext(.server, configuration: tls),
             group: MultiThreadedEventLoopGroup.singleton,
             configuration: {

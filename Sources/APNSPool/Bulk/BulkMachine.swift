@@ -1,0 +1,412 @@
+import APNSModel
+import SupervisedPool
+
+/// Decides what a bulk call does next: pull, admit, expire, resend, back off, finish.
+///
+/// A value without I/O: time and randomness are parameters. `BulkEngine` tells it what happened and performs the
+/// ``Step`` that ``next(_:)`` returns. The machine knows a push by its index and deadline only; what is sent again, and
+/// how often, is decided by `PushHistory`.
+///
+/// The input is pulled no faster than pushes are answered. While sending makes no sense the machine holds the input
+/// back: elements that were pulled wait for their own deadlines, and no others are pulled.
+struct BulkMachine {
+    /// What the shell does next.
+    enum Step {
+        /// Ask the input for up to so many elements. Report each of them, and an input that has none.
+        case pull(Int)
+        /// Tell the input that no further element is wanted. Those that it has read already are still pulled.
+        case closeInput
+        /// End these pushes. None of them is on a connection.
+        case end([Int], AttemptEnd)
+        /// Ask the pool for streams: how many, and until when. Report `granted` or `checkoutFailed`.
+        case checkOut(Int, MonotonicInstant)
+        /// Wait for an event, at most until this instant.
+        case wait(until: MonotonicInstant)
+        /// Every element that was pulled has its outcome, and no further one will be pulled.
+        case finish
+    }
+
+    /// A pulled push that waits for a stream.
+    struct Waiting: Equatable {
+        let index: Int
+        let deadline: MonotonicInstant
+    }
+
+    /// What the caller can change while the call runs.
+    struct Orders: Equatable {
+        var rate: PushRate?
+        var isPaused = false
+        var isStopped = false
+    }
+
+    /// Whether pushing makes sense at present.
+    private enum Flow {
+        /// Up to `limit` pushes at once.
+        case open
+        /// Nothing is sent before `until`, for this reason.
+        case held(because: AttemptEnd, until: MonotonicInstant)
+        /// One push at a time, until one has been answered.
+        case probing(because: AttemptEnd)
+    }
+
+    private enum Input {
+        case open
+        /// Told to end. It may still have elements that it read before.
+        case closed
+        case over
+    }
+
+    private struct Resend {
+        let push: Waiting
+        let notBefore: MonotonicInstant
+    }
+
+    /// Elements pulled at once.
+    static let batchSize = BulkGroups.groupSize
+    /// Pushes under way until the first accepted one shows that environment and topic are right.
+    static let firstInFlight = 500
+    /// The first pause of a hold; it doubles up to `longestPause`.
+    static let shortestPause = Duration.milliseconds(50)
+    static let longestPause = Duration.seconds(1)
+
+    private static let expired = AttemptEnd.notSent(
+        .deadlineExceeded,
+        "the deadline came before it was sent",
+        isFinal: true
+    )
+    private static let unanswered = AttemptEnd.notSent(
+        .deadlineExceeded,
+        "the deadline came before it was sent: the pushes before it got no response",
+        isFinal: true
+    )
+
+    private let maxInFlight: Int
+    private var limit: Int
+    private var flow = Flow.open
+    /// Holds since the last response.
+    private var holds = 0
+    private var input = Input.open
+    /// The input had nothing when it was last asked.
+    private var isInputEmpty = false
+    private var hasPulled = false
+    private var orders = Orders()
+    private var limiter: RateLimiter?
+    /// What the rate allows of the pull that was asked for last.
+    private var allowance = 0
+    /// A queue: what stands before `head` has left it.
+    private var waiting: [Waiting] = []
+    private var head = 0
+    /// No waiting push has an earlier deadline.
+    private var earliestDeadline = MonotonicInstant.distantFuture
+    private var resends: [Resend] = []
+    private var nextResend = MonotonicInstant.distantFuture
+    private(set) var inFlight = 0
+    private var isCheckingOut = false
+    /// Pushes that the last failed checkout ended.
+    private var refused: (pushes: [Int], end: AttemptEnd)?
+    /// Why nothing more is sent.
+    private var stop: AttemptEnd?
+    /// An element still has to be ended with `stop`, so that the caller learns the reason.
+    private var isStopUntold = false
+    private var isClientGone = false
+
+    init(maxInFlight: Int) {
+        self.maxInFlight = maxInFlight
+        self.limit = min(maxInFlight, Self.firstInFlight)
+    }
+
+    var waitingCount: Int { self.waiting.count - self.head }
+
+    /// Pushes that were pulled and have no outcome.
+    var unfinished: Int { self.waitingCount + self.inFlight + self.resends.count }
+
+    /// Why the input is held back; nil while pushes are sent.
+    var hold: AttemptEnd? {
+        switch self.flow {
+        case .open: nil
+        case .held(let cause, _), .probing(let cause): cause
+        }
+    }
+
+    // MARK: Decisions
+
+    /// The next step. Call it until it says `wait` or `finish`.
+    mutating func next(_ now: MonotonicInstant) -> Step {
+        self.returnAllowance()
+        if let refused {
+            self.refused = nil
+            return .end(refused.pushes, refused.end)
+        }
+        self.admitResends(now)
+        if let stop {
+            if self.waitingCount > 0 {
+                self.isStopUntold = false
+                return .end(self.takeAllWaiting(), stop)
+            }
+        } else if now >= self.earliestDeadline, let expired = self.takeExpired(now) {
+            return .end(expired, self.hold ?? Self.expired)
+        }
+        if self.input == .open, self.isPullingOver {
+            self.input = .closed
+            return .closeInput
+        }
+        let room = self.hasPulled ? 0 : self.allowedPulls(now)
+        if room > 0 {
+            self.hasPulled = true
+            return .pull(room)
+        }
+        if let push = self.firstWaiting, !self.isCheckingOut, self.mayCheckOut(now) {
+            self.isCheckingOut = true
+            return .checkOut(self.submittable, push.deadline)
+        }
+        if self.input == .over, self.unfinished == 0 { return .finish }
+        return .wait(until: self.wakeUp(now))
+    }
+
+    /// Something may have happened: the input is asked again.
+    mutating func beginTurn() {
+        self.isInputEmpty = false
+        self.hasPulled = false
+    }
+
+    private var isPullingOver: Bool {
+        self.orders.isStopped || self.isClientGone || self.stop != nil && !self.isStopUntold
+    }
+
+    private var firstWaiting: Waiting? { self.waitingCount > 0 ? self.waiting[self.head] : nil }
+
+    private func mayCheckOut(_ now: MonotonicInstant) -> Bool {
+        if case .held(_, let until) = self.flow, now < until { return false }
+        return self.submittable > 0
+    }
+
+    /// How many of the waiting pushes may go now.
+    private var submittable: Int {
+        switch self.flow {
+        case .open: self.waitingCount
+        case .held, .probing: self.inFlight == 0 ? min(1, self.waitingCount) : 0
+        }
+    }
+
+    /// How many elements may be pulled now.
+    private mutating func allowedPulls(_ now: MonotonicInstant) -> Int {
+        if self.input == .over || self.isInputEmpty { return 0 }
+        if self.stop != nil { return self.isStopUntold ? 1 : Self.batchSize }
+        let room = self.room
+        guard room > 0, self.input == .open else { return room }
+        if self.orders.isPaused { return 0 }
+        guard self.limiter != nil else { return room }
+        self.allowance = self.limiter?.take(upTo: room, now: now) ?? room
+        return self.allowance
+    }
+
+    private var room: Int {
+        switch self.flow {
+        case .open: min(Self.batchSize, self.limit - self.inFlight - self.resends.count) - self.waitingCount
+        // One element, which tries whether sending makes sense again.
+        case .held, .probing: self.unfinished == 0 ? 1 : 0
+        }
+    }
+
+    /// When there is something to do without an event.
+    private func wakeUp(_ now: MonotonicInstant) -> MonotonicInstant {
+        var instant = min(self.nextResend, self.earliestDeadline)
+        if self.waitingCount > 0, case .held(_, let until) = self.flow { instant = min(instant, until) }
+        if let limiter, self.input == .open, !self.isInputEmpty, !self.orders.isPaused, self.room > 0 {
+            instant = min(instant, limiter.next(now: now))
+        }
+        return instant
+    }
+
+    // MARK: The caller and the client
+
+    mutating func set(_ orders: Orders, now: MonotonicInstant) {
+        if self.orders.rate != orders.rate { self.limiter = orders.rate.map { RateLimiter($0, now: now) } }
+        self.orders = orders
+        if orders.isStopped { self.tryOnceMore() }
+    }
+
+    /// The client drains: no further element is pulled.
+    mutating func drain() {
+        guard !self.isClientGone else { return }
+        self.isClientGone = true
+        self.tryOnceMore()
+    }
+
+    /// Nothing more is sent, for this reason. What is on a connection finishes.
+    ///
+    /// - Parameter toldBy: whether at least one element must end so, pulled for that if necessary.
+    mutating func stop(_ end: AttemptEnd, isTold: Bool = true) {
+        guard self.stop == nil else { return }
+        self.stop = end
+        self.isStopUntold = !isTold
+    }
+
+    /// The client has ended: an input that has nothing now is not waited for.
+    mutating func clientEnded(_ end: AttemptEnd) {
+        self.drain()
+        self.stop(end)
+    }
+
+    /// Nothing is left to protect when the input is closed: waiting pushes are sent or fail, as single ones would.
+    private mutating func tryOnceMore() {
+        if case .held(let cause, _) = self.flow {
+            self.flow = .held(because: cause, until: MonotonicInstant(nanoseconds: .min))
+        }
+    }
+
+    // MARK: The input
+
+    mutating func pulled(_ index: Int, deadline: MonotonicInstant) {
+        self.allowance -= 1
+        self.append(Waiting(index: index, deadline: deadline))
+    }
+
+    /// An element that makes no push.
+    mutating func pulledInvalid() { self.allowance -= 1 }
+
+    /// The input has no element yet.
+    mutating func inputIsEmpty() {
+        self.isInputEmpty = true
+        if self.stop != nil, self.isClientGone { self.input = .over }
+    }
+
+    mutating func inputIsOver() { self.input = .over }
+
+    private mutating func returnAllowance() {
+        if self.allowance > 0 { self.limiter?.giveBack(self.allowance) }
+        self.allowance = 0
+    }
+
+    // MARK: Streams
+
+    /// The pool leased streams.
+    ///
+    /// - Returns: how many of the waiting pushes may be sent: at most `count`.
+    mutating func granted(_ count: Int) -> Int {
+        self.isCheckingOut = false
+        return min(count, self.submittable)
+    }
+
+    /// The first waiting push, which is sent or ended now.
+    mutating func popWaiting() -> Waiting? {
+        guard self.head < self.waiting.count else { return nil }
+        let push = self.waiting[self.head]
+        self.head += 1
+        if self.head == self.waiting.count { self.clearWaiting() }
+        return push
+    }
+
+    /// So many pushes were handed to a connection.
+    mutating func submitted(_ count: Int) {
+        self.inFlight += count
+        if count > 0, case .held(let cause, _) = self.flow { self.flow = .probing(because: cause) }
+    }
+
+    /// The checkout was given up, or its streams were returned: ask again.
+    mutating func checkoutWithdrawn() { self.isCheckingOut = false }
+
+    /// No streams for this reason.
+    mutating func checkoutFailed(
+        _ end: AttemptEnd,
+        now: MonotonicInstant,
+        using random: inout some RandomNumberGenerator
+    ) {
+        self.isCheckingOut = false
+        guard case .notSent(let code, _, _, true) = end else {
+            self.refused = (self.takeAllWaiting(), end)
+            return
+        }
+        switch code {
+        case .deadlineExceeded:
+            // Each push has its own deadline.
+            break
+        case .unavailable, .queueFull, .credential, .configuration, .notRunning:
+            if self.isPullingOver {
+                self.refused = (self.takeAllWaiting(), end)
+            } else {
+                self.holdBack(end, now, &random)
+            }
+        default:
+            self.refused = (self.takeAllWaiting(), end)
+        }
+    }
+
+    private mutating func holdBack(
+        _ end: AttemptEnd,
+        _ now: MonotonicInstant,
+        _ random: inout some RandomNumberGenerator
+    ) {
+        let longest = min(Self.shortestPause * (1 << min(self.holds, 10)), Self.longestPause)
+        self.holds += 1
+        let pause = longest * Int.random(in: 50...100, using: &random) / 100
+        self.flow = .held(because: end, until: now.advanced(by: pause))
+    }
+
+    // MARK: Results
+
+    /// So many pushes came back from a connection.
+    mutating func landed(_ count: Int) { self.inFlight -= count }
+
+    /// The push is to be sent again, not before `notBefore`.
+    mutating func resend(_ index: Int, deadline: MonotonicInstant, notBefore: MonotonicInstant) {
+        self.resends.append(Resend(push: Waiting(index: index, deadline: deadline), notBefore: notBefore))
+        self.nextResend = min(self.nextResend, notBefore)
+    }
+
+    /// APNs answered a push.
+    mutating func receivedResponse() {
+        guard case .open = self.flow else {
+            self.flow = .open
+            self.holds = 0
+            return
+        }
+    }
+
+    /// A push was written and got no response.
+    mutating func receivedNoResponse() {
+        if case .open = self.flow { self.flow = .probing(because: Self.unanswered) }
+    }
+
+    /// A push reached a device of this environment and topic.
+    mutating func tokenWorks() { self.limit = self.maxInFlight }
+
+    // MARK: Queues
+
+    private mutating func append(_ push: Waiting) {
+        self.waiting.append(push)
+        self.earliestDeadline = min(self.earliestDeadline, push.deadline)
+    }
+
+    private mutating func clearWaiting() {
+        self.waiting.removeAll(keepingCapacity: true)
+        self.head = 0
+        self.earliestDeadline = .distantFuture
+    }
+
+    private mutating func takeAllWaiting() -> [Int] {
+        let all = self.waiting[self.head...].map(\.index)
+        self.clearWaiting()
+        return all
+    }
+
+    private mutating func takeExpired(_ now: MonotonicInstant) -> [Int]? {
+        let live = self.waiting[self.head...]
+        let expired = live.filter { $0.deadline <= now }.map(\.index)
+        self.waiting = live.filter { $0.deadline > now }
+        self.head = 0
+        self.earliestDeadline = self.waiting.map(\.deadline).min() ?? .distantFuture
+        return expired.isEmpty ? nil : expired
+    }
+
+    /// Puts the resends whose time has come, or all of them when nothing more is sent, before all that waits.
+    private mutating func admitResends(_ now: MonotonicInstant) {
+        guard !self.resends.isEmpty, now >= self.nextResend || self.stop != nil else { return }
+        let due = self.resends.filter { $0.notBefore <= now || self.stop != nil }.map(\.push)
+        self.resends.removeAll { $0.notBefore <= now || self.stop != nil }
+        self.nextResend = self.resends.map(\.notBefore).min() ?? .distantFuture
+        self.waiting.replaceSubrange(..<self.head, with: due)
+        self.head = 0
+        for push in due { self.earliestDeadline = min(self.earliestDeadline, push.deadline) }
+    }
+}

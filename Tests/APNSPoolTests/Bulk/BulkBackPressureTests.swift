@@ -1,0 +1,201 @@
+import HTTP2Wire
+import SupervisedPool
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// A bulk call does not use its input up while sending makes no sense.
+@Suite(.timeLimit(.minutes(1)))
+struct BulkBackPressureTests {
+    /// Signs with ``ScriptedSigner``.
+    private struct Signer: APNSTokenSigner {
+        var script = ScriptedSigner()
+
+        func signature(for bytes: [UInt8]) async throws -> [UInt8] { try await script.sign() }
+    }
+
+    /// Elements that a call pulls at most before it knows that sending makes no sense.
+    private static let mostPulled = 64
+
+    /// Sends 5,000 rows in a task of its own, with the handle that shows how far it is.
+    private func send(
+        _ client: APNSClient,
+        options: BulkOptions = BulkOptions(),
+        count: Int = 5000
+    ) -> (control: BulkControl, run: Task<BulkSummary, Never>) {
+        var options = options
+        let control = BulkControl()
+        options.control = control
+        let run = Task { [options] in
+            await client.sendAll(samplePush(), to: (0..<count).lazy.map { .sample($0) }, options: options)
+        }
+        return (control, run)
+    }
+
+    @Test("An outage holds the input back; its rows are sent when APNs is reached again")
+    func outage() async throws {
+        let authority = try CertificateAuthority()
+        let first = try await ScriptedServer.start(authority: authority)
+        await first.stop()
+        var configuration = APNSClientConfiguration.local(port: first.port, caPEM: authority.certificatePEM)
+        configuration.pool.unavailableAfter = .milliseconds(200)
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        let (control, run) = send(client)
+        await until { control.progress.hold?.code == .unavailable || control.progress.pulled > Self.mostPulled }
+        #expect(control.progress.pulled <= Self.mostPulled)
+        // Single pushes fail meanwhile.
+        #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .unavailable)
+        let second = try await ScriptedServer.start(port: first.port, authority: authority)
+        let summary = await run.value
+        #expect(summary.accepted == 5000, "\(summary)")
+        #expect(control.progress.hold == nil)
+        await client.shutdown()
+        await second.stop()
+    }
+
+    @Test("A full queue holds the input back")
+    func fullQueue() async throws {
+        let script: ScriptedServer.Script = {
+            [.sample(90_000), .sample(90_001)].contains($0.deviceToken) ? [.hold] : [.answer(200)]
+        }
+        try await withServer(limit: 1, script: script, configure: { $0.pool.maxQueued = 1 }) { client, server in
+            let inFlight = Task { await client.deliver(samplePush(), to: .sample(90_000)) }
+            await server.wait { $0.held == 1 }
+            let waiting = Task { await client.deliver(samplePush(), to: .sample(90_001)) }
+            await until { await client.status.pool.queueDepth == 1 }
+            let (control, run) = send(client)
+            await until { control.progress.hold?.code == .queueFull || control.progress.pulled > Self.mostPulled }
+            #expect(control.progress.pulled <= Self.mostPulled)
+            server.release()
+            await server.wait { $0.held == 1 && $0.accepted.count >= 1 }
+            server.release()
+            #expect(await inFlight.value.certainty == .accepted)
+            #expect(await waiting.value.certainty == .accepted)
+            let summary = await run.value
+            #expect(summary.accepted == 5000, "\(summary)")
+        }
+    }
+
+    @Test("A refused credential holds the input back until it is accepted again")
+    func refusedCredential() async throws {
+        let clock = ShiftedClock()
+        try await withServer(
+            script: { _ in [.answer(403, reason: "InvalidProviderToken")] },
+            configure: {
+                $0.clock = clock
+                $0.authentication = .token(
+                    signer: Signer(),
+                    keyID: "9UC9ZLQ8YW",
+                    teamID: "ABBM6U9RM5"
+                )
+            }
+        ) { client, server in
+            for _ in 1...2 { _ = await client.deliver(samplePush(), to: deviceToken) }
+            let (control, run) = send(client)
+            await until { control.progress.hold?.code == .credential || control.progress.pulled > Self.mostPulled }
+            #expect(control.progress.pulled <= Self.mostPulled)
+            #expect(control.progress.outcomes.total == 0)
+            server.follow { _ in [.answer(200)] }
+            clock.advance(by: .seconds(5))
+            let summary = await run.value
+            #expect(summary.accepted == 5000, "\(summary)")
+        }
+    }
+
+    @Test("A signer that fails holds the input back until it signs again")
+    func failingSigner() async throws {
+        let signer = ScriptedSigner()
+        signer.setFailing(true)
+        try await withServer(
+            configure: {
+                $0.authentication = .token(signer: Signer(script: signer), keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+            }
+        ) { client, _ in
+            let (control, run) = send(client)
+            await until { control.progress.hold?.code == .credential || control.progress.pulled > Self.mostPulled }
+            #expect(control.progress.pulled <= Self.mostPulled)
+            signer.setFailing(false)
+            let summary = await run.value
+            #expect(summary.accepted == 5000, "\(summary)")
+        }
+    }
+
+    @Test("Connections that give no response cost one push at a time")
+    func silence() async throws {
+        try await withServer(
+            script: { _ in [.hold] },
+            configure: { $0.timeouts.answer = .milliseconds(100) }
+        ) { client, server in
+            let (control, run) = send(client, options: BulkOptions(maxInFlight: 20))
+            await until { control.progress.outcomes.unknown >= 23 }
+            // Those that were in flight, and then one after another.
+            #expect(control.progress.pulled <= control.progress.outcomes.unknown + Self.mostPulled)
+            #expect(control.progress.hold != nil)
+            server.follow { _ in [.answer(200)] }
+            let summary = await run.value
+            #expect(summary.accepted >= 5000 - 100, "\(summary)")
+            #expect(summary.total == 5000)
+        }
+    }
+
+    @Test("Held rows end at their own deadlines, and one at a time tries again")
+    func heldRowsExpire() async throws {
+        let closed = try await ScriptedServer.start()
+        await closed.stop()
+        var configuration = APNSClientConfiguration.local(port: closed.port, caPEM: nil)
+        configuration.pool.unavailableAfter = .milliseconds(100)
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        let (control, run) = send(client, options: BulkOptions(deadline: .milliseconds(300)))
+        await until { control.progress.outcomes.notSent >= Self.mostPulled + 2 }
+        // One that has ended and was not taken yet, and the next.
+        #expect(control.progress.pulled <= control.progress.outcomes.notSent + 2)
+        control.stop()
+        let summary = await run.value
+        #expect(summary.notSent == control.progress.pulled)
+        await client.shutdown(within: .zero)
+    }
+
+    @Test("A stop during a hold ends what was pulled at once")
+    func stopDuringHold() async throws {
+        let closed = try await ScriptedServer.start()
+        await closed.stop()
+        var configuration = APNSClientConfiguration.local(port: closed.port, caPEM: nil)
+        configuration.pool.unavailableAfter = .milliseconds(100)
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        let (control, run) = send(client)
+        await until { control.progress.hold != nil }
+        control.stop()
+        let summary = await run.value
+        #expect(summary.notSent == control.progress.pulled)
+        #expect(summary.total <= Self.mostPulled)
+        await client.shutdown(within: .zero)
+    }
+
+    @Test("The loop's body can send with the only stream, although the call waits for it")
+    func singlePushInsideTheLoop() async throws {
+        let script: ScriptedServer.Script = { $0.deviceToken == .sample(90_000) ? [.hold] : [.answer(200)] }
+        try await withServer(limit: 1, script: script) { client, server in
+            // Holds the only stream, so that the call's own checkout waits.
+            let single = Task { await client.deliver(samplePush(), to: .sample(90_000)) }
+            await server.wait { $0.held == 1 }
+            let invalid = (0..<5).map { "no token \($0)" } + (0..<5).map { DeviceToken.sample($0).hexadecimal }
+            var accepted = 0
+            for await delivery in client.deliveries(of: samplePush(), to: invalid, token: { $0 }) {
+                if delivery.outcome.certainty == .accepted { accepted += 1 }
+                if server.record.held == 1 {
+                    await until { await client.status.pool.bulkQueueDepth == 1 }
+                    server.release()
+                    #expect(await single.value.certainty == .accepted)
+                }
+                let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(5))
+                #expect(outcome.certainty == .accepted, "\(outcome)")
+            }
+            #expect(accepted == 5)
+        }
+    }
+}

@@ -1,0 +1,213 @@
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// The machine alone: what it is told, and the steps that follow.
+@Suite struct BulkMachineTests {
+    private var random = SeededRandom(seed: 1)
+    private var machine = BulkMachine(maxInFlight: 1000)
+
+    private func at(_ milliseconds: Int64) -> MonotonicInstant {
+        MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
+    }
+
+    private static let unavailable = AttemptEnd.notSent(.unavailable, "no connection", isFinal: true)
+
+    /// The step without its details.
+    private func name(_ step: BulkMachine.Step) -> String {
+        switch step {
+        case .pull(let count): "pull \(count)"
+        case .closeInput: "close input"
+        case .end(let indices, let end): "end \(indices) \(end.error?.code.rawValue ?? "")"
+        case .checkOut(let count, let deadline): "check out \(count) until \(deadline.nanoseconds / 1_000_000)"
+        case .wait(.distantFuture): "wait"
+        case .wait(let instant): "wait until \(instant.nanoseconds / 1_000_000)"
+        case .finish: "finish"
+        }
+    }
+
+    private mutating func next(_ milliseconds: Int64) -> String { name(machine.next(at(milliseconds))) }
+
+    private mutating func pull(_ indices: Range<Int>, deadline: Int64) {
+        for index in indices { machine.pulled(index, deadline: at(deadline)) }
+    }
+
+    /// Sends all that waits.
+    private mutating func grant(_ count: Int) -> [Int] {
+        var sent: [Int] = []
+        for _ in 0..<machine.granted(count) { if let push = machine.popWaiting() { sent.append(push.index) } }
+        machine.submitted(sent.count)
+        return sent
+    }
+
+    private mutating func fail(_ end: AttemptEnd, _ milliseconds: Int64) {
+        machine.checkoutFailed(end, now: at(milliseconds), using: &random)
+    }
+
+    @Test("A call pulls a batch, sends it, pulls no more than may be in flight, and ends with its input")
+    mutating func life() {
+        machine = BulkMachine(maxInFlight: 3)
+        machine.beginTurn()
+        #expect(next(0) == "pull 3")
+        pull(0..<3, deadline: 100)
+        #expect(next(0) == "check out 3 until 100")
+        #expect(grant(2) == [0, 1])
+        #expect(next(0) == "check out 1 until 100")
+        #expect(grant(1) == [2])
+        machine.beginTurn()
+        #expect(next(0) == "wait")
+        machine.receivedResponse()
+        machine.landed(2)
+        machine.beginTurn()
+        #expect(next(1) == "pull 2")
+        machine.inputIsOver()
+        #expect(next(1) == "wait")
+        machine.landed(1)
+        #expect(next(2) == "finish")
+    }
+
+    @Test("A push that is sent again ends at its own deadline, although an earlier wake-up was armed")
+    mutating func resentDeadline() {
+        machine.beginTurn()
+        _ = next(0)
+        pull(0..<1, deadline: 30_000)
+        pull(1..<2, deadline: 500)
+        _ = next(0)
+        #expect(grant(2) == [0, 1])
+        machine.landed(2)
+        machine.resend(0, deadline: at(30_000), notBefore: at(50))
+        machine.resend(1, deadline: at(500), notBefore: at(60))
+        machine.beginTurn()
+        machine.inputIsOver()
+        #expect(next(40) == "wait until 50")
+        // The first of them asks the pool, with its own late deadline.
+        #expect(next(50) == "check out 1 until 30000")
+        #expect(next(50) == "wait until 60")
+        #expect(next(60) == "wait until 500")
+        #expect(next(500) == "end [1] deadlineExceeded")
+        #expect(next(500) == "wait until 30000")
+    }
+
+    @Test("A failed checkout holds the input back; the pause doubles up to a second")
+    mutating func hold() {
+        machine.beginTurn()
+        _ = next(0)
+        pull(0..<2, deadline: 10_000)
+        var now: Int64 = 0
+        var pauses: [Int64] = []
+        for _ in 0..<8 {
+            #expect(next(now) == "check out \(pauses.isEmpty ? 2 : 1) until 10000")
+            fail(Self.unavailable, now)
+            #expect(machine.hold?.error?.code == .unavailable)
+            machine.beginTurn()
+            guard case .wait(let instant) = machine.next(at(now)) else { return #expect(Bool(false)) }
+            // Rounded up: before the instant nothing is asked.
+            let then = (instant.nanoseconds + 999_999) / 1_000_000
+            pauses.append(then - now)
+            now = then
+        }
+        for (pause, longest) in zip(pauses, [50, 100, 200, 400, 800, 1000, 1000, 1000] as [Int64]) {
+            #expect(pause >= longest / 2 && pause <= longest, "\(pauses)")
+        }
+    }
+
+    @Test("After a hold one push tries; a response opens the input, a loss does not")
+    mutating func probe() {
+        machine.beginTurn()
+        _ = next(0)
+        pull(0..<3, deadline: 10_000)
+        _ = next(0)
+        fail(Self.unavailable, 0)
+        #expect(next(60) == "check out 1 until 10000")
+        #expect(grant(5) == [0])
+        machine.beginTurn()
+        #expect(next(60) == "wait until 10000")
+        machine.landed(1)
+        machine.receivedNoResponse()
+        #expect(next(70) == "check out 1 until 10000")
+        #expect(grant(1) == [1])
+        machine.landed(1)
+        machine.receivedResponse()
+        #expect(machine.hold == nil)
+        machine.beginTurn()
+        #expect(next(80) == "pull 63")
+    }
+
+    @Test("Rows that are held end at their deadline with the reason of the hold, and one row tries again")
+    mutating func heldRowsExpire() {
+        machine.beginTurn()
+        _ = next(0)
+        pull(0..<2, deadline: 40)
+        _ = next(0)
+        fail(Self.unavailable, 0)
+        #expect(next(20).hasPrefix("wait until"))
+        #expect(next(40) == "end [0, 1] unavailable")
+        machine.beginTurn()
+        #expect(next(40) == "pull 1")
+    }
+
+    @Test("A stop tries once more, and ends what is held")
+    mutating func stopDuringHold() {
+        machine.beginTurn()
+        _ = next(0)
+        pull(0..<2, deadline: 10_000)
+        _ = next(0)
+        fail(Self.unavailable, 0)
+        machine.set(.init(isStopped: true), now: at(1))
+        machine.beginTurn()
+        #expect(next(1) == "close input")
+        #expect(next(1) == "check out 1 until 10000")
+        fail(Self.unavailable, 1)
+        #expect(next(1) == "end [0, 1] unavailable")
+    }
+
+    @Test("A drain closes a paused input")
+    mutating func drainWhilePaused() {
+        machine.set(.init(isPaused: true), now: at(0))
+        machine.beginTurn()
+        #expect(next(0) == "wait")
+        machine.drain()
+        machine.beginTurn()
+        #expect(next(1) == "close input")
+        #expect(next(1) == "pull 64")
+        machine.inputIsOver()
+        #expect(next(1) == "finish")
+    }
+
+    @Test("When the client has ended, an input that gives nothing is not waited for")
+    mutating func clientEnds() {
+        machine.beginTurn()
+        #expect(next(0) == "pull 64")
+        machine.inputIsEmpty()
+        #expect(next(0) == "wait")
+        machine.clientEnded(.notSent(.shuttingDown, "the client was shut down", isFinal: true))
+        machine.beginTurn()
+        #expect(next(1) == "close input")
+        #expect(next(1) == "pull 64")
+        machine.inputIsEmpty()
+        #expect(next(1) == "finish")
+    }
+
+    @Test("A stop whose reason must be told pulls one element for it when none waits")
+    mutating func toldStop() {
+        machine.beginTurn()
+        machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), isTold: false)
+        #expect(next(0) == "pull 1")
+        pull(0..<1, deadline: 1000)
+        #expect(next(0) == "end [0] suspectedMisconfiguration")
+        #expect(next(0) == "close input")
+    }
+
+    @Test("A push whose credential was replaced is not held: each goes again by its own history")
+    mutating func replacedCredential() {
+        machine.beginTurn()
+        _ = next(0)
+        pull(0..<2, deadline: 1000)
+        _ = next(0)
+        fail(.notSent(.connectionLost, "the credential was replaced", isFinal: false), 0)
+        #expect(next(0) == "end [0, 1] connectionLost")
+        #expect(machine.hold == nil)
+    }
+}

@@ -1,0 +1,358 @@
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// Random histories of a bulk call against a naive model of its world: an input, a pool and a connection.
+@Suite struct BulkModelTests {
+    private static let run = PropertyRun(commands: 25_000, runs: 50)
+
+    @Test(
+        "Each element ends once and in time, and the input is pulled no further than it may be",
+        .timeLimit(.minutes(1))
+    )
+    func randomHistories() {
+        var seen: [String: Int] = [:]
+        for seed in Self.run.seeds {
+            var world = BulkWorld(seed: seed)
+            for _ in 0..<Self.run.commandsPerRun where !world.isFinished && world.mistakes.isEmpty { world.command() }
+            world.settle()
+            #expect(world.mistakes.isEmpty, "\(world.mistakes). \(Self.run.replay(seed))")
+            if !world.mistakes.isEmpty { return }
+            seen.merge(world.seen, uniquingKeysWith: +)
+        }
+        guard Self.run.seeds.count > 1, Self.run.commandsPerRun >= 500 else { return }
+        for event in [
+            "accepted", "no response", "resent", "held", "probed", "expired", "expired while held", "paused", "stopped",
+            "drained", "client ended", "breaker", "cancelled", "input empty", "rate", "refused at once",
+        ] {
+            #expect(seen[event, default: 0] > 0, "\(event) never happened in \(seen)")
+        }
+    }
+}
+
+/// What surrounds a `BulkMachine`, kept in sets and counted one by one.
+private struct BulkWorld {
+    enum Place: Equatable {
+        case waiting
+        case onConnection
+        case resending(MonotonicInstant)
+        case ended
+    }
+
+    private final class Mistakes {
+        var all: [String] = []
+    }
+
+    /// By reference, so that a check may describe what it looks at.
+    private let record = Mistakes()
+    var mistakes: [String] { self.record.all }
+    private(set) var seen: [String: Int] = [:]
+    private(set) var isFinished = false
+
+    private var machine: BulkMachine
+    private let maxInFlight: Int
+    private var random: SeededRandom
+    private var now = MonotonicInstant(nanoseconds: 0)
+    private var wakeUp = MonotonicInstant(nanoseconds: 0)
+    private var places: [Place] = []
+    private var deadlines: [MonotonicInstant] = []
+    private var elementsLeft: Int
+    /// Elements that the input gives without a pause.
+    private var elementsHere = 0
+    private var isClosed = false
+    private var asked: (count: Int, deadline: MonotonicInstant)?
+    private var orders = BulkMachine.Orders()
+    /// The last checkout failed, or a push had no response, and none has had one since.
+    private var isDoubtful = false
+    private var isStopping = false
+    private var sendsNothing = false
+    private var hasResponded = false
+
+    init(seed: UInt64) {
+        self.random = SeededRandom(seed: seed)
+        self.maxInFlight = Int.random(in: 1...700, using: &self.random)
+        self.machine = BulkMachine(maxInFlight: self.maxInFlight)
+        self.elementsLeft = Int.random(in: 0...3000, using: &self.random)
+        self.elementsHere = self.elementsLeft
+    }
+
+    private mutating func note(_ event: String) { self.seen[event, default: 0] += 1 }
+
+    private func all(_ place: Place) -> [Int] { self.places.indices.filter { self.places[$0] == place } }
+
+    private var unfinished: Int { self.places.count { $0 != .ended } }
+
+    private func check(_ isTrue: Bool, _ mistake: @autoclosure () -> String) {
+        if !isTrue { self.record.all.append(mistake()) }
+    }
+
+    // MARK: A turn, as the shell takes it
+
+    private mutating func turn() {
+        self.machine.beginTurn()
+        for _ in 0..<10_000 {
+            self.admitResends()
+            switch self.machine.next(self.now) {
+            case .pull(let count): self.pull(count)
+            case .closeInput:
+                self.check(!self.isClosed, "closed twice")
+                self.isClosed = true
+            case .end(let indices, let end): for index in indices { self.end(index, end) }
+            case .checkOut(let count, let deadline):
+                self.check(self.asked == nil, "asked while asking")
+                self.check(count > 0 && count <= self.all(.waiting).count, "asked for \(count)")
+                self.asked = (count, deadline)
+            case .wait(let instant):
+                self.wakeUp = instant
+                return self.checkRest()
+            case .finish:
+                self.check(self.unfinished == 0, "finished with \(self.unfinished) unfinished")
+                self.isFinished = true
+                return
+            }
+        }
+        self.check(false, "the machine does not come to rest")
+    }
+
+    /// A resend whose time has come waits for a stream; so does each of them once nothing more is sent.
+    private mutating func admitResends() {
+        for case (let index, .resending(let instant)) in self.places.enumerated()
+        where instant <= self.now || self.sendsNothing {
+            self.places[index] = .waiting
+        }
+    }
+
+    private func checkRest() {
+        self.check(self.machine.unfinished == self.unfinished, "\(self.machine.unfinished) of \(self.unfinished)")
+        for (index, place) in self.places.enumerated() where place == .waiting {
+            self.check(self.deadlines[index] > self.now, "\(index) waits beyond its deadline")
+            self.check(self.wakeUp <= self.deadlines[index], "nobody wakes for the deadline of \(index)")
+        }
+        for case .resending(let instant) in self.places {
+            self.check(instant > self.now, "a resend is late")
+            self.check(self.wakeUp <= instant, "nobody wakes for a resend")
+        }
+        if self.all(.onConnection).isEmpty, self.asked == nil, self.wakeUp == .distantFuture {
+            self.check(
+                self.orders.isPaused || self.elementsHere == 0,
+                "it waits for nothing: \(self.machine)"
+            )
+        }
+    }
+
+    private mutating func pull(_ count: Int) {
+        self.check(count > 0, "pull of \(count)")
+        if !self.isClosed {
+            self.check(!self.orders.isPaused, "pulled while paused")
+            self.check(count + self.unfinished <= self.maxInFlight || count == 1, "\(count) more than allowed")
+            if self.isDoubtful, !self.isStopping {
+                self.check(count == 1 && self.unfinished == 0, "pulled \(count) while sending is in doubt")
+            }
+            if !self.hasResponded { self.check(count + self.unfinished <= 500, "too many before the first response") }
+        }
+        for _ in 0..<count {
+            if self.elementsHere == 0 || self.isClosed {
+                if self.elementsLeft == 0 || self.isClosed {
+                    self.machine.inputIsOver()
+                } else {
+                    self.note("input empty")
+                    self.machine.inputIsEmpty()
+                }
+                return
+            }
+            self.elementsHere -= 1
+            self.elementsLeft -= 1
+            if Int.random(in: 0..<20, using: &self.random) == 0 {
+                self.machine.pulledInvalid()
+                continue
+            }
+            let deadline = self.now.advanced(by: .milliseconds(Int.random(in: 1...5000, using: &self.random)))
+            self.machine.pulled(self.places.count, deadline: deadline)
+            self.places.append(.waiting)
+            self.deadlines.append(deadline)
+        }
+    }
+
+    private mutating func end(_ index: Int, _ end: AttemptEnd) {
+        guard case .notSent(let code, _, _, let isFinal) = end else { return self.check(false, "\(end)") }
+        self.check(self.places[index] == .waiting, "\(index) ends where it is \(self.places[index])")
+        if isFinal {
+            self.places[index] = .ended
+            switch code {
+            case .deadlineExceeded,
+                .unavailable where !self.isStopping:
+                self.check(self.deadlines[index] <= self.now, "\(index) ended before its deadline")
+                self.note(code == .unavailable ? "expired while held" : "expired")
+            default: break
+            }
+        } else {
+            self.note("refused at once")
+            self.resend(index)
+        }
+    }
+
+    private mutating func resend(_ index: Int) {
+        let later = self.now.advanced(by: .milliseconds(Int.random(in: 0...300, using: &self.random)))
+        guard later < self.deadlines[index] else { return self.places[index] = .ended }
+        self.note("resent")
+        self.places[index] = .resending(later)
+        self.machine.resend(index, deadline: self.deadlines[index], notBefore: later)
+    }
+
+    // MARK: Events
+
+    mutating func command() {
+        switch Int.random(in: 0..<100, using: &self.random) {
+        case 0..<30: self.respond()
+        case 30..<60: self.answerCheckout()
+        case 60..<85: self.passTime()
+        case 85..<91: self.elementsHere = min(self.elementsLeft, [0, 10, 3000].randomElement(using: &self.random) ?? 0)
+        case 91..<96: self.order()
+        case 96 where Int.random(in: 0..<5, using: &self.random) == 0: self.interrupt()
+        default: break
+        }
+        self.turn()
+    }
+
+    private mutating func passTime() {
+        let latest = self.now.advanced(by: .milliseconds(Int.random(in: 0...400, using: &self.random)))
+        self.now = max(self.now, min(self.wakeUp, latest))
+    }
+
+    private mutating func answerCheckout() {
+        guard let (count, deadline) = self.asked else { return }
+        self.asked = nil
+        switch Int.random(in: 0..<20, using: &self.random) {
+        case 0: self.machine.checkoutWithdrawn()
+        case 1: self.fail(.notSent(.connectionLost, "the pool stopped", isFinal: false))
+        case 2..<5:
+            self.note("held")
+            if !self.isStopping { self.isDoubtful = true }
+            self.fail(.notSent(.unavailable, "no connection", isFinal: true))
+        case 5 where deadline <= self.now: self.fail(.notSent(.deadlineExceeded, "timed out", isFinal: true))
+        default: self.grant(Int.random(in: 1...count, using: &self.random))
+        }
+    }
+
+    private mutating func fail(_ end: AttemptEnd) {
+        self.machine.checkoutFailed(end, now: self.now, using: &self.random)
+    }
+
+    private mutating func grant(_ count: Int) {
+        let room = self.machine.granted(count)
+        self.check(room <= count, "\(room) sent of \(count) streams")
+        if self.isDoubtful {
+            self.note("probed")
+            self.check(
+                room + self.all(.onConnection).count <= max(1, self.all(.onConnection).count),
+                "more than a probe"
+            )
+        }
+        var sent = 0
+        for _ in 0..<room {
+            guard let push = self.machine.popWaiting() else { return self.check(false, "nothing waits") }
+            self.check(self.places[push.index] == .waiting, "\(push.index) sent where it is \(self.places[push.index])")
+            if push.deadline <= self.now {
+                self.places[push.index] = .ended
+                self.note("expired")
+                continue
+            }
+            self.places[push.index] = .onConnection
+            sent += 1
+        }
+        self.machine.submitted(sent)
+        self.check(self.machine.inFlight == self.all(.onConnection).count, "in flight")
+    }
+
+    private mutating func respond() {
+        let flying = self.all(.onConnection).shuffled(using: &self.random)
+        let kind = Int.random(in: 0..<10, using: &self.random)
+        let count = Int.random(in: 0...max(1, flying.count), using: &self.random)
+        for index in flying.prefix(count) {
+            switch kind {
+            case 0:
+                self.note("no response")
+                self.machine.receivedNoResponse()
+                self.isDoubtful = true
+                self.places[index] = .ended
+            case 1:
+                self.places[index] = .ended
+                self.resend(index)
+            default:
+                self.note("accepted")
+                self.machine.receivedResponse()
+                self.machine.tokenWorks()
+                (self.isDoubtful, self.hasResponded) = (false, true)
+                self.places[index] = .ended
+            }
+        }
+        self.machine.landed(min(count, flying.count))
+    }
+
+    private mutating func order() {
+        switch Int.random(in: 0..<24, using: &self.random) {
+        case 0..<10:
+            self.orders.isPaused.toggle()
+            self.note("paused")
+        case 10..<20:
+            self.note("rate")
+            self.orders.rate = Bool.random(using: &self.random) ? nil : .perSecond(1000)
+        case 20:
+            self.orders.isStopped = true
+            self.isStopping = true
+            self.note("stopped")
+        default: return
+        }
+        self.machine.set(self.orders, now: self.now)
+    }
+
+    private mutating func interrupt() {
+        self.isStopping = true
+        let kind = Int.random(in: 0..<4, using: &self.random)
+        self.sendsNothing = self.sendsNothing || kind > 0
+        switch kind {
+        case 0:
+            self.note("drained")
+            self.machine.drain()
+        case 1:
+            self.note("client ended")
+            self.machine.clientEnded(.notSent(.shuttingDown, "over", isFinal: true))
+        case 2:
+            self.note("breaker")
+            self.machine.stop(.notSent(.suspectedMisconfiguration, "?", isFinal: true), isTold: false)
+        default:
+            self.note("cancelled")
+            self.machine.stop(.notSent(.cancelled, "cancelled", isFinal: true))
+        }
+    }
+
+    /// From now on all goes well: the call must end.
+    mutating func settle() {
+        self.orders.isPaused = false
+        self.orders.rate = nil
+        self.machine.set(self.orders, now: self.now)
+        self.elementsHere = self.elementsLeft
+        for _ in 0..<20_000 where !self.isFinished && self.mistakes.isEmpty {
+            if let (count, _) = self.asked {
+                self.asked = nil
+                self.grant(count)
+            }
+            let flying = self.all(.onConnection)
+            for index in flying {
+                self.machine.receivedResponse()
+                self.machine.tokenWorks()
+                (self.isDoubtful, self.hasResponded) = (false, true)
+                self.places[index] = .ended
+            }
+            self.machine.landed(flying.count)
+            self.turn()
+            if flying.isEmpty, self.asked == nil, self.wakeUp < .distantFuture { self.now = max(self.now, self.wakeUp) }
+        }
+        self.check(
+            self.isFinished,
+            "it does not end: \(self.unfinished) unfinished, \(self.elementsLeft) elements left"
+        )
+    }
+}

@@ -1,0 +1,120 @@
+import Synchronization
+import Testing
+
+@testable import APNSPool
+
+/// The beginning of a drain reaches every bulk call, wherever it waits, and ends its loop.
+@Suite(.timeLimit(.minutes(1)))
+struct BulkShutdownTests {
+    /// Shuts the client down with much time, which a call that does not hear of it would use up.
+    private func shutDown(_ client: APNSClient) async throws {
+        await client.shutdown(within: .seconds(20))
+        let drain = try #require(await client.status.drain)
+        #expect(drain.took < .seconds(10), "\(drain)")
+    }
+
+    @Test("A paused call ends")
+    func paused() async throws {
+        try await withServer { client, _ in
+            let control = BulkControl()
+            control.pause()
+            let run = Task {
+                await client.sendAll(
+                    samplePush(),
+                    to: (0..<100).map { .sample($0) },
+                    options: BulkOptions(control: control)
+                )
+            }
+            await until { client.core.lifecycle.pushesInFlight == 1 }
+            try await shutDown(client)
+            #expect(await run.value.total == 0)
+        }
+    }
+
+    @Test("A call with a low rate ends")
+    func lowRate() async throws {
+        try await withServer { client, server in
+            let run = Task {
+                await client.sendAll(
+                    samplePush(),
+                    to: (0..<100).map { .sample($0) },
+                    options: BulkOptions(rate: .perSecond(0.01))
+                )
+            }
+            await server.wait { $0.accepted.count == 1 }
+            try await shutDown(client)
+            #expect(await run.value.accepted == 1)
+        }
+    }
+
+    @Test("A call whose asynchronous input gives nothing ends")
+    func silentInput() async throws {
+        try await withServer { client, server in
+            let (rows, row) = AsyncStream<Int>.makeStream()
+            row.yield(0)
+            let run = Task {
+                var count = 0
+                for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) { count += 1 }
+                return count
+            }
+            await server.wait { $0.accepted.count == 1 }
+            try await shutDown(client)
+            #expect(await run.value == 1)
+        }
+    }
+
+    /// An input that does not hear of its task's cancellation.
+    private struct DeafInput: AsyncSequence, Sendable {
+        typealias Element = Int
+        let gate: Gate
+
+        struct AsyncIterator: AsyncIteratorProtocol {
+            let gate: Gate
+            mutating func next() async -> Int? {
+                // A task of its own is not cancelled with the one that waits for it.
+                await Task { [gate] in _ = await gate.wait() }.value
+                return nil
+            }
+        }
+
+        func makeAsyncIterator() -> AsyncIterator { AsyncIterator(gate: self.gate) }
+    }
+
+    @Test("A call whose input ignores cancellation ends with the client")
+    func deafInput() async throws {
+        try await withServer { client, _ in
+            let gate = Gate()
+            let run = Task {
+                var count = 0
+                let rows = DeafInput(gate: gate)
+                for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) { count += 1 }
+                return count
+            }
+            await until { client.core.lifecycle.pushesInFlight == 1 }
+            await client.shutdown(within: .milliseconds(100))
+            #expect(await run.value == 0)
+            gate.open()
+        }
+    }
+
+    @Test("A call that is held back ends")
+    func heldBack() async throws {
+        let closed = try await ScriptedServer.start()
+        await closed.stop()
+        var configuration = APNSClientConfiguration.local(port: closed.port, caPEM: nil)
+        configuration.pool.unavailableAfter = .milliseconds(100)
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        let control = BulkControl()
+        let run = Task {
+            await client.sendAll(
+                samplePush(),
+                to: (0..<1000).map { .sample($0) },
+                options: BulkOptions(control: control)
+            )
+        }
+        await until { control.progress.pulled > 0 }
+        try await shutDown(client)
+        #expect(await run.value.total == control.progress.pulled)
+    }
+}
