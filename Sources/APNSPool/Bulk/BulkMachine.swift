@@ -20,7 +20,8 @@ struct BulkMachine {
         case end([Int], AttemptEnd)
         /// Ask the pool for streams: how many, and until when. Report `granted` or `checkoutFailed`.
         case checkOut(Int, MonotonicInstant)
-        /// Wait for an event, at most until this instant.
+        /// Wait for an event, at most until this instant. Outcomes that the consumer has not taken come first: when it
+        /// has them all, another turn begins.
         case wait(until: MonotonicInstant)
         /// Every element that was pulled has its outcome, and no further one will be pulled.
         case finish

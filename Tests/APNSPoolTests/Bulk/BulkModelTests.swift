@@ -69,6 +69,8 @@ private struct BulkWorld {
     private var isStopping = false
     private var sendsNothing = false
     private var hasResponded = false
+    /// In this turn.
+    private var hasOutcome = false
 
     init(seed: UInt64) {
         self.random = SeededRandom(seed: seed)
@@ -92,6 +94,7 @@ private struct BulkWorld {
 
     private mutating func turn() {
         self.machine.beginTurn()
+        self.hasOutcome = false
         for _ in 0..<10_000 {
             self.admitResends()
             switch self.machine.next(self.now) {
@@ -106,7 +109,10 @@ private struct BulkWorld {
                 self.asked = (count, deadline)
             case .wait(let instant):
                 self.wakeUp = instant
-                return self.checkRest()
+                guard self.hasOutcome else { return self.checkRest() }
+                // The consumer takes what there is, and asks for more.
+                self.hasOutcome = false
+                self.machine.beginTurn()
             case .finish:
                 self.check(self.unfinished == 0, "finished with \(self.unfinished) unfinished")
                 self.isFinished = true
@@ -166,6 +172,7 @@ private struct BulkWorld {
             self.elementsLeft -= 1
             if Int.random(in: 0..<20, using: &self.random) == 0 {
                 self.machine.pulledInvalid()
+                self.hasOutcome = true
                 continue
             }
             let deadline = self.now.advanced(by: .milliseconds(Int.random(in: 1...5000, using: &self.random)))
@@ -179,6 +186,7 @@ private struct BulkWorld {
         guard case .notSent(let code, _, _, let isFinal) = end else { return self.check(false, "\(end)") }
         self.check(self.places[index] == .waiting, "\(index) ends where it is \(self.places[index])")
         if isFinal {
+            self.hasOutcome = true
             self.places[index] = .ended
             switch code {
             case .deadlineExceeded,
@@ -195,7 +203,10 @@ private struct BulkWorld {
 
     private mutating func resend(_ index: Int) {
         let later = self.now.advanced(by: .milliseconds(Int.random(in: 0...300, using: &self.random)))
-        guard later < self.deadlines[index] else { return self.places[index] = .ended }
+        guard later < self.deadlines[index] else {
+            self.hasOutcome = true
+            return self.places[index] = .ended
+        }
         self.note("resent")
         self.places[index] = .resending(later)
         self.machine.resend(index, deadline: self.deadlines[index], notBefore: later)
