@@ -51,13 +51,27 @@ struct SupersedeMachine<Key: Hashable> {
         var holder: Push
         var turn = Turn.queued
         var waiting: [Push] = []
+        /// The last one of the key, if any push of it had one.
+        var timestamp: Int64?
+
+        /// - Returns: the time of day, or what is above all timestamps of the key; nil if none was asked for.
+        mutating func raise(_ time: Int64?) -> Int64? {
+            guard let time else { return nil }
+            var result = time
+            if let timestamp, timestamp >= time { result = timestamp == .max ? timestamp : timestamp + 1 }
+            self.timestamp = result
+            return result
+        }
     }
 
     private var lines: [Key: Line] = [:]
-    private var timestamps: [Key: Int64] = [:]
+    /// The last timestamps of keys without pushes, in two generations: when the younger one is full it becomes the older
+    /// one, which is forgotten. So each arrival costs the same, however many keys there are.
+    private var recentTimestamps: [Key: Int64] = [:]
+    private var olderTimestamps: [Key: Int64] = [:]
     private var nextTicket: Ticket = 0
-    /// Above so many, the oldest half of the timestamps of keys without pushes is forgotten. They count only when the time
-    /// of day goes backwards, or within one second.
+    /// How many timestamps of keys without pushes are kept at most. They count only when the time of day goes backwards,
+    /// or within one second.
     let timestampLimit: Int
 
     init(timestampLimit: Int = 10_000) {
@@ -66,7 +80,8 @@ struct SupersedeMachine<Key: Hashable> {
 
     var keyCount: Int { self.lines.count }
     var arrivalCount: UInt64 { self.nextTicket }
-    var timestampCount: Int { self.timestamps.count }
+    /// Of keys without pushes.
+    var timestampCount: Int { self.recentTimestamps.count + self.olderTimestamps.count }
 
     /// A push comes in.
     ///
@@ -77,12 +92,14 @@ struct SupersedeMachine<Key: Hashable> {
         self.nextTicket &+= 1
         let push = Push(ticket: self.nextTicket, isFinal: isFinal)
         var arrival = Arrival(ticket: push.ticket, goes: false)
-        if let timestamp { arrival.timestamp = self.raised(timestamp, key) }
         guard var line = self.lines[key] else {
-            self.lines[key] = Line(holder: push)
+            var line = Line(holder: push, timestamp: self.takeTimestamp(key))
+            arrival.timestamp = line.raise(timestamp)
+            self.lines[key] = line
             arrival.goes = true
             return arrival
         }
+        arrival.timestamp = line.raise(timestamp)
         if let last = line.waiting.last, !last.isFinal {
             line.waiting.removeLast()
             arrival.superseded = last.ticket
@@ -117,6 +134,7 @@ struct SupersedeMachine<Key: Hashable> {
         guard var line = self.lines[key], line.holder.ticket == ticket else { return nil }
         guard !line.waiting.isEmpty else {
             self.lines[key] = nil
+            if let timestamp = line.timestamp { self.keep(timestamp, key) }
             return nil
         }
         let isHeir = line.turn == .yielded
@@ -126,18 +144,15 @@ struct SupersedeMachine<Key: Hashable> {
         return Successor(ticket: line.holder.ticket, isHeir: isHeir)
     }
 
-    private mutating func raised(_ timestamp: Int64, _ key: Key) -> Int64 {
-        var result = timestamp
-        if let last = self.timestamps[key], last >= timestamp {
-            result = last == .max ? last : last + 1
-        }
-        if self.timestamps[key] == nil, self.timestamps.count >= self.timestampLimit { self.forgetTimestamps() }
-        self.timestamps[key] = result
-        return result
+    private mutating func takeTimestamp(_ key: Key) -> Int64? {
+        self.recentTimestamps.removeValue(forKey: key) ?? self.olderTimestamps.removeValue(forKey: key)
     }
 
-    private mutating func forgetTimestamps() {
-        let idle = self.timestamps.filter { self.lines[$0.key] == nil }.sorted { $0.value < $1.value }
-        for (key, _) in idle.prefix(max(1, idle.count / 2)) { self.timestamps[key] = nil }
+    private mutating func keep(_ timestamp: Int64, _ key: Key) {
+        if self.recentTimestamps.count >= self.timestampLimit / 2 {
+            self.olderTimestamps = self.recentTimestamps
+            self.recentTimestamps = [:]
+        }
+        self.recentTimestamps[key] = timestamp
     }
 }

@@ -88,6 +88,16 @@ import Testing
         #expect(stamp(99, 1) == 200)
     }
 
+    @Test("An arrival costs the same however many keys are in use", .timeLimit(.minutes(1)))
+    func manyKeysInUse() {
+        let machine = Machine(timestampLimit: 100)
+        let count = 60_000
+        for key in 0..<count { #expect(machine.arrive(key, isFinal: false, timestamp: 10).timestamp == 10) }
+        // What is in use is not forgotten.
+        for key in 0..<count { #expect(machine.arrive(key, isFinal: false, timestamp: 10).timestamp == 11) }
+        #expect(machine.keyCount == count && machine.timestampCount == 0)
+    }
+
     /// What the machine should do, in other words: all pushes with what became of them.
     private struct Model {
         enum State { case waiting, holding, told, written, gone }
