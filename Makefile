@@ -38,11 +38,11 @@ test-asan: toolchain ## Run the tests of what holds memory of C under the Addres
 	@.ci/install-packages test
 	.ci/test-asan
 
-chaos: toolchain ## Random faults against 200,000 pushes (SEED=n repeats a run, CHAOS_PUSHES=n)
+chaos: toolchain ## Random faults against 200,000 pushes, and 300 lives of a client in storms (SEED=n repeats one; CHAOS_PUSHES=n, STORMS=n)
 	@.ci/install-packages test
 	swift build --build-tests
-	CHAOS_PUSHES=$(or $(CHAOS_PUSHES),200000) $(if $(SEED),SEED=$(SEED)) \
-		timeout 1200 swift test --no-parallel --skip-build --filter '^APNSPoolTests\.ChaosTests'
+	CHAOS_PUSHES=$(or $(CHAOS_PUSHES),200000) STORMS=$(or $(STORMS),300) $(if $(SEED),SEED=$(SEED)) \
+		timeout 1800 swift test --no-parallel --skip-build --filter '^APNSPoolTests\.(Chaos|LifecycleStorm)Tests'
 
 example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SIGTERM in the middle, nothing lost
 	@.ci/install-packages test
