@@ -36,6 +36,8 @@ final class ScriptedDelegate: ConnectionDelegate {
     var onReady: () -> Void = {}
     var onFinished: ([StreamResult]) -> Void = { _ in }
     var onClosed: () -> Void = {}
+    var onGoingAway: (WireError) -> Void = { _ in }
+    var onClosedError: (WireError) -> Void = { _ in }
 
     var tags: [UInt64] {
         self.told.flatMap { told -> [UInt64] in
@@ -49,13 +51,17 @@ final class ScriptedDelegate: ConnectionDelegate {
         self.onReady()
     }
     func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) { self.told.append(.limit(limit)) }
-    func connection(_ id: Int, isGoingAway error: WireError) { self.told.append(.goingAway(error.code)) }
+    func connection(_ id: Int, isGoingAway error: WireError) {
+        self.told.append(.goingAway(error.code))
+        self.onGoingAway(error)
+    }
     func connection(_ id: Int, finished results: [StreamResult]) {
         self.told.append(.finished(results.map { Ended($0.tag, $0.ending, $0.cause) }))
         self.onFinished(results)
     }
     func connection(_ id: Int, isClosed error: WireError) {
         self.told.append(.closed(error.code))
+        self.onClosedError(error)
         self.onClosed()
     }
 }

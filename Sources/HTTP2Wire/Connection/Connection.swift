@@ -395,7 +395,7 @@ package final class Connection {
             }
         case .goAway(_, let code, let debugData):
             // A second GOAWAY often comes without the first one's reason.
-            let reason = String(decoding: debugData, as: UTF8.self)
+            let reason = PeerText.printable(debugData)
             let isFirst = self.goAway == nil
             if isFirst || (self.goAway?.message.contains("debug data") == false && !reason.isEmpty) {
                 let detail = reason.isEmpty ? "" : ", debug data: \(reason)"

@@ -217,7 +217,7 @@ extension HTTP2Session {
             start: capns_frame_goaway_debug_data(frame),
             count: capns_frame_goaway_debug_data_length(frame)
         )
-        let detail = debug.isEmpty ? "" : ": " + String(decoding: debug, as: UTF8.self)
+        let detail = debug.isEmpty ? "" : ": " + PeerText.printable(debug)
         self.violation = WireError(.protocolViolation, "the peer broke the HTTP/2 protocol (\(code))\(detail)")
     }
 

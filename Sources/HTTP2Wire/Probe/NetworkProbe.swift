@@ -139,7 +139,7 @@ package final class NetworkProbe {
                 guard result.ending == .response else {
                     throw WireError(.protocolViolation, "the request ended without an answer (\(result.cause))")
                 }
-                return Answer(status: result.status, date: result.fields.first("date"))
+                return Answer(status: result.status, date: result.fields.first("date").map(PeerText.printable))
             }
             if session.hasGoAway { throw WireError(.goAway, "the server said GOAWAY instead of an answer") }
             try self.receive(session, tls, until: deadline)

@@ -149,7 +149,7 @@ final class TLSSession {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
         SSL_get0_alpn_selected(self.ssl, &name, &length)
-        return name.map { String(decoding: UnsafeBufferPointer(start: $0, count: Int(length)), as: UTF8.self) }
+        return name.map { PeerText.printable(UnsafeBufferPointer(start: $0, count: Int(length))) }
     }
 
     private func checkApplicationProtocol() -> WireError? {
