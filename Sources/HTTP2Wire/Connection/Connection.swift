@@ -43,8 +43,8 @@ package final class Connection {
         package var proxy: ProxyEndpoint?
         /// The addresses that the connections of one pool use.
         package var addresses = AddressBook()
-        /// For tests: in place of the system's look-up. May block.
-        package var lookUp: (@Sendable (_ host: String, _ port: Int) -> Result<[SocketAddress], WireError>)?
+        /// What looks the host up.
+        package var nameResolver = NameResolver.system
         /// See `HTTP2Session.Configuration`.
         package var variableNames: [String]
         /// See `HTTP2Session.Configuration`.
@@ -97,6 +97,7 @@ package final class Connection {
     private var busySince: NIODeadline
     /// Channels that are being connected: one for each address that is tried, or the one to the proxy.
     private(set) var connecting: [any Channel] = []
+    private var resolver: SystemResolver?
     private var pingDeadline: NIODeadline?
     private var timer: Scheduled<Void>?
     private var timerDeadline = NIODeadline.distantFuture
@@ -158,10 +159,7 @@ package final class Connection {
             connected = bootstrap.connect(to: address)
         } else {
             // A resolver must be used once it is made: it holds promises.
-            let resolver =
-                resolver
-                ?? SystemResolver(loop: self.loop, entry: self.addressEntry, lookUp: self.configuration.lookUp)
-            connected = bootstrap.resolver(resolver).connect(host: host, port: port)
+            connected = bootstrap.resolver(resolver ?? self.makeResolver()).connect(host: host, port: port)
         }
         connected.assumeIsolated().whenComplete { result in
             switch result {
@@ -175,6 +173,12 @@ package final class Connection {
         }
     }
 
+    private func makeResolver() -> SystemResolver {
+        let resolver = SystemResolver(loop: self.loop, entry: self.addressEntry, names: self.configuration.nameResolver)
+        self.resolver = resolver
+        return resolver
+    }
+
     /// Remembers the channel, so that a connection that is closed before it is made leaves no socket behind.
     private func began(_ channel: any Channel) -> EventLoopFuture<Void> {
         guard self.state == .connecting else {
@@ -186,6 +190,7 @@ package final class Connection {
 
     private func start(on channel: any Channel) {
         self.connecting.removeAll()
+        self.resolver = nil
         guard self.state != .closed else {
             channel.close(mode: .all, promise: nil)
             return
@@ -514,6 +519,8 @@ extension Connection: WireOwner {
         self.handler = nil
         self.session = nil
         self.addressEntry.end()
+        self.resolver?.cancelQueries()
+        self.resolver = nil
         for channel in self.connecting { channel.close(mode: .all, promise: nil) }
         self.connecting.removeAll()
         if let session {

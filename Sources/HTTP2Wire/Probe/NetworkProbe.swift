@@ -29,7 +29,7 @@ package final class NetworkProbe {
     /// All addresses of a name.
     package static func lookUp(host: String, port: Int) -> Result<[SocketAddress], WireError> {
         if let address = try? SocketAddress(ipAddress: host, port: port) { return .success([address]) }
-        return SystemResolver.lookUp(host: host, port: port)
+        return NameResolver.systemLookUp(host, port)
     }
 
     /// Connects to one address.
