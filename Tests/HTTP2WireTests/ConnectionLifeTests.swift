@@ -71,19 +71,28 @@ final class MemoryLink {
     let channel: EmbeddedChannel
     let connection: Connection
     let delegate = ScriptedDelegate()
-    private let server: TLSSession
+    let server: TLSSession
     fileprivate let counter = WriteCounter()
     var received: [Frame] = []
 
     var writes: Int { self.counter.writes }
+    var writtenBytes: Int { self.counter.bytes }
     var loop: EmbeddedEventLoop { self.channel.embeddedEventLoop }
 
-    init(configure: (inout Connection.Configuration) -> Void = { _ in }) throws {
+    convenience init(configure: (inout Connection.Configuration) -> Void = { _ in }) throws {
+        try self.init(configureServer: { _ in }, configure: configure)
+    }
+
+    init(
+        configureServer: (inout TLSConfiguration) -> Void,
+        configure: (inout Connection.Configuration) -> Void = { _ in }
+    ) throws {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: ["localhost"])
         var serverTLS = TLSConfiguration()
         serverTLS.certificateChainPEM = identity.certificateChainPEM
         serverTLS.privateKeyPEM = identity.privateKeyPEM
+        configureServer(&serverTLS)
         self.server = try TLSSession(context: TLSContext(.server, configuration: serverTLS), peerName: "")
         var clientTLS = TLSConfiguration()
         clientTLS.caPEM = authority.certificatePEM
