@@ -50,6 +50,7 @@ final class TLSSession {
 
         switch context.role {
         case .client:
+            let peerName = try Self.verifiableName(peerName)
             SSL_set_connect_state(ssl)
             let parameters = SSL_get0_param(ssl)
             if (try? SocketAddress(ipAddress: peerName, port: 0)) != nil {
@@ -58,7 +59,11 @@ final class TLSSession {
                     throw WireError(.handshakeFailed, "'\(peerName)' is no address that a certificate can name")
                 }
             } else {
-                X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+                // Names stand in the subject's alternative names alone (RFC 9525, section 6.3).
+                X509_VERIFY_PARAM_set_hostflags(
+                    parameters,
+                    UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
+                )
                 guard X509_VERIFY_PARAM_set1_host(parameters, peerName, peerName.utf8.count) == 1,
                     capns_set_tlsext_host_name(ssl, peerName) == 1
                 else {
@@ -73,6 +78,16 @@ final class TLSSession {
 
     deinit {
         SSL_free(self.ssl)
+    }
+
+    /// The name as it stands in certificates and in the server name extension: without the dot at the end that makes it
+    /// absolute (RFC 6066, section 3). OpenSSL takes a dot at the beginning for "any name below".
+    private static func verifiableName(_ name: String) throws(WireError) -> String {
+        let stripped = name.hasSuffix(".") ? String(name.dropLast()) : name
+        guard !stripped.isEmpty, !stripped.hasPrefix("."), !stripped.hasSuffix("."), !stripped.utf8.contains(0) else {
+            throw WireError(.hostNotFound, "'\(name)' is not the name of a host")
+        }
+        return stripped
     }
 
     /// Takes ciphertext that came from the network.
