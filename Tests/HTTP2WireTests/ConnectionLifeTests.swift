@@ -456,6 +456,39 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
+    @Test("Requests that wait for the send window make do with less when it does not grow for half a second")
+    func windowPatience() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.connection.submit(
+            (1...16).map {
+                StreamSubmission(
+                    request: .test(body: String(repeating: "x", count: 4096)),
+                    tag: $0,
+                    deadline: link.loop.now + .seconds(3),
+                    isBulk: true
+                )
+            }
+        )
+        try link.exchange()
+        func headers() -> Int { link.received.count { $0.kind == .headers } }
+        #expect(headers() == 12)
+        link.loop.advanceTime(by: .milliseconds(499))
+        try link.exchange()
+        #expect(headers() == 12)
+        // The reserve goes first, then whatever room is left.
+        link.loop.advanceTime(by: .milliseconds(1))
+        try link.exchange()
+        #expect(headers() == 15)
+        link.loop.advanceTime(by: .milliseconds(500))
+        try link.exchange()
+        #expect(headers() == 16)
+        #expect(link.delegate.told == [.ready])
+        link.loop.advanceTime(by: .seconds(2))
+        #expect(link.delegate.tags.sorted() == Array(1...16))
+        link.finish()
+    }
+
     @Test func afterTheEndNothingIsHeld() throws {
         weak var connection: Connection?
         weak var delegate: ScriptedDelegate?

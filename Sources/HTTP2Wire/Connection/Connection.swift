@@ -99,6 +99,9 @@ package final class Connection {
     private(set) var connecting: [any Channel] = []
     private var resolver: SystemResolver?
     private var pingDeadline: NIODeadline?
+    /// When requests that wait for the send window stop waiting for a larger one, unless it grows before.
+    private var windowDeadline: NIODeadline?
+    private var seenWindowUpdates: UInt64 = 0
     private var timer: Scheduled<Void>?
     private var timerDeadline = NIODeadline.distantFuture
     private var goAway: WireError?
@@ -318,6 +321,7 @@ package final class Connection {
             return
         }
         if self.openStreams > 0 { self.arm(self.nextPing) }
+        if self.windowDeadline == nil { self.watchWindow(self.session) }
         self.handler?.flush()
         self.deliverResults()
     }
@@ -453,12 +457,42 @@ package final class Connection {
         }
         let next = self.session?.expire(now: now)
         if self.state == .ready || self.state == .draining { self.pingIfQuiet(now) }
+        if let error = self.relaxWindow(now) {
+            self.fail(error)
+            return
+        }
         self.handler?.flush()
         self.deliverResults()
         guard self.state != .closed else { return }
         if let next { self.arm(next) }
+        if let windowDeadline { self.arm(windowDeadline) }
         if self.state == .connecting { self.arm(self.connectDeadline) }
         self.arm(self.pingDeadline ?? self.nextPing)
+    }
+
+    /// How long requests wait for a larger send window before they make do with less: a few round trips.
+    private static let windowPatience = TimeAmount.milliseconds(500)
+
+    private func watchWindow(_ session: HTTP2Session?) {
+        guard let session, session.isHoldingRequests else { return }
+        let deadline = self.loop.now + Self.windowPatience
+        self.windowDeadline = deadline
+        self.seenWindowUpdates = session.windowUpdates
+        self.arm(deadline)
+    }
+
+    private func relaxWindow(_ now: NIODeadline) -> WireError? {
+        guard let session, let windowDeadline, now >= windowDeadline else { return nil }
+        self.windowDeadline = nil
+        do {
+            if session.isHoldingRequests, session.windowUpdates == self.seenWindowUpdates {
+                try session.relaxSendWindow()
+            }
+        } catch {
+            return error
+        }
+        self.watchWindow(session)
+        return nil
     }
 
     private var nextPing: NIODeadline {
