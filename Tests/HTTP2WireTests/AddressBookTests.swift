@@ -82,7 +82,7 @@ struct AddressBookTests {
         let probe = ConnectionProbe(server: server, host: "many.example.com")
         let beginning = await probe.open {
             $0.addresses = book
-            $0.lookUp = { _, _ in
+            $0.nameResolver = NameResolver { _, _ in
                 asked.withLock { $0 += 1 }
                 return .success(found)
             }
@@ -99,7 +99,7 @@ struct AddressBookTests {
     @Test func aFailedLookUpEndsTheConnection() async throws {
         let probe = ConnectionProbe(host: "many.example.com", port: 443, tls: TLSConfiguration())
         let beginning = await probe.open {
-            $0.lookUp = { host, _ in .failure(WireError(.hostNotFound, "no \(host)")) }
+            $0.nameResolver = NameResolver { host, _ in .failure(WireError(.hostNotFound, "no \(host)")) }
         }
         #expect(beginning == .closed(.hostNotFound))
     }

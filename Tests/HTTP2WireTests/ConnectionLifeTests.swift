@@ -36,6 +36,8 @@ final class ScriptedDelegate: ConnectionDelegate {
     var onReady: () -> Void = {}
     var onFinished: ([StreamResult]) -> Void = { _ in }
     var onClosed: () -> Void = {}
+    var onGoingAway: (WireError) -> Void = { _ in }
+    var onClosedError: (WireError) -> Void = { _ in }
 
     var tags: [UInt64] {
         self.told.flatMap { told -> [UInt64] in
@@ -49,13 +51,17 @@ final class ScriptedDelegate: ConnectionDelegate {
         self.onReady()
     }
     func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) { self.told.append(.limit(limit)) }
-    func connection(_ id: Int, isGoingAway error: WireError) { self.told.append(.goingAway(error.code)) }
+    func connection(_ id: Int, isGoingAway error: WireError) {
+        self.told.append(.goingAway(error.code))
+        self.onGoingAway(error)
+    }
     func connection(_ id: Int, finished results: [StreamResult]) {
         self.told.append(.finished(results.map { Ended($0.tag, $0.ending, $0.cause) }))
         self.onFinished(results)
     }
     func connection(_ id: Int, isClosed error: WireError) {
         self.told.append(.closed(error.code))
+        self.onClosedError(error)
         self.onClosed()
     }
 }
@@ -65,19 +71,28 @@ final class MemoryLink {
     let channel: EmbeddedChannel
     let connection: Connection
     let delegate = ScriptedDelegate()
-    private let server: TLSSession
+    let server: TLSSession
     fileprivate let counter = WriteCounter()
     var received: [Frame] = []
 
     var writes: Int { self.counter.writes }
+    var writtenBytes: Int { self.counter.bytes }
     var loop: EmbeddedEventLoop { self.channel.embeddedEventLoop }
 
-    init(configure: (inout Connection.Configuration) -> Void = { _ in }) throws {
+    convenience init(configure: (inout Connection.Configuration) -> Void = { _ in }) throws {
+        try self.init(configureServer: { _ in }, configure: configure)
+    }
+
+    init(
+        configureServer: (inout TLSConfiguration) -> Void,
+        configure: (inout Connection.Configuration) -> Void = { _ in }
+    ) throws {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: ["localhost"])
         var serverTLS = TLSConfiguration()
         serverTLS.certificateChainPEM = identity.certificateChainPEM
         serverTLS.privateKeyPEM = identity.privateKeyPEM
+        configureServer(&serverTLS)
         self.server = try TLSSession(context: TLSContext(.server, configuration: serverTLS), peerName: "")
         var clientTLS = TLSConfiguration()
         clientTLS.caPEM = authority.certificatePEM
@@ -438,6 +453,39 @@ struct ConnectionLifeTests {
         try link.exchange()
         #expect(link.delegate.told.last == .finished([Ended(1, .unknown, .deadline)]))
         #expect(link.received.filter { $0.kind == .reset } == [.reset(3, .cancel), .reset(1, .cancel)])
+        link.finish()
+    }
+
+    @Test("Requests that wait for the send window make do with less when it does not grow for half a second")
+    func windowPatience() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.connection.submit(
+            (1...16).map {
+                StreamSubmission(
+                    request: .test(body: String(repeating: "x", count: 4096)),
+                    tag: $0,
+                    deadline: link.loop.now + .seconds(3),
+                    isBulk: true
+                )
+            }
+        )
+        try link.exchange()
+        func headers() -> Int { link.received.count { $0.kind == .headers } }
+        #expect(headers() == 12)
+        link.loop.advanceTime(by: .milliseconds(499))
+        try link.exchange()
+        #expect(headers() == 12)
+        // The reserve goes first, then whatever room is left.
+        link.loop.advanceTime(by: .milliseconds(1))
+        try link.exchange()
+        #expect(headers() == 15)
+        link.loop.advanceTime(by: .milliseconds(500))
+        try link.exchange()
+        #expect(headers() == 16)
+        #expect(link.delegate.told == [.ready])
+        link.loop.advanceTime(by: .seconds(2))
+        #expect(link.delegate.tags.sorted() == Array(1...16))
         link.finish()
     }
 

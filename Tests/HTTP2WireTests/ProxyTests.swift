@@ -19,7 +19,7 @@ struct ProxyTests {
         await probe.open {
             $0.proxy = ProxyEndpoint(host: host, port: port, credentials: credentials)
             $0.connectTimeout = timeout
-            $0.lookUp = lookUp
+            if let lookUp { $0.nameResolver = NameResolver(lookUp: lookUp) }
         }
     }
 

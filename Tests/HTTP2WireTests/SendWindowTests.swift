@@ -1,3 +1,4 @@
+import NIOCore
 import Testing
 
 @testable import HTTP2Wire
@@ -19,7 +20,8 @@ import Testing
         let script = try FrameScript()
         for tag in 0..<20 { try script.submit(UInt64(tag), body: body, isBulk: true) }
         let first = script.write()
-        #expect(first.count { $0.kind == .headers } == 20)
+        // The others wait with their HEADERS: what is written may count as processed.
+        #expect(first.count { $0.kind == .headers } == 12)
         #expect(dataBytes(first).values.reduce(0, +) == 12 * 4096)
         // An interactive push goes out whole.
         try script.submit(100, body: body)
@@ -35,25 +37,93 @@ import Testing
         #expect(dataBytes(script.write()).keys.sorted() == [25, 27, 29])
         try script.server(windowUpdate(0, 100_000))
         #expect(dataBytes(script.write()).keys.sorted() == [31, 33, 35, 37, 39])
-        #expect(script.client.waitingBodies.isEmpty)
+        #expect(script.client.held.isEmpty)
         #expect(script.take().isEmpty)
     }
 
-    @Test func aStreamThatWaitsCanBeAnsweredResetOrLost() throws {
+    @Test("A request that waits for the window is not sent when its time is over, or the connection")
+    func endsWhileWaiting() throws {
+        let script = try FrameScript()
+        for tag in 1...18 {
+            let deadline: NIODeadline = tag == 15 ? .uptimeNanoseconds(5) : .uptimeNanoseconds(50)
+            try script.submit(UInt64(tag), body: body, deadline: deadline, isBulk: true)
+        }
+        script.write()
+        #expect(script.client.openCount == 18 && script.client.held.count == 6)
+        script.cancel(14)
+        #expect(script.take() == [Ended(14, .notSent, .cancelled)])
+        #expect(script.client.expire(now: .uptimeNanoseconds(6)) == .uptimeNanoseconds(50))
+        script.write()
+        #expect(script.take() == [Ended(15, .notSent, .deadline)])
+        try script.server(windowUpdate(0, 4096))
+        #expect(dataBytes(script.write()).keys.sorted() == [25])
+        try script.server(.goAway(1))
+        let ended = script.takeResults()
+        #expect(ended.count { $0.ending == .notProcessed } == 12)
+        #expect(ended.filter { $0.ending == .notSent }.map(\.tag) == [16, 17, 18])
+        script.loseConnection()
+        #expect(script.take() == [Ended(1, .unknown, .connectionLost)])
+        #expect(script.client.openCount == 0)
+    }
+
+    @Test("A request that waits is not sent when the connection is lost")
+    func lostWhileWaiting() throws {
+        let script = try FrameScript()
+        for tag in 1...14 { try script.submit(UInt64(tag), body: body, isBulk: true) }
+        script.write()
+        script.loseConnection()
+        let ended = script.take()
+        #expect(ended.count == 14)
+        #expect(ended.filter { $0.ending == .notSent }.map(\.tag) == [13, 14])
+    }
+
+    @Test("Interactive requests that do not fit wait too, and go before bulk")
+    func interactiveWaits() throws {
         let script = try FrameScript()
         for tag in 1...15 { try script.submit(UInt64(tag), body: body, isBulk: true) }
-        script.write()
-        // The last three wait: streams 25, 27 and 29.
-        try script.server(.headers(25, status: 429, end: true))
-        script.cancel(14)
-        script.write()
-        try script.server(windowUpdate(0, 100_000))
-        #expect(dataBytes(script.write()).keys.sorted() == [29])
+        for tag in 101...105 { try script.submit(UInt64(tag), body: body) }
+        // 65,535 bytes have room for 15 bodies: 12 of bulk and 3 others.
+        #expect(dataBytes(script.write()).count == 15)
+        try script.server(windowUpdate(0, 2 * 4096))
+        #expect(dataBytes(script.write()).count == 2)
+        #expect(script.client.held.count == 3)
         script.loseConnection()
-        let ended = script.takeResults()
-        #expect(ended.first { $0.tag == 13 }?.status == 429)
-        #expect(ended.first { $0.tag == 14 }?.ending == .unknown)
-        #expect(ended.count == 15)
+        #expect(script.take().filter { $0.ending == .notSent }.map(\.tag) == [13, 14, 15])
+    }
+
+    @Test("A batch waits for the window like single requests, and keeps its order")
+    func batches() throws {
+        let script = try FrameScript()
+        let request = HTTP2Request.test(body: body)
+        var batch = RequestBatch(shared: request.shared, credential: nil, body: request.body, isBulk: true)
+        for _ in 0..<14 {
+            batch.values += request.values
+            batch.entries.append(.init(valueLengths: request.valueLengths, body: [], deadline: .distantFuture))
+        }
+        #expect(script.client.submit(batch, firstTag: 1).broken == nil)
+        #expect(dataBytes(script.write()).count == 12)
+        try script.server(windowUpdate(0, 4096))
+        #expect(dataBytes(script.write()).count == 1)
+        script.loseConnection()
+        #expect(script.take().filter { $0.ending == .notSent }.map(\.tag) == [14])
+    }
+
+    @Test("Requests that are answered before their body is complete leave nothing behind")
+    func earlyResponses() throws {
+        let script = try FrameScript()
+        let large = String(repeating: "x", count: 100_000)
+        for round in 0..<300 {
+            let id = Int32(2 * round + 1)
+            try script.submit(UInt64(round), body: large, isBulk: round % 2 == 0)
+            let sent = dataBytes(script.write()).values.reduce(0, +)
+            #expect(sent == 65_535)
+            try script.server(.headers(id, status: 413, end: true))
+            #expect(script.take() == [Ended(UInt64(round), .response, .answered)])
+            #expect(script.write().map(\.kind) == [.reset])
+            try script.server(windowUpdate(0, UInt32(sent)))
+        }
+        #expect(script.client.held.isEmpty && script.client.uncopiedBodyBytes == 0)
+        #expect(script.client.bodies.count == 0 && script.client.streams.count == 0)
     }
 
     @Test func aBodyThatWouldNeverFitIsSentAllTheSame() throws {
@@ -67,6 +137,45 @@ import Testing
         let script = try FrameScript()
         for tag in 0..<50 { try script.submit(UInt64(tag), isBulk: true) }
         #expect(dataBytes(script.write()).count == 50)
-        #expect(script.client.waitingBodies.isEmpty)
+        #expect(script.client.held.isEmpty)
+    }
+
+    /// A server that answers every request whose body is complete, and refills the connection's window as it likes.
+    private func run(
+        _ count: Int,
+        refill: (_ left: Int) -> Int,
+        script: FrameScript
+    ) throws -> [StreamResult] {
+        for tag in 0..<count { try script.submit(UInt64(tag), body: body, isBulk: true) }
+        var left = 65_535
+        var results: [StreamResult] = []
+        while true {
+            let frames = script.write()
+            guard !frames.isEmpty else { return results + script.takeResults() }
+            for frame in frames where frame.kind == .data {
+                left -= frame.payload.count
+                if frame.endsStream { try script.server(.headers(frame.streamID, status: 200, end: true)) }
+                let more = refill(left)
+                if more > 0 {
+                    try script.server(windowUpdate(0, UInt32(more)))
+                    left += more
+                }
+            }
+            results += script.takeResults()
+        }
+    }
+
+    @Test("All bulk requests are answered by a server that refills the window only when little is left of it")
+    func lateRefill() throws {
+        let results = try run(300, refill: { $0 < 12_000 ? 65_535 - $0 : 0 }, script: FrameScript(limit: 1000))
+        #expect(results.count == 300)
+        #expect(results.allSatisfy { $0.status == 200 })
+    }
+
+    @Test("All bulk requests are answered by a server whose window never has room for a whole body again")
+    func narrowWindow() throws {
+        let results = try run(60, refill: { $0 < 2000 ? 3000 : 0 }, script: FrameScript(limit: 1000))
+        #expect(results.count == 60)
+        #expect(results.allSatisfy { $0.status == 200 })
     }
 }

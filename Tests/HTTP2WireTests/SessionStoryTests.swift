@@ -104,7 +104,10 @@ struct SessionStoryTests {
         #expect(script.take() == [Ended(1, .response, .answered)])
         #expect(script.client.hasSlot)
         #expect(try script.submit(2) == .accepted)
-        #expect(script.write().first == .reset(1, .noError))
+        #expect(script.write() == [.reset(1, .noError)])
+        // Its body has taken all of the connection's send window.
+        try script.server(Frame(.windowUpdate, bigEndian(100)))
+        #expect(script.write().map(\.kind) == [.headers, .data])
         #expect(script.client.streams.count == 1)
     }
 

@@ -90,6 +90,40 @@ struct TLSFailureTests {
         await server.stop()
     }
 
+    @Test("A name with a dot at its end is the same name to the certificate")
+    func dotAtTheEnd() async throws {
+        let server = try await EchoServer.start(names: ["push.example.com"])
+        let found = [try SocketAddress(ipAddress: "127.0.0.1", port: server.port)]
+        let probe = ConnectionProbe(server: server, host: "push.example.com.")
+        #expect(
+            await probe.open { $0.nameResolver = NameResolver { _, _ in .success(found) } }
+                == .ready(maxConcurrentStreams: 100)
+        )
+        await probe.close()
+        await server.stop()
+    }
+
+    @Test("A host that begins with a dot is a configuration fault", arguments: [".example.com", ".", "", ".."])
+    func dotAtTheBeginning(_ host: String) async throws {
+        let server = try await EchoServer.start(names: ["push.example.com"])
+        let found = [try SocketAddress(ipAddress: "127.0.0.1", port: server.port)]
+        let probe = ConnectionProbe(server: server, host: host)
+        #expect(
+            await probe.open { $0.nameResolver = NameResolver { _, _ in .success(found) } } == .closed(.hostNotFound)
+        )
+        #expect(await probe.closeError?.isConfiguration == true)
+        await server.stop()
+    }
+
+    @Test("A name in the subject alone is not the name of a certificate")
+    func nameInTheSubjectOnly() async throws {
+        // Its subject says "localhost".
+        let server = try await EchoServer.start(names: [])
+        let tls = self.trusting(server.caPEM)
+        await self.expectFailure(.certificateForOtherHost, isConfiguration: true, port: server.port, tls: tls)
+        await server.stop()
+    }
+
     @Test func anAddressThatTheCertificateNames() async throws {
         let server = try await EchoServer.start(names: ["127.0.0.1"])
         let probe = ConnectionProbe(server: server, host: "127.0.0.1")

@@ -116,14 +116,69 @@ struct TrustBundleTests {
         }
     }
 
+    @Test("A bundle that is rewritten in place serves with what it holds now")
+    func rewrittenInPlace() async throws {
+        let authority = try CertificateAuthority()
+        let stranger = try CertificateAuthority(commonName: "Another root with a longer name")
+        let folder = try Folder(authority.certificatePEM)
+        let server = try await self.server(of: authority)
+        let context = try TLSContext(.client, configuration: folder.tls)
+        try (stranger.certificatePEM + authority.certificatePEM)
+            .write(toFile: folder.bundle, atomically: false, encoding: .utf8)
+        let probe = ConnectionProbe(host: "localhost", port: server.port, context: .success(context))
+        #expect(await probe.open() == self.ready)
+        await probe.close()
+        await server.stop()
+    }
+
+    @Test(
+        "A root of the user's does not hide a system root of the same name",
+        arguments: ["text", "file"],
+        ["bundle", "directory"]
+    )
+    func sameName(own: String, system: String) async throws {
+        let mine = try CertificateAuthority()
+        let theirs = try CertificateAuthority()
+        let folder = try Folder(system == "bundle" ? theirs.certificatePEM : "")
+        var tls = TLSConfiguration()
+        if system == "bundle" {
+            tls.systemTrustRoots = folder.roots
+        } else {
+            try theirs.certificatePEM.write(
+                toFile: folder.path + "/" + (try self.hashName(theirs)),
+                atomically: true,
+                encoding: .utf8
+            )
+            tls.systemTrustRoots = SystemTrustRoots(directories: folder.path)
+        }
+        if own == "text" {
+            tls.caPEM = mine.certificatePEM
+        } else {
+            tls.caFile = folder.path + "/mine.pem"
+            try mine.certificatePEM.write(toFile: folder.path + "/mine.pem", atomically: true, encoding: .utf8)
+        }
+        for authority in [mine, theirs] {
+            let server = try await self.server(of: authority)
+            #expect(await self.beginning(server, tls) == self.ready)
+            await server.stop()
+        }
+        let server = try await self.server(of: CertificateAuthority())
+        #expect(await self.beginning(server, tls) == .closed(.certificateUntrusted))
+        await server.stop()
+    }
+
+    /// The name that OpenSSL looks for in a directory.
+    private func hashName(_ authority: CertificateAuthority) throws -> String {
+        let hash = try #require(TrustBundle.index(Array(authority.certificatePEM.utf8))?.first?.subjectHash)
+        let digits = String(hash, radix: 16)
+        return String(repeating: "0", count: 8 - digits.count) + digits + ".0"
+    }
+
     /// Debian's `c_rehash` form: a file in the directory, named after the hash.
     @Test func aDirectoryOfHashesServesBesideTheFile() async throws {
         let authority = try CertificateAuthority(commonName: "In the directory")
         let folder = try Folder(try CertificateAuthority(commonName: "In the file").certificatePEM)
-        let hash = try #require(TrustBundle.index(Array(authority.certificatePEM.utf8))?.first?.subjectHash)
-        let name =
-            folder.path + "/" + String(repeating: "0", count: 8 - String(hash, radix: 16).count)
-            + String(hash, radix: 16) + ".0"
+        let name = folder.path + "/" + (try self.hashName(authority))
         try authority.certificatePEM.write(toFile: name, atomically: true, encoding: .utf8)
         let server = try await self.server(of: authority)
         var tls = folder.tls

@@ -77,8 +77,9 @@ public struct APNSEnvironment: Sendable, Hashable, CustomStringConvertible {
         return port == 443 ? host : "\(host):\(port)"
     }
 
-    /// Whether it may be a host name or an address: visible ASCII characters.
+    /// Whether it may be a host name or an address: visible ASCII characters, without a dot at the beginning.
     static func isHost(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        !text.isEmpty && text.utf8.first != UInt8(ascii: ".")
+            && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 }

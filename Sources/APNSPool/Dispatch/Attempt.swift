@@ -33,12 +33,13 @@ extension AttemptEnd {
         case .response where result.status == 200:
             self = .accepted(result.receipt(id: id, attempts: attempts))
         case .response:
-            let rejection = Rejection(
+            var rejection = Rejection(
                 status: result.status,
                 body: result.body,
                 apnsID: result.apnsID ?? id,
-                apnsUniqueID: result.fields.first("apns-unique-id")
+                apnsUniqueID: result.fields.first("apns-unique-id").map(PeerText.printable)
             )
+            rejection.reason = rejection.reason.map { RejectionReason(rawValue: PeerText.printable($0.rawValue)) }
             let seconds = result.fields.first("retry-after").flatMap { Int64($0) }
             let named = seconds.flatMap { $0 >= 0 && $0 <= 86_400 ? Duration.seconds($0) : nil }
             self = .rejected(
@@ -157,7 +158,7 @@ extension StreamResult {
         if self.isBare { return Receipt(apnsID: id, attempts: attempts) }
         return Receipt(
             apnsID: self.apnsID ?? id,
-            apnsUniqueID: self.fields.first("apns-unique-id"),
+            apnsUniqueID: self.fields.first("apns-unique-id").map(PeerText.printable),
             attempts: attempts
         )
     }

@@ -43,8 +43,8 @@ package final class Connection {
         package var proxy: ProxyEndpoint?
         /// The addresses that the connections of one pool use.
         package var addresses = AddressBook()
-        /// For tests: in place of the system's look-up. May block.
-        package var lookUp: (@Sendable (_ host: String, _ port: Int) -> Result<[SocketAddress], WireError>)?
+        /// What looks the host up.
+        package var nameResolver = NameResolver.system
         /// See `HTTP2Session.Configuration`.
         package var variableNames: [String]
         /// See `HTTP2Session.Configuration`.
@@ -97,7 +97,11 @@ package final class Connection {
     private var busySince: NIODeadline
     /// Channels that are being connected: one for each address that is tried, or the one to the proxy.
     private(set) var connecting: [any Channel] = []
+    private var resolver: SystemResolver?
     private var pingDeadline: NIODeadline?
+    /// When requests that wait for the send window stop waiting for a larger one, unless it grows before.
+    private var windowDeadline: NIODeadline?
+    private var seenWindowUpdates: UInt64 = 0
     private var timer: Scheduled<Void>?
     private var timerDeadline = NIODeadline.distantFuture
     private var goAway: WireError?
@@ -158,10 +162,7 @@ package final class Connection {
             connected = bootstrap.connect(to: address)
         } else {
             // A resolver must be used once it is made: it holds promises.
-            let resolver =
-                resolver
-                ?? SystemResolver(loop: self.loop, entry: self.addressEntry, lookUp: self.configuration.lookUp)
-            connected = bootstrap.resolver(resolver).connect(host: host, port: port)
+            connected = bootstrap.resolver(resolver ?? self.makeResolver()).connect(host: host, port: port)
         }
         connected.assumeIsolated().whenComplete { result in
             switch result {
@@ -175,6 +176,12 @@ package final class Connection {
         }
     }
 
+    private func makeResolver() -> SystemResolver {
+        let resolver = SystemResolver(loop: self.loop, entry: self.addressEntry, names: self.configuration.nameResolver)
+        self.resolver = resolver
+        return resolver
+    }
+
     /// Remembers the channel, so that a connection that is closed before it is made leaves no socket behind.
     private func began(_ channel: any Channel) -> EventLoopFuture<Void> {
         guard self.state == .connecting else {
@@ -186,6 +193,7 @@ package final class Connection {
 
     private func start(on channel: any Channel) {
         self.connecting.removeAll()
+        self.resolver = nil
         guard self.state != .closed else {
             channel.close(mode: .all, promise: nil)
             return
@@ -313,6 +321,7 @@ package final class Connection {
             return
         }
         if self.openStreams > 0 { self.arm(self.nextPing) }
+        if self.windowDeadline == nil { self.watchWindow(self.session) }
         self.handler?.flush()
         self.deliverResults()
     }
@@ -395,7 +404,7 @@ package final class Connection {
             }
         case .goAway(_, let code, let debugData):
             // A second GOAWAY often comes without the first one's reason.
-            let reason = String(decoding: debugData, as: UTF8.self)
+            let reason = PeerText.printable(debugData)
             let isFirst = self.goAway == nil
             if isFirst || (self.goAway?.message.contains("debug data") == false && !reason.isEmpty) {
                 let detail = reason.isEmpty ? "" : ", debug data: \(reason)"
@@ -448,12 +457,42 @@ package final class Connection {
         }
         let next = self.session?.expire(now: now)
         if self.state == .ready || self.state == .draining { self.pingIfQuiet(now) }
+        if let error = self.relaxWindow(now) {
+            self.fail(error)
+            return
+        }
         self.handler?.flush()
         self.deliverResults()
         guard self.state != .closed else { return }
         if let next { self.arm(next) }
+        if let windowDeadline { self.arm(windowDeadline) }
         if self.state == .connecting { self.arm(self.connectDeadline) }
         self.arm(self.pingDeadline ?? self.nextPing)
+    }
+
+    /// How long requests wait for a larger send window before they make do with less: a few round trips.
+    private static let windowPatience = TimeAmount.milliseconds(500)
+
+    private func watchWindow(_ session: HTTP2Session?) {
+        guard let session, session.isHoldingRequests else { return }
+        let deadline = self.loop.now + Self.windowPatience
+        self.windowDeadline = deadline
+        self.seenWindowUpdates = session.windowUpdates
+        self.arm(deadline)
+    }
+
+    private func relaxWindow(_ now: NIODeadline) -> WireError? {
+        guard let session, let windowDeadline, now >= windowDeadline else { return nil }
+        self.windowDeadline = nil
+        do {
+            if session.isHoldingRequests, session.windowUpdates == self.seenWindowUpdates {
+                try session.relaxSendWindow()
+            }
+        } catch {
+            return error
+        }
+        self.watchWindow(session)
+        return nil
     }
 
     private var nextPing: NIODeadline {
@@ -514,6 +553,8 @@ extension Connection: WireOwner {
         self.handler = nil
         self.session = nil
         self.addressEntry.end()
+        self.resolver?.cancelQueries()
+        self.resolver = nil
         for channel in self.connecting { channel.close(mode: .all, promise: nil) }
         self.connecting.removeAll()
         if let session {

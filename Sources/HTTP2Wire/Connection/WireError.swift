@@ -31,7 +31,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let certificateExpired = Code(rawValue: "certificate-expired")
         package static let certificateNotYetValid = Code(rawValue: "certificate-not-yet-valid")
         package static let certificateForOtherHost = Code(rawValue: "certificate-for-other-host")
-        /// The peer refused *our* certificate, or wanted one (TLS alerts 42 to 48, 51 and 116).
+        /// The peer refused *our* certificate, or wanted one (TLS alerts 42 to 46, 48, 51 and 116).
         package static let clientCertificateRefused = Code(rawValue: "client-certificate-refused")
         // The life of the connection.
         package static let closedByPeer = Code(rawValue: "closed-by-peer")

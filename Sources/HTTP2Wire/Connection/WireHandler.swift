@@ -37,6 +37,9 @@ final class WireHandler: ChannelInboundHandler {
     private static let pieceSize = 16384
     /// How many bytes are made a loop tick at the most, so that one connection does not hold up its neighbours.
     private static let outputLimit = 256 * 1024
+    /// How many bytes may wait for a channel that takes none. Frames are not encrypted then; what comes on top is replies
+    /// that TLS gives by itself.
+    private static let waitingLimit = 512 * 1024
 
     private let tls: TLSSession
     private let role: HTTP2Session.Role
@@ -128,9 +131,12 @@ final class WireHandler: ChannelInboundHandler {
     func fail(_ error: WireError) {
         guard self.state != .closed else { return }
         if let context {
+            // What is encrypted counts as written. The peer may not read it any more, so HEADERS stay here.
+            self.session?.giveUpUnwritten(cause: error.streamCause)
             if self.state == .open { try? self.encrypt(context) }
             self.tls.closeNotify()
-            self.writeOutput(context)
+            // Without a look at the channel's buffer, which goes with the channel.
+            self.write(context)
             self.end(error)
             context.close(mode: .all, promise: nil)
         } else {
@@ -181,7 +187,6 @@ final class WireHandler: ChannelInboundHandler {
             return
         case .failed(let error):
             // The alert that OpenSSL made for the peer goes out with this.
-            if let context { self.writeOutput(context) }
             self.fail(error)
         case .complete:
             do {
@@ -226,7 +231,16 @@ final class WireHandler: ChannelInboundHandler {
         if let error = self.tls.write(bytes) { throw error }
     }
 
+    /// Gives the channel what is encrypted, if it takes it.
     private func writeOutput(_ context: ChannelHandlerContext) {
+        if context.channel.isWritable {
+            self.write(context)
+        } else if self.tls.outputCount > Self.waitingLimit {
+            self.drop(WireError(.tlsFailure, "the peer does not read the replies that it makes TLS give"))
+        }
+    }
+
+    private func write(_ context: ChannelHandlerContext) {
         guard self.tls.outputCount > 0 else { return }
         context.writeAndFlush(self.wrapOutboundOut(self.tls.takeOutput()), promise: nil)
     }

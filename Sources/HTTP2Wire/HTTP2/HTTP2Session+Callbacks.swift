@@ -16,13 +16,16 @@ extension HTTP2Session {
             valueLength,
             _,
             context in
-            HTTP2Session.with(context) {
-                $0.onHeader(
+            guard let context else { return 0 }
+            return Unmanaged<HTTP2Session>.fromOpaque(context)._withUnsafeGuaranteedRef { owner in
+                guard owner.countHeader(nameLength + valueLength) else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
+                owner.onHeader(
                     session,
                     frame,
                     name: UnsafeBufferPointer(start: name, count: nameLength),
                     value: UnsafeBufferPointer(start: value, count: valueLength)
                 )
+                return 0
             }
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
@@ -51,7 +54,7 @@ extension HTTP2Session {
     }
 
     /// nghttp2 pulls the body of stream `source` (an index plus one).
-    static let readBody: capns_data_read_callback = { nghttp2, streamID, buffer, length, flags, source, context in
+    static let readBody: capns_data_read_callback = { _, streamID, buffer, length, flags, source, context in
         guard let context, let buffer, let flags, let source else {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
@@ -60,10 +63,6 @@ extension HTTP2Session {
             guard session.streams.contains(index, streamID: streamID) else {
                 // The stream is gone; an empty end is all there is to say.
                 return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
-            }
-            if session.streams[index].isBulk, session.mustWaitForWindow(index, nghttp2) {
-                session.waitingBodies.append(index)
-                return Int(NGHTTP2_ERR_DEFERRED.rawValue)
             }
             let (copied, isComplete) = session.copyBody(index, into: buffer, capacity: length)
             if isComplete { flags.pointee |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue) }
@@ -98,11 +97,13 @@ extension HTTP2Session {
                 }
             }
             self.streams[index].outgoingOffset = offset + count
+            if self.role == .client { self.uncopiedBodyBytes -= count }
         }
         return (max(count, 0), offset + count >= total)
     }
 
     private func onBeginHeaders(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
+        self.headerBlockBytes = 0
         guard let frame else { return }
         let streamID = capns_frame_stream_id(frame)
         if self.role == .server, capns_frame_headers_category(frame) == NGHTTP2_HCAT_REQUEST {
@@ -112,8 +113,22 @@ extension HTTP2Session {
             if self.announcedLimit != nil, !self.admits(index) { self.streams[index].isConcluded = true }
         } else if let index = self.index(session, streamID), !self.streams[index].hasFinalHeaders {
             self.streams[index].pendingStatus = 0
+            if self.role == .client { self.keptBytes -= self.streams[index].fields.byteCount }
             self.streams[index].fields.removeAll()
         }
+    }
+
+    /// Whether a header block may have so many bytes more. A block of a few kilobytes can refer to one large field of the
+    /// dynamic table thousands of times (RFC 7541, section 2.3.2).
+    private func countHeader(_ count: Int) -> Bool {
+        // Each field counts with 32 bytes more (RFC 9113, section 6.5.2).
+        self.headerBlockBytes += count + 32
+        guard self.headerBlockBytes > StreamTable.headerBlockLimit else { return true }
+        self.violation = WireError(
+            .protocolViolation,
+            "the peer sent a header block of more than \(StreamTable.headerBlockLimit) bytes"
+        )
+        return false
     }
 
     private func onHeader(
@@ -134,6 +149,10 @@ extension HTTP2Session {
         {
             // An ordinary answer says nothing new with this.
         } else if self.streams[index].fields.byteCount + name.count + value.count <= StreamTable.fieldLimit {
+            if self.role == .client {
+                // As many as the list takes for it.
+                guard self.keeps(name.count + value.count + 4) else { return }
+            }
             self.streams[index].fields.append(name: name, value: value)
         }
     }
@@ -143,8 +162,9 @@ extension HTTP2Session {
         guard let index = self.index(session, streamID) else { return }
         // A client keeps what a reason needs; a server's limit lies above APNs' own, so that "too large" can be seen.
         let limit = self.role == .client ? self.configuration.responseBodyLimit : 16 * StreamTable.bodyLimit
-        let room = limit - self.streams[index].body.count
-        if room > 0 { self.streams[index].body.append(contentsOf: data.prefix(room)) }
+        let count = min(limit - self.streams[index].body.count, data.count)
+        guard count > 0, self.role == .server || self.keeps(count) else { return }
+        self.streams[index].body.append(contentsOf: data.prefix(count))
     }
 
     private func onFrameReceived(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
@@ -170,7 +190,10 @@ extension HTTP2Session {
                 self.isLimitAcknowledged = true
             }
         case NGHTTP2_WINDOW_UPDATE:
-            if capns_frame_stream_id(frame) == 0, !self.waitingBodies.isEmpty { self.resumeBodies(session) }
+            if capns_frame_stream_id(frame) == 0 {
+                self.windowUpdates &+= 1
+                self.windowRule.windowGrew()
+            }
         case NGHTTP2_PING:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { self.events.append(.pingAcknowledged) }
         case NGHTTP2_GOAWAY:
@@ -217,7 +240,7 @@ extension HTTP2Session {
             start: capns_frame_goaway_debug_data(frame),
             count: capns_frame_goaway_debug_data_length(frame)
         )
-        let detail = debug.isEmpty ? "" : ": " + String(decoding: debug, as: UTF8.self)
+        let detail = debug.isEmpty ? "" : ": " + PeerText.printable(debug)
         self.violation = WireError(.protocolViolation, "the peer broke the HTTP/2 protocol (\(code))\(detail)")
     }
 

@@ -17,7 +17,9 @@ extension HTTP2Session {
     ///
     /// Throws `invariantBroken` when nghttp2 finds the request itself wrong.
     ///
-    /// - Parameter isBulk: its body leaves ``bulkWindowReserve`` of the connection's send window to other streams.
+    /// A request whose body does not fit into the connection's send window waits here until it does, with its slot taken.
+    ///
+    /// - Parameter isBulk: its body leaves `SendWindowRule.bulkReserve` of the send window to other streams.
     package func submit(
         _ request: HTTP2Request,
         tag: UInt64,
@@ -25,19 +27,30 @@ extension HTTP2Session {
         isBulk: Bool = false
     ) throws(WireError) -> Submission {
         guard self.hasSlot else { return .noSlot }
-        let fixed = try self.fixedFields(request.shared, request.credential)
-        defer { self.dropFixed(fixed) }
         let body = request.body.isEmpty ? HoldTable<[UInt8]>.none : self.bodies.hold(request.body)
         defer { self.bodies.drop(slot: body) }
-        let stream = NewStream(
+        var stream = NewStream(
             lengths: request.valueLengths,
-            fixed: fixed,
+            fixed: HoldTable<[UInt8]>.none,
             body: body,
             bodyCount: request.body.count,
             tag: tag,
             deadline: deadline,
             isBulk: isBulk
         )
+        if self.mustHold(bodyCount: stream.bodyCount, isBulk: isBulk) {
+            self.hold(
+                HeldRequest(
+                    shared: request.shared,
+                    credential: request.credential,
+                    values: request.values,
+                    stream: stream
+                )
+            )
+            return .accepted
+        }
+        stream.fixed = try self.fixedFields(request.shared, request.credential)
+        defer { self.dropFixed(stream.fixed) }
         return try Self.rethrow(request.values.withUnsafeBufferPointer { self.open(stream, $0) })
     }
 
@@ -77,14 +90,26 @@ extension HTTP2Session {
                     deadline: batch.entries[number].deadline,
                     isBulk: batch.isBulk
                 )
-                switch self.open(stream, UnsafeBufferPointer(rebasing: values[position..<end])) {
-                case .success(.accepted):
+                if self.mustHold(bodyCount: stream.bodyCount, isBulk: stream.isBulk) {
+                    self.hold(
+                        HeldRequest(
+                            shared: batch.shared,
+                            credential: batch.credential,
+                            values: Array(values[position..<end]),
+                            stream: stream
+                        )
+                    )
                     earliest = min(earliest, stream.deadline)
-                case .success(.noSlot):
-                    self.results.append(.notSent(.noSlot, tag: tag))
-                case .failure(let error):
-                    self.results.append(.notSent(.faulty, tag: tag))
-                    broken = error
+                } else {
+                    switch self.open(stream, UnsafeBufferPointer(rebasing: values[position..<end])) {
+                    case .success(.accepted):
+                        earliest = min(earliest, stream.deadline)
+                    case .success(.noSlot):
+                        self.results.append(.notSent(.noSlot, tag: tag))
+                    case .failure(let error):
+                        self.results.append(.notSent(.faulty, tag: tag))
+                        broken = error
+                    }
                 }
                 if !isCommon { self.bodies.drop(slot: body) }
                 position = end
@@ -95,17 +120,7 @@ extension HTTP2Session {
         return (earliest, broken)
     }
 
-    private struct NewStream {
-        var lengths: SIMD8<UInt16>
-        var fixed: Int32
-        var body: Int32
-        var bodyCount: Int
-        var tag: UInt64
-        var deadline: NIODeadline
-        var isBulk: Bool
-    }
-
-    private static let unfit = WireError(.invariantBroken, "a request without a path, or with too many fields")
+    static let unfit = WireError(.invariantBroken, "a request without a path, or with too many fields")
 
     private static func rethrow(_ result: Result<Submission, WireError>) throws(WireError) -> Submission {
         try result.get()
@@ -117,7 +132,7 @@ extension HTTP2Session {
     }
 
     /// Submits one request whose fixed fields are laid out. A `Result`, since closures do not pass typed errors on.
-    private func open(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) -> Result<Submission, WireError> {
+    func open(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) -> Result<Submission, WireError> {
         guard let count = self.layOut(values, stream.lengths), let fields = self.scratch.baseAddress else {
             return .failure(Self.unfit)
         }
@@ -143,7 +158,6 @@ extension HTTP2Session {
         self.streams[index].outgoing = stream.body
         self.streams[index].outgoingCount = stream.bodyCount
         self.streams[index].deadline = stream.deadline
-        self.streams[index].isBulk = stream.isBulk
         if let filter = self.configuration.answerFilter {
             self.streams[index].echo.set(self.value(filter.echoed, in: values, stream.lengths))
         }
@@ -152,43 +166,8 @@ extension HTTP2Session {
         self.streams.remember(index, tag: stream.tag)
         self.openCount += 1
         self.unwrittenCount += 1
+        self.uncopiedBodyBytes += stream.bodyCount
         return .success(.accepted)
-    }
-
-    // MARK: The send window
-
-    /// What bodies of bulk streams leave of the connection's send window (RFC 9113, section 5.2), in bytes: a few other
-    /// bodies. A quarter of a window that is smaller than four times this.
-    package static let bulkWindowReserve = 16 * 1024
-
-    /// Whether the body of a bulk stream would take the last of the send window. One that has begun goes on, and so does
-    /// one that would never fit.
-    func mustWaitForWindow(_ index: Int, _ nghttp2: OpaquePointer?) -> Bool {
-        guard let nghttp2, self.streams[index].outgoingOffset == 0 else { return false }
-        let left = Int(nghttp2_session_get_remote_window_size(nghttp2))
-        self.largestWindow = max(self.largestWindow, left)
-        let reserve = min(Self.bulkWindowReserve, self.largestWindow / 4)
-        let wanted = self.streams[index].outgoingCount
-        return left - wanted < reserve && wanted <= self.largestWindow - reserve
-    }
-
-    /// The send window has grown: the bodies that waited for it go on, as far as it reaches.
-    func resumeBodies(_ nghttp2: OpaquePointer?) {
-        guard let nghttp2 else { return }
-        let left = Int(nghttp2_session_get_remote_window_size(nghttp2))
-        self.largestWindow = max(self.largestWindow, left)
-        var room = left - min(Self.bulkWindowReserve, self.largestWindow / 4)
-        var resumed = 0
-        for index in self.waitingBodies {
-            guard room > 0 else { break }
-            resumed += 1
-            // A stream that has been reset meanwhile has no body to send, and its place may be another's, which does
-            // not wait: nghttp2 refuses to resume that.
-            let streamID = self.streams[index].streamID
-            guard streamID > 0, nghttp2_session_resume_data(nghttp2, streamID) == 0 else { continue }
-            room -= self.streams[index].outgoingCount
-        }
-        self.waitingBodies.removeFirst(resumed)
     }
 
     /// Whether so many stream ids are used that the connection should be replaced.
@@ -204,12 +183,14 @@ extension HTTP2Session {
 
     /// Resets the stream called `tag`, if it is still open. Its result is given.
     package func cancel(tag: UInt64) {
+        self.giveUpHeld(cause: .cancelled) { $0.stream.tag == tag }
         if let index = self.streams.index(ofTag: tag) { self.giveUp(index, cause: .cancelled) }
     }
 
     /// Resets the streams whose time is over, and says when the next one's will be.
     package func expire(now: NIODeadline) -> NIODeadline? {
-        var next: NIODeadline?
+        self.giveUpHeld(cause: .deadline) { $0.stream.deadline <= now }
+        var next = self.held.deadline
         for index in self.streams.indices
         where self.streams[index].streamID != 0 && !self.streams[index].isConcluded {
             let deadline = self.streams[index].deadline
@@ -224,6 +205,7 @@ extension HTTP2Session {
 
     /// The connection is gone: every stream gets its result.
     package func concludeAll(cause: StreamCause) {
+        self.giveUpHeld(cause: cause)
         for index in self.streams.indices where self.streams[index].streamID != 0 {
             self.conclude(index, cause: cause)
         }
@@ -231,6 +213,7 @@ extension HTTP2Session {
 
     /// Takes back every request that nghttp2 still holds.
     func giveUpUnwritten(cause: StreamCause) {
+        self.giveUpHeld(cause: cause)
         guard self.unwrittenCount > 0 else { return }
         for index in self.streams.indices
         where self.streams[index].streamID != 0 && !self.streams[index].isWritten && !self.streams[index].isConcluded {
@@ -251,6 +234,20 @@ extension HTTP2Session {
         }
     }
 
+    /// Whether there is room for so many bytes more of responses that are not complete; then they count.
+    func keeps(_ count: Int) -> Bool {
+        guard self.keptBytes + count <= max(StreamTable.keptLimit, self.configuration.responseBodyLimit) else {
+            return false
+        }
+        self.keptBytes += count
+        return true
+    }
+
+    /// What is kept of this response is about to go.
+    func forgetKept(_ index: Int) {
+        self.keptBytes -= self.streams[index].fields.byteCount + self.streams[index].body.count
+    }
+
     /// Gives the stream its one result.
     func conclude(_ index: Int, cause: StreamCause) {
         guard !self.streams[index].isConcluded else { return }
@@ -268,6 +265,7 @@ extension HTTP2Session {
             self.results.append(StreamResult(tag: self.streams[index].tag, ending: ending, cause: cause))
             return
         }
+        self.forgetKept(index)
         var fields = FieldList()
         var body: [UInt8] = []
         swap(&fields, &self.streams[index].fields)

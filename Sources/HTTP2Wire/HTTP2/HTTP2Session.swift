@@ -101,10 +101,18 @@ package final class HTTP2Session {
     var responseFrames: UInt64 = 0
     /// Streams whose HEADERS nghttp2 has not given out yet.
     var unwrittenCount = 0
-    /// Streams whose bodies wait for a larger send window, in order.
-    var waitingBodies: [Int] = []
-    /// The largest send window of the connection that was seen.
-    var largestWindow = 0
+    // Unchecked as `bodies`: each push touches them.
+    /// Requests that wait for a larger send window.
+    @exclusivity(unchecked) var held = HeldRequests()
+    @exclusivity(unchecked) var windowRule = SendWindowRule()
+    /// A client's: the bytes of open streams' bodies that nghttp2 has not copied yet.
+    @exclusivity(unchecked) var uncopiedBodyBytes = 0
+    /// A client's: the bytes that are kept of responses that are not complete.
+    @exclusivity(unchecked) var keptBytes = 0
+    /// The bytes of the header block that is being received, decompressed.
+    @exclusivity(unchecked) var headerBlockBytes = 0
+    /// How often the peer enlarged the connection's send window.
+    var windowUpdates: UInt64 = 0
 
     private let memory = SessionMemory()
     private var session: OpaquePointer?
@@ -183,7 +191,7 @@ package final class HTTP2Session {
     package func receive(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
         guard let session, let base = bytes.baseAddress else { return }
         let taken = capns_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
-        if taken < 0 { throw Self.error(Int32(clamping: taken)) }
+        if taken < 0 { throw self.violation ?? Self.error(Int32(clamping: taken)) }
         for streamID in self.earlyAnswers {
             // The peer may have reset it in the same bytes.
             guard nghttp2_session_get_stream_user_data(session, streamID) != nil else { continue }
@@ -198,6 +206,7 @@ package final class HTTP2Session {
             // nghttp2 would keep them silently until there is room, or for ever.
             self.giveUpUnwritten(cause: self.hasGoAway ? .goAway : .noSlot)
         }
+        if !self.held.isEmpty { try self.openHeld() }
     }
 
     /// The next bytes for the peer, one frame at a time, valid until the next call. Empty: nothing to send.
@@ -383,6 +392,10 @@ package final class HTTP2Session {
     /// The stream is gone for nghttp2 and for us.
     func release(_ index: Int) {
         guard self.streams[index].streamID != 0 else { return }
+        if self.role == .client {
+            self.uncopiedBodyBytes -= self.streams[index].outgoingCount - self.streams[index].outgoingOffset
+            self.forgetKept(index)
+        }
         self.dropFixed(self.streams[index].fixed)
         self.bodies.drop(slot: self.streams[index].outgoing)
         self.streams.discard(index)

@@ -9,6 +9,10 @@ final class StreamTable {
     static let bodyLimit = 4096
     /// How much of a message's header fields is kept, in bytes.
     static let fieldLimit = 16384
+    /// The most bytes of one header block, decompressed.
+    static let headerBlockLimit = 65536
+    /// How much is kept of the incomplete responses of a session together, in bytes.
+    static let keptLimit = 1 << 20
 
     /// In an order that leaves few gaps: there is one for each push in flight.
     struct Entry {
@@ -26,8 +30,6 @@ final class StreamTable {
         var status: UInt16 = 0
         /// What the answer may repeat.
         var echo = EchoedValue()
-        /// Leaves the last of the connection's send window to others.
-        var isBulk = false
         var isWritten = false
         /// The result was given; only nghttp2 still knows the stream.
         var isConcluded = false
@@ -55,7 +57,6 @@ final class StreamTable {
             self.outgoing = -1
             self.outgoingCount = 0
             self.outgoingOffset = 0
-            self.isBulk = false
             self.isWritten = false
             self.isConcluded = false
             self.hasFinalHeaders = false

@@ -29,7 +29,7 @@ package final class NetworkProbe {
     /// All addresses of a name.
     package static func lookUp(host: String, port: Int) -> Result<[SocketAddress], WireError> {
         if let address = try? SocketAddress(ipAddress: host, port: port) { return .success([address]) }
-        return SystemResolver.lookUp(host: host, port: port)
+        return NameResolver.systemLookUp(host, port)
     }
 
     /// Connects to one address.
@@ -139,7 +139,7 @@ package final class NetworkProbe {
                 guard result.ending == .response else {
                     throw WireError(.protocolViolation, "the request ended without an answer (\(result.cause))")
                 }
-                return Answer(status: result.status, date: result.fields.first("date"))
+                return Answer(status: result.status, date: result.fields.first("date").map(PeerText.printable))
             }
             if session.hasGoAway { throw WireError(.goAway, "the server said GOAWAY instead of an answer") }
             try self.receive(session, tls, until: deadline)
@@ -201,6 +201,7 @@ package final class NetworkProbe {
     private func send(_ buffer: ByteBuffer, until deadline: NIODeadline) throws(WireError) {
         var rest = buffer
         while rest.readableBytes > 0 {
+            guard deadline > .now() else { throw self.silence }
             let count = rest.withUnsafeReadableBytes { write(self.descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
                 rest.moveReaderIndex(forwardBy: count)
@@ -216,6 +217,8 @@ package final class NetworkProbe {
     private func receive(until deadline: NIODeadline) throws(WireError) -> ByteBuffer? {
         var bytes = [UInt8](repeating: 0, count: 16 * 1024)
         while true {
+            // Also when the peer never pauses.
+            guard deadline > .now() else { throw self.silence }
             let count = bytes.withUnsafeMutableBytes { read(self.descriptor, $0.baseAddress, $0.count) }
             if count > 0 { return ByteBuffer(bytes: bytes[..<count]) }
             if count == 0 { return nil }
@@ -227,7 +230,7 @@ package final class NetworkProbe {
         }
     }
 
-    private var silence: WireError { WireError(.connectTimeout, "\(self.address) says nothing") }
+    private var silence: WireError { WireError(.connectTimeout, "\(self.address) gave no complete answer in time") }
 
     private static var lastError: String { self.text(errno) }
 

@@ -14,7 +14,7 @@ package struct ServerCertificate: Sendable, Hashable {
 extension ServerCertificate {
     init(_ certificate: OpaquePointer) {
         func text(_ name: OpaquePointer?) -> String {
-            PEM.text { X509_NAME_print_ex($0, name, 0, capns_name_flags) >= 0 ? 1 : 0 }
+            PeerText.printable(PEM.text { X509_NAME_print_ex($0, name, 0, capns_name_flags) >= 0 ? 1 : 0 })
         }
         self.subject = text(X509_get_subject_name(certificate))
         self.issuer = text(X509_get_issuer_name(certificate))

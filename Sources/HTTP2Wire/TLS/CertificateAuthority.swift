@@ -36,7 +36,8 @@ package final class CertificateAuthority {
         self.certificatePEM = PEM.text { PEM_write_bio_X509($0, certificate.pointer) }
     }
 
-    /// A server certificate for `names` (host names or IP addresses).
+    /// A server certificate for `names` (host names or IP addresses). Without any it is for nothing: its subject says
+    /// `localhost`, and it has no alternative names.
     ///
     /// - Parameters:
     ///   - validFrom, validTo: seconds from now; both may be negative, for a certificate that has expired.
@@ -59,7 +60,7 @@ package final class CertificateAuthority {
             let isAddress = name.contains(":") || name.allSatisfy { $0.isNumber || $0 == "." }
             return "\(isAddress ? "IP" : "DNS"):\(name)"
         }
-        try Self.add(NID_subject_alt_name, alternatives.joined(separator: ","), to: certificate)
+        if !names.isEmpty { try Self.add(NID_subject_alt_name, alternatives.joined(separator: ","), to: certificate) }
         try Self.add(NID_basic_constraints, "critical,CA:FALSE", to: certificate)
         try Self.add(NID_ext_key_usage, "serverAuth,clientAuth", to: certificate)
         try Self.add(NID_authority_key_identifier, "keyid:always", to: certificate, issuer: self.certificate)

@@ -43,9 +43,11 @@ package struct SystemTrustRoots: Sendable, Hashable {
 
     /// Has `store` find these roots.
     func add(to store: OpaquePointer?) {
+        let own = Self.certificates(in: store)
+        var lookups: [OpaquePointer] = []
         if let file = self.file {
             if let bundle = TrustBundle(file: file) {
-                bundle.add(to: store)
+                bundle.add(to: store).map { lookups.append($0) }
             } else {
                 // Not what a bundle usually is (revocation lists in it, another form): OpenSSL knows best.
                 _ = X509_STORE_load_file(store, file)
@@ -53,9 +55,31 @@ package struct SystemTrustRoots: Sendable, Hashable {
         }
         if let directories = self.directories {
             _ = X509_STORE_load_path(store, directories)
+            X509_STORE_add_lookup(store, X509_LOOKUP_hash_dir()).map { lookups.append($0) }  // the one that is there
+        }
+        // OpenSSL asks for a subject only while the store holds no certificate with it.
+        for certificate in own {
+            for lookup in lookups { Self.load(X509_get_subject_name(certificate.pointer), by: lookup) }
         }
         // What a damaged file leaves in the queue is no error of the caller's.
         ERR_clear_error()
+    }
+
+    private static func certificates(in store: OpaquePointer?) -> [X509Certificate] {
+        let stack = X509_STORE_get1_all_certs(store)
+        defer { capns_x509_stack_free(stack) }
+        return (0..<capns_x509_stack_count(stack)).compactMap { capns_x509_stack_copy(stack, $0) }
+            .map(X509Certificate.init(owning:))
+    }
+
+    /// Has a lookup put all certificates with this subject into its store.
+    private static func load(_ subject: OpaquePointer?, by lookup: OpaquePointer) {
+        let result = X509_OBJECT_new()
+        if X509_LOOKUP_by_subject(lookup, X509_LU_X509, subject, result) == 1 {
+            // A lookup lends its answer, and the object's end gives a reference back.
+            X509_up_ref(X509_OBJECT_get0_X509(result))
+        }
+        X509_OBJECT_free(result)
     }
 
     private static func environment(_ name: String) -> String? {

@@ -25,6 +25,13 @@ final class TLSSession {
     var trafficSecret = ServerTrafficSecret()
     private let context: TLSContext
     private let peerName: String
+    /// How many bytes came since the last application data.
+    private var bytesWithoutData = 0
+
+    /// The most bytes that may come without application data: a handshake, or records that TLS handles by itself, such as
+    /// key updates and requests to renegotiate. A peer that sends nothing else keeps us busy for nothing. OpenSSL takes
+    /// certificates of up to 100 KiB.
+    static let limitWithoutData = 128 * 1024
 
     /// - Parameter peerName: for a client, the host name (or IP address) that the server's certificate must be for.
     init(context: TLSContext, peerName: String) throws(WireError) {
@@ -43,6 +50,7 @@ final class TLSSession {
 
         switch context.role {
         case .client:
+            let peerName = try Self.verifiableName(peerName)
             SSL_set_connect_state(ssl)
             let parameters = SSL_get0_param(ssl)
             if (try? SocketAddress(ipAddress: peerName, port: 0)) != nil {
@@ -51,7 +59,11 @@ final class TLSSession {
                     throw WireError(.handshakeFailed, "'\(peerName)' is no address that a certificate can name")
                 }
             } else {
-                X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+                // Names stand in the subject's alternative names alone (RFC 9525, section 6.3).
+                X509_VERIFY_PARAM_set_hostflags(
+                    parameters,
+                    UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
+                )
                 guard X509_VERIFY_PARAM_set1_host(parameters, peerName, peerName.utf8.count) == 1,
                     capns_set_tlsext_host_name(ssl, peerName) == 1
                 else {
@@ -66,6 +78,16 @@ final class TLSSession {
 
     deinit {
         SSL_free(self.ssl)
+    }
+
+    /// The name as it stands in certificates and in the server name extension: without the dot at the end that makes it
+    /// absolute (RFC 6066, section 3). OpenSSL takes a dot at the beginning for "any name below".
+    private static func verifiableName(_ name: String) throws(WireError) -> String {
+        let stripped = name.hasSuffix(".") ? String(name.dropLast()) : name
+        guard !stripped.isEmpty, !stripped.hasPrefix("."), !stripped.hasSuffix("."), !stripped.utf8.contains(0) else {
+            throw WireError(.hostNotFound, "'\(name)' is not the name of a host")
+        }
+        return stripped
     }
 
     /// Takes ciphertext that came from the network.
@@ -83,13 +105,16 @@ final class TLSSession {
         // "The current thread's error queue must be empty before the TLS/SSL I/O operation is attempted"
         // (SSL_get_error(3)).
         ERR_clear_error()
+        let before = self.buffers.input.readableBytes
         let result = SSL_do_handshake(self.ssl)
         if result == 1 {
+            self.bytesWithoutData = 0
             if let error = self.checkApplicationProtocol() { return .failed(error) }
             return .complete
         }
         switch SSL_get_error(self.ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE:
+            if let error = self.countWithoutData(before) { return .failed(error) }
             return .incomplete
         default:
             return .failed(self.handshakeError(OpenSSLErrors.drain()))
@@ -98,16 +123,28 @@ final class TLSSession {
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> ReadStep {
         ERR_clear_error()
+        let before = self.buffers.input.readableBytes
         let result = SSL_read(self.ssl, buffer.baseAddress, Int32(clamping: buffer.count))
-        if result > 0 { return .bytes(Int(result)) }
+        if result > 0 {
+            self.bytesWithoutData = 0
+            return .bytes(Int(result))
+        }
         switch SSL_get_error(self.ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE:
+            if let error = self.countWithoutData(before) { return .failed(error) }
             return .needsMore
         case SSL_ERROR_ZERO_RETURN:
             return .closeNotify
         default:
             return .failed(Self.recordError(OpenSSLErrors.drain()))
         }
+    }
+
+    /// - Parameter before: how many bytes OpenSSL could have taken.
+    private func countWithoutData(_ before: Int) -> WireError? {
+        self.bytesWithoutData += before - self.buffers.input.readableBytes
+        guard self.bytesWithoutData > Self.limitWithoutData else { return nil }
+        return WireError(.tlsFailure, "the peer sent \(self.bytesWithoutData) bytes of TLS without any data in them")
     }
 
     /// Encrypts `bytes` (into records of at most 16 KiB). Our buffers never say "try again".
@@ -149,7 +186,7 @@ final class TLSSession {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
         SSL_get0_alpn_selected(self.ssl, &name, &length)
-        return name.map { String(decoding: UnsafeBufferPointer(start: $0, count: Int(length)), as: UTF8.self) }
+        return name.map { PeerText.printable(UnsafeBufferPointer(start: $0, count: Int(length))) }
     }
 
     private func checkApplicationProtocol() -> WireError? {
@@ -203,8 +240,11 @@ final class TLSSession {
             ?? WireError(.handshakeFailed, "the TLS handshake with '\(self.peerName)' failed: \(errors.text)")
     }
 
+    /// After the handshake the peer has proved that it speaks TLS and HTTP/2. Nothing but an alert about our certificate,
+    /// which TLS 1.3 servers send late, is a fault of the configuration then.
     private static func recordError(_ errors: OpenSSLErrors) -> WireError {
-        self.alertError(errors, peerName: "the peer") ?? WireError(.tlsFailure, "TLS failed: \(errors.text)")
+        if self.isAboutClientCertificate(errors) { return self.clientCertificateRefused(errors, peerName: "the peer") }
+        return WireError(.tlsFailure, "TLS failed: \(errors.text)")
     }
 
     /// An alert from the peer shows as reason 1000 + alert number (RFC 8446, section 6.2).
@@ -214,11 +254,17 @@ final class TLSSession {
             return WireError(.notTLS, "'\(peerName)' does not speak TLS on this port")
         case Self.alertOffset + 120:
             return self.noHTTP2(peerName: peerName, chosen: nil)
-        case Self.alertOffset + 42...Self.alertOffset + 48, Self.alertOffset + 51, Self.alertOffset + 116:
-            // 51, decrypt_error: a signature in or by our certificate is wrong.
-            return self.clientCertificateRefused(errors, peerName: peerName)
         default:
-            return nil
+            return self.isAboutClientCertificate(errors)
+                ? self.clientCertificateRefused(errors, peerName: peerName) : nil
+        }
+    }
+
+    private static func isAboutClientCertificate(_ errors: OpenSSLErrors) -> Bool {
+        switch errors.firstReason - Self.alertOffset {
+        // 42 to 46 and 48: the certificate itself. 51, decrypt_error: a signature in or by it is wrong. 116: there is none.
+        case 42...46, 48, 51, 116: true
+        default: false
         }
     }
 

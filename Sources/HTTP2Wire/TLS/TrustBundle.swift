@@ -1,4 +1,5 @@
 import CAPNSOpenSSL
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc
@@ -10,7 +11,8 @@ import CAPNSOpenSSL
 
 /// A file with many trust roots (PEM, one after the other), of which each is parsed when somebody asks for its subject.
 ///
-/// Holds the file open: the roots stay those of the beginning when the file is replaced, removed, or out of reach.
+/// Holds the file open: the roots stay those of the beginning when the file is replaced, removed, or out of reach. When it
+/// is rewritten in place, they are what it holds then.
 final class TrustBundle: Sendable {
     /// Where a certificate's PEM block stands in the file.
     struct Entry: Hashable, Sendable {
@@ -20,8 +22,32 @@ final class TrustBundle: Sendable {
         var length: Int
     }
 
+    /// What changes when a file is written to.
+    private struct Version: Equatable {
+        var size: Int
+        var modified: [Int]
+
+        init?(of descriptor: Int32) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { return nil }
+            self.size = Int(status.st_size)
+            #if canImport(Darwin)
+                let times = [status.st_mtimespec, status.st_ctimespec]
+            #else
+                let times = [status.st_mtim, status.st_ctim]
+            #endif
+            self.modified = times.flatMap { [Int($0.tv_sec), Int($0.tv_nsec)] }
+        }
+    }
+
+    private struct Index {
+        /// The file's version that the entries stand in.
+        var version: Version
+        var entries: [Entry]
+    }
+
     private let descriptor: Int32
-    private let entries: [Entry]
+    private let index: Mutex<Index>
 
     /// A bundle beyond this is none: a distribution's has about 220 KiB.
     private static let largestFile = 8 << 20
@@ -30,12 +56,12 @@ final class TrustBundle: Sendable {
     init?(file: String) {
         let descriptor = open(file, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
-        guard let text = Self.contents(of: descriptor), let entries = Self.index(text) else {
+        guard let version = Version(of: descriptor), let entries = Self.entries(of: descriptor, version) else {
             close(descriptor)
             return nil
         }
         self.descriptor = descriptor
-        self.entries = entries
+        self.index = Mutex(Index(version: version, entries: entries))
     }
 
     deinit {
@@ -43,6 +69,21 @@ final class TrustBundle: Sendable {
     }
 
     // MARK: The index
+
+    private static func entries(of descriptor: Int32, _ version: Version) -> [Entry]? {
+        self.contents(of: descriptor, size: version.size).flatMap(self.index)
+    }
+
+    /// Where the certificates stand now; none while the file is no bundle.
+    private var entries: [Entry] {
+        self.index.withLock { index in
+            guard let version = Version(of: self.descriptor) else { return [] }
+            if version != index.version {
+                index = Index(version: version, entries: Self.entries(of: self.descriptor, version) ?? [])
+            }
+            return index.entries
+        }
+    }
 
     /// The certificates in a text of PEM blocks; nil if there are none, or other things.
     static func index(_ text: [UInt8]) -> [Entry]? {
@@ -114,7 +155,7 @@ final class TrustBundle: Sendable {
 
     // MARK: Lookup
 
-    /// The certificates with this subject; none if the file has changed under us.
+    /// The certificates with this subject; none if the file changes at this moment.
     func certificates(named name: OpaquePointer?) -> [X509Certificate] {
         guard let hash = Self.hash(of: name) else { return [] }
         return self.entries.filter { $0.subjectHash == hash }
@@ -131,11 +172,14 @@ final class TrustBundle: Sendable {
     }
 
     /// Has `store` ask this bundle for subjects that it does not hold yet.
-    func add(to store: OpaquePointer?) {
-        guard let lookup = X509_STORE_add_lookup(store, Self.method) else { return }
+    ///
+    /// - Returns: what OpenSSL asks; the store owns it.
+    func add(to store: OpaquePointer?) -> OpaquePointer? {
+        guard let lookup = X509_STORE_add_lookup(store, Self.method) else { return nil }
         // The lookup owns a reference; its method's `free` gives it back.
         let reference = Unmanaged.passRetained(self)
         if X509_LOOKUP_set_method_data(lookup, reference.toOpaque()) != 1 { reference.release() }
+        return lookup
     }
 
     /// What OpenSSL calls a lookup's class. Made once and never freed, since stores point to it.
@@ -178,10 +222,8 @@ final class TrustBundle: Sendable {
 
     // MARK: Bytes
 
-    private static func contents(of descriptor: Int32) -> [UInt8]? {
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, (1...self.largestFile).contains(Int(status.st_size)) else { return nil }
-        let size = Int(status.st_size)
+    private static func contents(of descriptor: Int32, size: Int) -> [UInt8]? {
+        guard (1...self.largestFile).contains(size) else { return nil }
         let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             while count < size, let start = buffer.baseAddress {
                 let read = pread(descriptor, start + count, size - count, off_t(count))

@@ -13,11 +13,13 @@ import Testing
     static let cases: [Case] = [
         Case(setting: "environment.host") { $0.environment = .custom(host: "") },
         Case(setting: "environment.host") { $0.environment = .custom(host: "a b") },
+        Case(setting: "environment.host") { $0.environment = .custom(host: ".example.com") },
         Case(setting: "environment.port") { $0.environment = .custom(host: "localhost", port: 0) },
         Case(setting: "environment.port") { $0.environment = .custom(host: "localhost", port: 65_536) },
         Case(setting: "environment.managementHost") { $0.environment.managementHost = "a\nb" },
         Case(setting: "environment.managementPort") { $0.environment.managementPort = 0 },
         Case(setting: "proxy.host") { $0.proxy = .init(host: "", port: 3128) },
+        Case(setting: "proxy.host") { $0.proxy = .init(host: ".proxy", port: 3128) },
         Case(setting: "proxy.host") { $0.proxy = .init(host: "a\r\nb", port: 3128) },
         Case(setting: "proxy.port") { $0.proxy = .init(host: "proxy", port: 0) },
         Case(setting: "proxy.username") { $0.proxy = .init(host: "proxy", port: 1, username: "a:b") },

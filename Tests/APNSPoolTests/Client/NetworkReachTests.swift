@@ -113,7 +113,7 @@ struct NetworkReachTests {
                 caPEM: simulator.certificateAuthorityPEM
             )
             configuration.pool = .init(size: 3, maxOverflow: 0, connectSpacing: .zero)
-            configuration.adjustConnection = { $0.lookUp = { _, _ in .success(addresses) } }
+            configuration.adjustConnection = { $0.nameResolver = NameResolver { _, _ in .success(addresses) } }
             try await withAPNSClient(configuration: configuration) { client in
                 try await client.prewarm(3)
                 #expect(all.map(\.connections) == [1, 1, 1])

@@ -371,6 +371,27 @@ struct AttemptEndTests {
         #expect(rejection.disposition == .pauseDevice && retryAfter == expected)
     }
 
+    @Test("Text of a rejection that moves a cursor or forges a line is escaped and cut")
+    func hostileRejection() {
+        let reason = #"\u001b[2J\nERROR forged"# + String(repeating: "x", count: 1000)
+        let end = self.read(
+            .response,
+            .answered,
+            status: 400,
+            fields: [("apns-unique-id", "\u{9B}31m")],
+            body: #"{"reason":"\#(reason)"}"#
+        )
+        guard case .rejected(let rejection, _) = end else {
+            Issue.record("another end")
+            return
+        }
+        #expect(rejection.reason?.rawValue.hasPrefix(#"\u{1b}[2J\u{a}ERROR forgedxx"#) == true)
+        #expect(rejection.reason?.rawValue.utf8.count ?? 0 < 300)
+        #expect(rejection.apnsUniqueID == #"\u{9b}31m"#)
+        // The body stays as it came, for those who want it.
+        #expect(rejection.rawBody.count > 1000)
+    }
+
     @Test func theTimeOfOneTryIsNotTheDeadline() {
         guard case .notSent(.deadlineExceeded, _, _, let isFinal) = read(.notSent, .deadline) else {
             Issue.record("another end")

@@ -131,7 +131,7 @@ struct NightOnCallTests {
             $0.pool = .init(size: 1, maxOverflow: 1, connectSpacing: .zero)
             $0.timeouts.deadline = .seconds(60)
             $0.adjustConnection = { connection in
-                connection.lookUp = { host, port in isDNSGone.lookUp(host, port) }
+                connection.nameResolver = NameResolver { host, port in isDNSGone.lookUp(host, port) }
             }
             story.configure(&$0)
         }) { client, simulator in

@@ -1,0 +1,86 @@
+import CAPNSNghttp2
+
+extension HTTP2Session {
+    /// Whether requests wait for the send window.
+    package var isHoldingRequests: Bool { !self.held.isEmpty }
+
+    private var sendWindow: Int { self.withSession { Int(nghttp2_session_get_remote_window_size($0)) } ?? 0 }
+
+    /// Whether a request must wait: its HEADERS shall not leave when its body cannot follow, since whatever was written
+    /// may have been processed.
+    func mustHold(bodyCount: Int, isBulk: Bool) -> Bool {
+        guard bodyCount > 0 else { return false }
+        return self.held.isWaiting(isBulk: isBulk)
+            || !self.windowRule.admits(
+                bodyCount,
+                isBulk: isBulk,
+                window: self.sendWindow,
+                committed: self.uncopiedBodyBytes
+            )
+    }
+
+    func hold(_ request: HeldRequest) {
+        self.bodies.hold(slot: request.stream.body)
+        self.held.append(request)
+        self.openCount += 1
+    }
+
+    /// Opens streams for the requests that wait, as far as the send window reaches.
+    func openHeld() throws(WireError) {
+        while let request = self.held.first {
+            let stream = request.stream
+            let window = self.sendWindow
+            guard
+                self.windowRule.admits(
+                    stream.bodyCount,
+                    isBulk: stream.isBulk,
+                    window: window,
+                    committed: self.uncopiedBodyBytes
+                )
+            else {
+                // With no stream open the server has answered all that it got; waiting would be for ever.
+                if window > 0, self.streams.count == 0, self.windowRule.relax(isProof: true) { continue }
+                return
+            }
+            self.held.removeFirst()
+            self.openCount -= 1
+            defer { self.bodies.drop(slot: stream.body) }
+            try self.openHeld(request)
+        }
+    }
+
+    private func openHeld(_ request: HeldRequest) throws(WireError) {
+        var stream = request.stream
+        guard let slot = self.layOut(request.shared, request.credential) else {
+            self.results.append(.notSent(.faulty, tag: stream.tag))
+            throw Self.unfit
+        }
+        defer { self.dropFixed(slot) }
+        stream.fixed = slot
+        switch request.values.withUnsafeBufferPointer({ self.open(stream, $0) }) {
+        case .success(.accepted):
+            break
+        case .success(.noSlot):
+            self.results.append(.notSent(.noSlot, tag: stream.tag))
+        case .failure(let error):
+            self.results.append(.notSent(.faulty, tag: stream.tag))
+            throw error
+        }
+    }
+
+    /// The window has not grown for a while: demands less until it grows.
+    package func relaxSendWindow() throws(WireError) {
+        _ = self.windowRule.relax(isProof: false)
+        try self.openHeld()
+    }
+
+    /// Gives the requests that wait their result, if `condition` holds.
+    func giveUpHeld(cause: StreamCause, where condition: (HeldRequest) -> Bool = { _ in true }) {
+        guard !self.held.isEmpty else { return }
+        for request in self.held.remove(where: condition) {
+            self.bodies.drop(slot: request.stream.body)
+            self.openCount -= 1
+            self.results.append(.notSent(cause, tag: request.stream.tag))
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HTTP2Wire
+
+/// Sends four million acknowledgements of PINGs that nobody sent, which takes the client some seconds to read.
+private final class FloodingSession: ServerConnectionDelegate {
+    private let connection: ServerConnection
+    init(_ connection: ServerConnection) { self.connection = connection }
+
+    func opened() {
+        var pings = Frame(.ping, flags: Frame.ack, [UInt8](repeating: 0, count: 8)).bytes
+        for _ in 0..<22 { pings += pings }
+        let bytes = Frame.settings().bytes + pings
+        self.connection.loop.assumeIsolated().execute {
+            self.connection.write(bytes)
+        }
+    }
+    func received(_ requests: [ServerRequest]) {}
+    func streamClosed(_ streamID: Int32, code: HTTP2ErrorCode) {}
+    func closed(_ error: WireError) {}
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct NetworkProbeTests {
+    @Test("A probe ends in time when the server never stops sending")
+    func floodingServer() async throws {
+        let authority = try CertificateAuthority()
+        let identity = try authority.issue(names: ["localhost"])
+        var serverTLS = TLSConfiguration()
+        serverTLS.certificateChainPEM = identity.certificateChainPEM
+        serverTLS.privateKeyPEM = identity.privateKeyPEM
+        let listener = try await Listener.bind(
+            host: "127.0.0.1",
+            port: 0,
+            tls: try TLSContext(.server, configuration: serverTLS),
+            group: MultiThreadedEventLoopGroup.singleton,
+            configuration: { HTTP2Session.Configuration() },
+            accept: { FloodingSession($0) }
+        )
+        var tls = TLSConfiguration()
+        tls.caPEM = authority.certificatePEM
+        tls.trustsSystemRoots = false
+        let context = try TLSContext(.client, configuration: tls)
+        let address = try SocketAddress(ipAddress: "127.0.0.1", port: listener.port)
+        let begin = NIODeadline.now()
+        let code = await withCheckedContinuation { continuation in
+            // The probe blocks its thread.
+            Thread.detachNewThread {
+                do throws(WireError) {
+                    let probe = try NetworkProbe(address, timeout: .milliseconds(400))
+                    _ = try probe.handshake(context, host: "localhost")
+                    _ = try probe.ask(authority: "localhost")
+                    continuation.resume(returning: WireError.Code?.none)
+                } catch {
+                    continuation.resume(returning: error.code)
+                }
+            }
+        }
+        #expect(code == .connectTimeout)
+        #expect(NIODeadline.now() - begin < .seconds(2))
+        await listener.close()
+    }
+}
