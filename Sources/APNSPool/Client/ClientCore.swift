@@ -196,6 +196,8 @@ final class ClientCore: Sendable {
         // In a task of its own: the cancellation that may have brought us here must not cut this short.
         _ = await Task { await self.lifecycle.quiet.wait() }.value
         if let metrics {
+        // Of those too whose tree was never started because the run was cancelled or has failed.
+        for scope in self.keeper.all { scope.ended.open() }
             await self.export(metrics)
             metrics.finish()
         }
@@ -278,7 +280,8 @@ final class ClientCore: Sendable {
             let began = self.clock.now
             let supervisor = ClientTree.make(self, scope)
             scope.supervisor.set(supervisor)
-            if scope.isRetired || self.lifecycle.current == .draining && self.lifecycle.idle.isOpen { return }
+            if scope.isStopped || scope.isRetired { return }
+            if self.lifecycle.current == .draining && self.lifecycle.idle.isOpen { return }
             do {
                 try await supervisor.run()
                 return
