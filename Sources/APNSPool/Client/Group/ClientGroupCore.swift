@@ -64,6 +64,7 @@ final class ClientGroupCore: Sendable {
     }
 
     private let configuration: APNSClientGroup.Configuration
+        let isCall: Bool
     // For each push: to read them out of the configuration copies all of it.
     private let clock: any MonotonicClock
     private let usualDeadline: Duration
@@ -238,33 +239,35 @@ final class ClientGroupCore: Sendable {
         _ environment: APNSEnvironment,
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
-        let (result, lane, turn) = self.enter(name, environment)
+        let (result, lane, turn) = self.enter(name, environment, asCall)
         if let result { return result }
-        let answer = await self.wait(for: turn, lane, until: deadline)
+        let answer = await self.wait(for: turn, lane, asCall, until: deadline)
         // The app was given another key meanwhile.
         if case .failure = answer, self.hasMoved(name, environment, from: lane) {
-            return await self.use(name, environment, until: deadline)
+            return await self.use(name, environment, asCall: asCall, until: deadline)
         }
+        asCall: Bool = false,
         return answer
     }
 
     private func enter(
         _ name: String,
-        _ environment: APNSEnvironment
+        _ environment: APNSEnvironment,
+        _ isCall: Bool
     ) -> (result: Result<Use, PushError>?, lane: ClientLanes.Lane, turn: Turn) {
         self.state.withLock { state -> (Result<Use, PushError>?, ClientLanes.Lane, Turn) in
             guard let lane = state.apps[name]?.lanes[environment], let turn = state.infos[lane]?.turn else {
                 return (.failure(Self.noApp(name)), 0, Turn())
             }
             if state.isOver { return (.failure(Self.shuttingDown), lane, turn) }
-            let (admission, actions) = state.lanes.enter(lane, now: self.now)
+            let (admission, actions) = state.lanes.enter(lane, asCall: isCall, now: self.now)
             self.perform(actions, &state)
             switch admission {
             case .gone: return (.failure(Self.noApp(name)), lane, turn)
             case .wait: return (nil, lane, turn)
             case .use:
                 guard let client = state.infos[lane]?.client else { return (.failure(Self.noApp(name)), lane, turn) }
-                return (.success(Use(lane: lane, client: client)), lane, turn)
+                return (.success(Use(lane: lane, client: client, isCall: isCall)), lane, turn)
             }
         }
     }
@@ -282,14 +285,17 @@ final class ClientGroupCore: Sendable {
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
         _ = await turn.gate.wait(until: deadline, clock: self.clock)
-        return self.answer(of: turn, lane)
+        return self.answer(of: turn, lane, isCall)
     }
 
-    private func answer(of turn: Turn, _ lane: ClientLanes.Lane) -> Result<Use, PushError> {
+    private func answer(of turn: Turn, _ lane: ClientLanes.Lane, _ isCall: Bool) -> Result<Use, PushError> {
         self.state.withLock { state in
             // Under the lock in which turns are ended: either it came, or it is given up.
-            if let result = turn.result.withLock({ $0 }) { return result.map { Use(lane: lane, client: $0) } }
-            state.lanes.giveUp(lane)
+        _ isCall: Bool,
+            if let result = turn.result.withLock({ $0 }) {
+                return result.map { Use(lane: lane, client: $0, isCall: isCall) }
+            }
+            self.perform(state.lanes.giveUp(lane, asCall: isCall, now: self.now), &state)
             if Task.isCancelled {
                 return .failure(
                     PushError(code: .cancelled, certainty: .notSent, message: "the sending task was cancelled")
@@ -313,7 +319,9 @@ final class ClientGroupCore: Sendable {
 
     @inline(never)
     func leave(_ use: Use) {
-        self.state.withLock { state in self.perform(state.lanes.leave(use.lane, now: self.now), &state) }
+        self.state.withLock { state in
+            self.perform(state.lanes.leave(use.lane, asCall: use.isCall, now: self.now), &state)
+        }
     }
 
     private static let shuttingDown = PushError(
@@ -340,6 +348,10 @@ final class ClientGroupCore: Sendable {
     func run() async throws {
         let isFirst = self.state.withLock { state in
             defer { state.hasRun = true }
+            case .resume(let lane):
+                guard let info = state.infos[lane], let client = info.client else { continue }
+                info.turn.end(.success(client))
+                state.infos[lane]?.turn = Turn()
             return !state.hasRun
         }
         guard isFirst else {
