@@ -444,7 +444,9 @@ final class ClientGroupCore: Sendable {
         configuration.pool.size = min(configuration.pool.size, connections)
         configuration.pool.maxOverflow = connections - configuration.pool.size
         configuration.tlsContexts = self.contexts
-        configuration.logger[metadataKey: "apps"] = "\(info.apps.sorted().joined(separator: ", "))"
+        let apps = info.apps.sorted().joined(separator: ", ")
+        configuration.logger[metadataKey: "apps"] = "\(apps)"
+        configuration.metricLabels = [.init(name: "app", value: apps)]
         let settings = configuration
         let result = try? await NIOThreadPool.singleton.runIfActive {
             Result { () throws(APNSConfigurationError) in try APNSClient(configuration: settings) }
