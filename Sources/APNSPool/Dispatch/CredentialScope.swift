@@ -30,6 +30,7 @@ final class CredentialScope: Sendable {
         number: CredentialSwitch.Number,
         resolved: ResolvedAuthentication,
         settings: ConnectionSettings,
+        tokens: ProviderTokenCache,
         trial: TrialEvents,
         pools: PoolHolder,
         management: ManagementEndpoint
@@ -37,7 +38,7 @@ final class CredentialScope: Sendable {
         self.number = number
         self.resolved = resolved
         self.settings = settings
-        self.tokens = ProviderTokenCache(policy: resolved.policy)
+        self.tokens = tokens
         self.trial = trial
         self.pools = pools
         self.management = management
@@ -55,9 +56,9 @@ final class CredentialScope: Sendable {
 
     /// Ends its tree, with what is in flight, and starts no other one.
     func stop() {
-        self.adopted.open()
         // The flag comes first: whoever starts a tree at this moment sees it, or has set the supervisor before.
         self.stopped.store(true, ordering: .sequentiallyConsistent)
+        self.adopted.open()
         self.supervisor.current?.shutdown()
     }
 }

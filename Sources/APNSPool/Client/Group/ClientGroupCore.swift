@@ -16,6 +16,7 @@ final class ClientGroupCore: Sendable {
     private struct LaneInfo {
         var key: LaneKey
         var authentication: APNSAuthentication
+        var tokens: ProcessTokenSource
         var environment: APNSEnvironment
         var apps: Set<String>
         var client: APNSClient?
@@ -39,6 +40,7 @@ final class ClientGroupCore: Sendable {
         var name: String
         /// Which key or certificate it is; nil where that cannot be told.
         var owner: String?
+        var tokenKey: SigningKey?
         var certificateExpiry: Int64?
         var lanes: [APNSEnvironment: ClientLanes.Lane]
     }
@@ -48,6 +50,7 @@ final class ClientGroupCore: Sendable {
         var infos: [ClientLanes.Lane: LaneInfo] = [:]
         var byKey: [LaneKey: ClientLanes.Lane] = [:]
         var apps: [String: AppInfo] = [:]
+        var tokenSources = ProcessTokenSources()
         var hasRun = false
         var isOver = false
     }
@@ -61,15 +64,14 @@ final class ClientGroupCore: Sendable {
     struct Use: Sendable {
         let lane: ClientLanes.Lane
         let client: APNSClient
+        let isCall: Bool
     }
 
     private let configuration: APNSClientGroup.Configuration
-        let isCall: Bool
     // For each push: to read them out of the configuration copies all of it.
     private let clock: any MonotonicClock
     private let usualDeadline: Duration
     private let contexts: TLSContexts
-    private let tokens = ProcessTokenSource()
     private let state: Mutex<State>
     private let jobs: AsyncStream<Job>
     private let job: AsyncStream<Job>.Continuation
@@ -118,6 +120,10 @@ final class ClientGroupCore: Sendable {
         let pool = self.configuration.client.pool
         let isFree = self.state.withLock { state in
             guard mayReplace || state.apps[app.name] == nil else { return false }
+            let tokenKey = resolved.signer?.key
+            let tokens = state.tokenSources.retain(tokenKey, clock: self.clock)
+            // Not before: a key that stays keeps its token.
+            if let old = state.apps[app.name] { state.tokenSources.release(old.tokenKey) }
             // The old key's pools are not the new one's, whatever the isolation.
             if let old = state.apps[app.name], old.owner == nil || old.owner != resolved.owner {
                 self.release(app.name, &state)
@@ -134,6 +140,7 @@ final class ClientGroupCore: Sendable {
                     state.infos[lane] = LaneInfo(
                         key: key,
                         authentication: app.authentication,
+                        tokens: tokens,
                         environment: environment,
                         apps: []
                     )
@@ -148,6 +155,7 @@ final class ClientGroupCore: Sendable {
                 app: app,
                 name: resolved.name,
                 owner: resolved.owner,
+                tokenKey: tokenKey,
                 certificateExpiry: resolved.certificate?.notAfter,
                 lanes: lanes
             )
@@ -166,6 +174,7 @@ final class ClientGroupCore: Sendable {
         self.state.withLock { state in
             guard state.apps[name] != nil else { return false }
             self.release(name, &state)
+            state.tokenSources.release(state.apps[name]?.tokenKey)
             state.apps[name] = nil
             return true
         }
@@ -237,6 +246,7 @@ final class ClientGroupCore: Sendable {
     func use(
         _ name: String,
         _ environment: APNSEnvironment,
+        asCall: Bool = false,
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
         let (result, lane, turn) = self.enter(name, environment, asCall)
@@ -246,7 +256,6 @@ final class ClientGroupCore: Sendable {
         if case .failure = answer, self.hasMoved(name, environment, from: lane) {
             return await self.use(name, environment, asCall: asCall, until: deadline)
         }
-        asCall: Bool = false,
         return answer
     }
 
@@ -282,6 +291,7 @@ final class ClientGroupCore: Sendable {
     private func wait(
         for turn: Turn,
         _ lane: ClientLanes.Lane,
+        _ isCall: Bool,
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
         _ = await turn.gate.wait(until: deadline, clock: self.clock)
@@ -291,7 +301,6 @@ final class ClientGroupCore: Sendable {
     private func answer(of turn: Turn, _ lane: ClientLanes.Lane, _ isCall: Bool) -> Result<Use, PushError> {
         self.state.withLock { state in
             // Under the lock in which turns are ended: either it came, or it is given up.
-        _ isCall: Bool,
             if let result = turn.result.withLock({ $0 }) {
                 return result.map { Use(lane: lane, client: $0, isCall: isCall) }
             }
@@ -339,6 +348,10 @@ final class ClientGroupCore: Sendable {
                 self.job.yield(.start(lane, connections: connections))
             case .stop(let lane):
                 if let client = state.infos[lane]?.client { self.job.yield(.stop(client)) }
+            case .resume(let lane):
+                guard let info = state.infos[lane], let client = info.client else { continue }
+                info.turn.end(.success(client))
+                state.infos[lane]?.turn = Turn()
             case .forget(let lane):
                 state.infos[lane] = nil
             }
@@ -348,10 +361,6 @@ final class ClientGroupCore: Sendable {
     func run() async throws {
         let isFirst = self.state.withLock { state in
             defer { state.hasRun = true }
-            case .resume(let lane):
-                guard let info = state.infos[lane], let client = info.client else { continue }
-                info.turn.end(.success(client))
-                state.infos[lane]?.turn = Turn()
             return !state.hasRun
         }
         guard isFirst else {
@@ -439,7 +448,7 @@ final class ClientGroupCore: Sendable {
     ) async throws(APNSConfigurationError) -> APNSClient {
         var configuration = self.configuration.client
         configuration.authentication = info.authentication
-        if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = self.tokens }
+        if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = info.tokens }
         configuration.environment = info.environment
         configuration.pool.size = min(configuration.pool.size, connections)
         configuration.pool.maxOverflow = connections - configuration.pool.size
@@ -481,6 +490,9 @@ final class ClientGroupCore: Sendable {
     func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
         self.state.withLock { state in state.apps[name]?.lanes[environment].map { state.lanes.waiting($0) } ?? 0 }
     }
+
+    /// How many keys have provider tokens that apps share.
+    var tokenSourceCount: Int { self.state.withLock { $0.tokenSources.count } }
 
     var reservedConnections: Int { self.state.withLock { $0.lanes.used } }
 
