@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// A number of `errno` in words.
+/// A number of `errno`, or `notRegular`, in words.
 package struct SystemError: Error, CustomStringConvertible {
     package var code: Int32
 
@@ -14,7 +14,11 @@ package struct SystemError: Error, CustomStringConvertible {
         self.code = code
     }
 
+    /// A pipe, a socket or a device in the place of a file.
+    package static let notRegular = SystemError(code: -1)
+
     package var description: String {
+        if self.code == Self.notRegular.code { return "not a regular file" }
         guard let text = strerror(self.code) else { return "error \(self.code)" }
         return String(cString: text)
     }
@@ -36,6 +40,27 @@ package enum SystemFile {
             let code = errno
             if code != EINTR { return .failure(SystemError(code: code)) }
         }
+    }
+
+    /// Opens a regular file to read it. Never waits for another process, as the opening of a pipe does.
+    package static func openRegular(_ path: String) -> Result<Int32, SystemError> {
+        let descriptor: Int32
+        switch self.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) {
+        case .success(let opened): descriptor = opened
+        case .failure(let error): return .failure(error)
+        }
+        var information = stat()
+        guard fstat(descriptor, &information) == 0 else {
+            let error = SystemError(code: errno)
+            self.close(descriptor)
+            return .failure(error)
+        }
+        let kind = information.st_mode & S_IFMT
+        guard kind == S_IFREG else {
+            self.close(descriptor)
+            return .failure(kind == S_IFDIR ? SystemError(code: EISDIR) : .notRegular)
+        }
+        return .success(descriptor)
     }
 
     /// - Returns: what the system says of earlier writes, if that is trouble.

@@ -30,12 +30,14 @@ extension ClientCore {
         let scope = self.keeper.latest
         let status = await scope.pool.status()
         let refusal = scope.settings.credentials.declaredRefusal
+        let signing = scope.tokens.trouble(now: self.clock.now, wallNow: self.configuration.wallClock())
         return APNSHealth(
             HealthInputs(
                 lifecycle: self.lifecycle.current,
                 isPaused: self.pausedUntil.withLock { $0 != nil },
                 isRevoked: self.keeper.isRevoked,
                 credentialFault: refusal.map { "\($0)" },
+                signingTrouble: signing,
                 configurationFault: scope.pools.watch?.configurationFault,
                 connections: self.connections(status, lastFault: scope.pools.watch?.lastFault),
                 hasConnected: self.observer.hasConnected,

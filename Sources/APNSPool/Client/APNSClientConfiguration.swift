@@ -201,6 +201,8 @@ public struct APNSClientConfiguration: Sendable {
     public var eventLoopGroup: (any EventLoopGroup)?
     /// Time, for tests.
     package var clock: any MonotonicClock = SystemMonotonicClock()
+    /// Labels of all metrics beside those that every client has.
+    var metricLabels: [MetricSample.Label] = []
     /// Seconds since 1970, for tests.
     package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
     /// Shared with other clients of the same trust; nil: the client's own.

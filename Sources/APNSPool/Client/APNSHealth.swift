@@ -36,14 +36,18 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
             /// APNs answers 503 more often than connections may be replaced: fewer pushes are sent at once.
             public static let overload = Code(rawValue: "overload")
 
+            // Failing, and degraded.
+
+            /// APNs refuses the key or the certificate, it was revoked here, or no provider token can be signed. Degraded
+            /// while an older provider token still serves.
+            public static let credential = Code(rawValue: "credential")
+
             // Failing.
 
             /// No connection to APNs for `pool.unavailableAfter`, 10 s by default.
             public static let unreachable = Code(rawValue: "unreachable")
             /// No connection can be made as configured: a host that does not exist, an untrusted certificate.
             public static let configuration = Code(rawValue: "configuration")
-            /// APNs refuses the key or the certificate, or it was revoked here.
-            public static let credential = Code(rawValue: "credential")
             /// A fault of this library: the client starts anew after a pause.
             public static let internalFault = Code(rawValue: "internal-fault")
         }
@@ -103,6 +107,8 @@ struct HealthInputs: Sendable, Equatable {
     var isRevoked = false
     /// What APNs refuses, in its words.
     var credentialFault: String?
+    /// The last provider token could not be signed.
+    var signingTrouble: ProviderTokenCache.Trouble?
     /// Why no connection can be made as configured.
     var configurationFault: String?
     var connections = Connections.available
@@ -134,6 +140,9 @@ extension APNSHealth {
         if let refusal = inputs.credentialFault {
             return .failing(.init(code: .credential, message: "APNs refuses the credential: \(refusal)"))
         }
+        if case .noToken(let error) = inputs.signingTrouble {
+            return .failing(.init(code: .credential, message: "there is no provider token: \(error)"))
+        }
         if inputs.connections != .available, let fault = inputs.configurationFault {
             return .failing(.init(code: .configuration, message: fault))
         }
@@ -154,6 +163,10 @@ extension APNSHealth {
                     message: "most device tokens are refused: the environment, the topic or the key must be wrong"
                 )
             )
+        }
+        if case .notRenewed(let error) = inputs.signingTrouble {
+            let message = "the provider token cannot be renewed, the one in use serves up to 58 minutes: \(error)"
+            return .degraded(.init(code: .credential, message: message))
         }
         if inputs.degradedConnections > 0 {
             return .degraded(.init(code: .overload, message: "APNs answers 503: fewer pushes are sent at once"))

@@ -12,7 +12,7 @@ extension ClientCore {
         return [
             .init(name: "environment", value: self.configuration.environment.name),
             .init(name: "credential", value: resolved.signer?.identifiers.keyID ?? resolved.metricName),
-        ]
+        ] + self.configuration.metricLabels
     }
 
     func metricSnapshot() async -> MetricSnapshot {

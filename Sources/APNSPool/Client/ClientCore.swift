@@ -28,6 +28,8 @@ final class ClientCore: Sendable {
     let pacer = BroadcastPacer()
     let supersedeTurns = SupersedeTurns()
 
+    /// The provider tokens of the keys in use, and of the last ones before.
+    private let tokenCaches: Mutex<TokenCaches>
     let drainBooks = Mutex(DrainBooks())
     /// What became of the pushes; nil while the client runs.
     let finalReport = Mutex<DrainReport?>(nil)
@@ -57,6 +59,9 @@ final class ClientCore: Sendable {
         self.contexts = configuration.tlsContexts ?? TLSContexts(trust: configuration.trust)
         let resolved = try configuration.authentication.resolve(wallNow: configuration.wallClock())
         let credentials = CredentialGuard(onEvent: { [events] in events.write(.credential($0)) })
+        var tokenCaches = TokenCaches()
+        let tokens = tokenCaches.cache(of: resolved)
+        self.tokenCaches = Mutex(tokenCaches)
         self.keeper = CredentialKeeper(
             Self.makeScope(
                 number: 1,
@@ -75,6 +80,7 @@ final class ClientCore: Sendable {
                     events: self.events,
                     credentials: credentials
                 ),
+                tokens,
                 management: self.managementEvents
             )
         )
@@ -103,6 +109,7 @@ final class ClientCore: Sendable {
         _ configuration: APNSClientConfiguration,
         _ observer: ClientObserver,
         _ settings: ConnectionSettings,
+        _ tokens: ProviderTokenCache,
         management: ClientEvents,
         trial: TrialEvents = TrialEvents()
     ) -> CredentialScope {
@@ -111,6 +118,7 @@ final class ClientCore: Sendable {
             number: number,
             resolved: resolved,
             settings: settings,
+            tokens: tokens,
             trial: trial,
             pools: PoolHolder(
                 pool,
@@ -156,6 +164,7 @@ final class ClientCore: Sendable {
                 events: events,
                 credentials: credentials
             ),
+            self.tokenCaches.withLock { $0.cache(of: resolved) },
             management: self.managementEvents
         )
     }
@@ -187,6 +196,8 @@ final class ClientCore: Sendable {
         }
         // A pool that was never run would let its waiters wait for their deadlines.
         self.keeper.finish()
+        // Of those too whose tree was never started because the run was cancelled or has failed.
+        for scope in self.keeper.all { scope.ended.open() }
         for scope in self.keeper.all + [self.keeper.latest] {
             for pool in [scope.pool, scope.management.pool] {
                 await pool.drain()
@@ -278,7 +289,8 @@ final class ClientCore: Sendable {
             let began = self.clock.now
             let supervisor = ClientTree.make(self, scope)
             scope.supervisor.set(supervisor)
-            if scope.isRetired || self.lifecycle.current == .draining && self.lifecycle.idle.isOpen { return }
+            if scope.isStopped || scope.isRetired { return }
+            if self.lifecycle.current == .draining && self.lifecycle.idle.isOpen { return }
             do {
                 try await supervisor.run()
                 return

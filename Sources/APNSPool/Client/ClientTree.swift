@@ -72,7 +72,11 @@ enum ClientTree {
                         source: scope.resolved.authentication.tokenSource,
                         cache: scope.tokens,
                         clock: core.clock,
-                        wallClock: core.configuration.wallClock
+                        wallClock: core.configuration.wallClock,
+                        onResult: { [observer = core.observer, name = scope.resolved.name] result, isChange in
+                            observer.poke()
+                            if isChange { logger.log(result, signedWith: name) }
+                        }
                     )
                     scope.tokenActor.set(actor)
                     try await actor.run(context)

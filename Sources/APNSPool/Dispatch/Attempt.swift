@@ -191,6 +191,7 @@ struct PushHistory: Sendable {
     private var unsent: Int32 = 0
     private var strongest: PushError?
     private var usedSecondChance = false
+    private var hasOtherToken = false
 
     init(id: APNSID, deadline: MonotonicInstant) {
         self.id = id
@@ -204,6 +205,9 @@ struct PushHistory: Sendable {
     var isResend: Bool { self.attemptCount + self.unsent > 0 }
 
     mutating func countAttempt() { self.attemptCount += 1 }
+
+    /// The token that APNs refused was from the future, and the next try goes with another one.
+    mutating func tokenIsReplaced() { self.hasOtherToken = true }
 
     /// A push that ends without (another) try.
     mutating func fail(
@@ -280,7 +284,9 @@ struct PushHistory: Sendable {
         case (503, _): return true
         case (500, _): return policy.retriesInternalServerError
         case (400, .idleTimeout): return true
-        case (403, .expiredProviderToken), (403, .unrelatedKeyIDInToken):
+        case (403, .invalidProviderToken) where !self.hasOtherToken:
+            return false
+        case (403, .expiredProviderToken), (403, .unrelatedKeyIDInToken), (403, .invalidProviderToken):
             // Once, on a new session and with a fresh token.
             defer { self.usedSecondChance = true }
             return !self.usedSecondChance

@@ -94,11 +94,12 @@ final class CredentialKeeper: Sendable {
         let (hasBegun, superseded) = self.state.withLock { state -> (Bool, CredentialScope?) in
             guard !state.isOver, state.hasStarted, state.machine.current != nil else { return (false, nil) }
             state.scopes[scope.number] = scope
+            // Inside the lock: once the keeper has finished, a job would be lost, and with it the scope's end.
+            self.job.yield(.run(scope))
             return (true, state.machine.begin(scope.number).flatMap { state.scopes[$0] })
         }
         guard hasBegun else { return false }
         if let superseded { self.close(superseded, because: .superseded) }
-        self.job.yield(.run(scope))
         return true
     }
 

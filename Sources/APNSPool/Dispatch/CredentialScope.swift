@@ -20,6 +20,7 @@ final class CredentialScope: Sendable {
     /// What happens while it is on trial; nobody reads it otherwise.
     let trial: TrialEvents
     private let retired = Atomic<Bool>(false)
+    private let stopped = Atomic<Bool>(false)
 
     let pools: PoolHolder
     /// Where channels are managed.
@@ -29,6 +30,7 @@ final class CredentialScope: Sendable {
         number: CredentialSwitch.Number,
         resolved: ResolvedAuthentication,
         settings: ConnectionSettings,
+        tokens: ProviderTokenCache,
         trial: TrialEvents,
         pools: PoolHolder,
         management: ManagementEndpoint
@@ -36,7 +38,7 @@ final class CredentialScope: Sendable {
         self.number = number
         self.resolved = resolved
         self.settings = settings
-        self.tokens = ProviderTokenCache(policy: resolved.policy)
+        self.tokens = tokens
         self.trial = trial
         self.pools = pools
         self.management = management
@@ -49,8 +51,13 @@ final class CredentialScope: Sendable {
 
     func retire() { self.retired.store(true, ordering: .sequentiallyConsistent) }
 
-    /// Ends its tree, with what is in flight.
+    /// Whether no tree may be started any more. Asked after `supervisor` is set.
+    var isStopped: Bool { self.stopped.load(ordering: .sequentiallyConsistent) }
+
+    /// Ends its tree, with what is in flight, and starts no other one.
     func stop() {
+        // The flag comes first: whoever starts a tree at this moment sees it, or has set the supervisor before.
+        self.stopped.store(true, ordering: .sequentiallyConsistent)
         self.adopted.open()
         self.supervisor.current?.shutdown()
     }

@@ -204,7 +204,11 @@ extension ClientCore {
                 self.tell(expiry.look(scope.resolved, wallNow: self.configuration.wallClock()), scope)
                 if await scope.ended.wait(until: self.clock.now.advanced(by: interval), clock: self.clock) { break }
                 guard authentication.fileCheckInterval != nil, !authentication.files.isEmpty, scope.adopted.isOpen,
-                    !scope.isRetired, files.look(authentication.files.map(FileStamp.init(of:)))
+                    !scope.isRetired,
+                    let stamps = await FileThreads.runUnlessCancelled({
+                        authentication.files.map(FileStamp.init(of:))
+                    }),
+                    files.look(stamps)
                 else { continue }
                 do throws(APNSAuthenticationError) {
                     let resolved = try await self.resolve(authentication)

@@ -122,7 +122,26 @@ extension ClientCore {
         guard case .rejected(let rejection, let retryAfter) = end, let credential else { return end }
         if let end = self.refusedOnTrial(rejection, credential) { return end }
         guard let token = credential.token else { return end }
-        if rejection.status == 403 { self.tellClockSkew(result.fields.first("date")) }
+        let date = rejection.status == 403 ? result.fields.first("date") : nil
+        if rejection.status == 403 { self.tellClockSkew(date) }
+        if rejection.reason == .invalidProviderToken || rejection.reason == .expiredProviderToken {
+            let decision = credential.scope.tokens.refusedFromFuture(
+                generation: token.generation,
+                serverTime: date.flatMap(ClockSkew.seconds(imfFixdate:)),
+                now: self.clock.now,
+                wallNow: self.configuration.wallClock()
+            )
+            switch decision {
+            case .restored, .refresh:
+                history.tokenIsReplaced()
+                return end
+            case .clockSuspect:
+                self.tellClockSuspect()
+                return end
+            case .unrelated:
+                break
+            }
+        }
         switch rejection.reason {
         case .some(.expiredProviderToken):
             // However it is decided the push goes once more, on a new session: one that refused an old token has been
@@ -158,7 +177,9 @@ extension ClientCore {
 
     private func tellClockSuspect() {
         guard !self.counters.isClockSuspectTold.exchange(true, ordering: .relaxed) else { return }
-        self.logger.error("APNs calls a provider token expired that was just signed: is this machine's clock right?")
+        self.logger.error(
+            "APNs refuses a provider token that was just signed, because of its time: is this machine's clock right?"
+        )
     }
 
     /// Why the push is not sent at all.
@@ -248,8 +269,11 @@ extension ClientCore {
                 case .success(let token):
                     return .success(PushCredential(scope: credential.scope, token: token, claim: credential.claim))
                 case .failure(let error) where error.code == .signingFailed:
+                    let pause = credential.scope.tokens.nextTry(now: self.clock.now)
                     return .failure(
-                        CredentialFailure(end: .notSent(.credential, error.description, isFinal: true))
+                        CredentialFailure(
+                            end: .notSent(.credential, error.description, retryAfter: pause, isFinal: true)
+                        )
                     )
                 case .failure, nil:
                     break

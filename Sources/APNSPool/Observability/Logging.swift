@@ -62,6 +62,19 @@ extension Logger {
         }
     }
 
+    /// Whether provider tokens can be signed has changed.
+    func log(_ result: Result<Void, TokenError>, signedWith credential: String) {
+        switch result {
+        case .success:
+            self.notice("provider tokens are signed again", metadata: ["credential": "\(credential)"])
+        case .failure(let error):
+            self.error(
+                "no provider token can be signed; one that is in use serves until it is 58 minutes old",
+                metadata: ["credential": "\(credential)", "error": "\(error)"]
+            )
+        }
+    }
+
     private func log(_ report: WorkerReport, from id: WorkerID) {
         switch report {
         case .connecting:

@@ -13,7 +13,11 @@ enum KeyFile {
 
     /// The bytes of the file at `path`. Blocks while it reads.
     ///
-    /// - Throws: `missing` for an empty path, `fileUnreadable` for all that the system refuses, `notAKey` above 64 KiB.
+    /// Pipes and devices are refused: one without a writer would block a thread for ever, and what comes out of a pipe
+    /// cannot be read a second time, as a file that may change is.
+    ///
+    /// - Throws: `missing` for an empty path, `fileUnreadable` for all that the system refuses and for what is no regular
+    ///   file, `notAKey` above 64 KiB.
     ///
     /// - Parameter kind: What the file is called in the errors.
     static func read(
@@ -29,7 +33,7 @@ enum KeyFile {
             )
         }
         let descriptor: Int32
-        switch SystemFile.open(path, O_RDONLY | O_CLOEXEC) {
+        switch SystemFile.openRegular(path) {
         case .success(let opened): descriptor = opened
         case .failure(let error): throw unreadable(path, error.code, setting, kind)
         }
@@ -84,14 +88,11 @@ enum KeyFile {
                 "The process may not read '\(path)'. Give its user the right to read the file."
             case EISDIR:
                 "'\(path)' is a directory. Name the \(kind) in it."
+            case SystemError.notRegular.code:
+                "'\(path)' is not a regular file, but a pipe or a device. Name the \(kind), or give its text."
             default:
-                "'\(path)' cannot be read: \(text(of: code))."
+                "'\(path)' cannot be read: \(SystemError(code: code))."
             }
         return APNSConfigurationError(.fileUnreadable, setting: setting, message: advice)
-    }
-
-    private static func text(of code: Int32) -> String {
-        guard let text = strerror(code) else { return "error \(code)" }
-        return String(cString: text)
     }
 }

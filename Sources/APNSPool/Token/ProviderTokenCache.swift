@@ -31,6 +31,8 @@ final class ProviderTokenCache: Sendable {
     private struct State {
         var machine: TokenStateMachine
         var token: ProviderToken?
+        /// The token before, which the machine may make the current one again.
+        var fallback: ProviderToken?
         /// Until this instant the token may be handed out without asking the machine.
         var unaskedUntil = State.never
         var lastFailure: TokenError?
@@ -62,6 +64,8 @@ final class ProviderTokenCache: Sendable {
     enum Step: Sendable {
         case use(ProviderToken)
         case sign(TokenStateMachine.Order)
+        /// There is no token, and no call of the signer before the instant.
+        case unavailable(TokenError, until: MonotonicInstant)
     }
 
     /// A request needs a token.
@@ -75,6 +79,9 @@ final class ProviderTokenCache: Sendable {
             case .sign(let order):
                 state.unaskedUntil = State.never
                 return .sign(order)
+            case .unavailable(let until):
+                state.unaskedUntil = State.never
+                return .unavailable(state.lastFailure ?? .tooSlow, until: until)
             }
         }
     }
@@ -95,6 +102,7 @@ final class ProviderTokenCache: Sendable {
         let token = ProviderToken(jwt: jwt, generation: order.generation, issuedAt: order.issuedAt)
         return state.withLock { state in
             if state.machine.signed(order, now: now, isUsed: isUsed, isShared: isShared) {
+                state.fallback = state.token
                 state.token = token
                 state.lastFailure = nil
             }
@@ -102,15 +110,27 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
+    /// What follows from a failed signature.
+    enum Failure: Sendable {
+        /// The old token still serves.
+        case serves(ProviderToken)
+        /// There is no token. If nobody asks for one, the next try is due at this instant.
+        case noToken(nextTry: MonotonicInstant)
+    }
+
     /// A signature could not be made.
     ///
-    /// - Returns: The old token if it still serves.
-    func signingFailed(_ error: TokenError, now: MonotonicInstant, wallNow: Int64) -> ProviderToken? {
+    /// - Parameter isSilent: Whether the signer did not answer in time.
+    func signingFailed(_ error: TokenError, isSilent: Bool, now: MonotonicInstant, wallNow: Int64) -> Failure {
         state.withLock { state in
             state.lastFailure = error
-            switch state.machine.signingFailed(now: now, wallNow: wallNow) {
-            case .useCurrent: return state.handOut(now: now)
-            case .fail: return nil
+            switch state.machine.signingFailed(isSilent: isSilent, now: now, wallNow: wallNow) {
+            case .useCurrent:
+                // The machine knows a token only once it is here.
+                return state.handOut(now: now).map(Failure.serves) ?? .noToken(nextTry: now)
+            case .fail(let nextTry):
+                state.unaskedUntil = State.never
+                return .noToken(nextTry: nextTry)
             }
         }
     }
@@ -119,11 +139,39 @@ final class ProviderTokenCache: Sendable {
     ///
     /// - Returns: The current token if it still serves.
     func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> ProviderToken? {
+        state.withLock { $0.machine.signerIsGone(now: now, wallNow: wallNow) ? $0.token : nil }
+    }
+
+    /// APNs refused a request with the token of this generation.
+    ///
+    /// - Parameter serverTime: The `date` of the response, in seconds since 1970, if there is one.
+    func refusedFromFuture(
+        generation: Int,
+        serverTime: Int64?,
+        now: MonotonicInstant,
+        wallNow: Int64
+    ) -> TokenStateMachine.FutureDecision {
         state.withLock { state in
-            switch state.machine.signerIsGone(now: now, wallNow: wallNow) {
-            case .useCurrent: return state.token
-            case .fail: return nil
+            let decision = state.machine.refusedFromFuture(
+                generation: generation,
+                serverTime: serverTime,
+                now: now,
+                wallNow: wallNow
+            )
+            if decision == .restored || decision == .refresh { state.unaskedUntil = State.never }
+            if decision == .restored, let fallback = state.fallback {
+                state.token = fallback
+                state.fallback = nil
             }
+            return decision
+        }
+    }
+
+    /// Another authentication with the same key: its refresh interval counts from now on.
+    func setPolicy(_ policy: TokenPolicy) {
+        state.withLock { state in
+            state.machine.policy = policy
+            state.unaskedUntil = State.never
         }
     }
 
@@ -145,6 +193,11 @@ final class ProviderTokenCache: Sendable {
             let isNew = state.machine.heldBackUntil(now: now) == nil
             return (state.machine.tooManyUpdates(now: now), isNew)
         }
+    }
+
+    /// The time until the signer is called again although nobody asks for a token; nil unless a signature has failed.
+    func nextTry(now: MonotonicInstant) -> Duration? {
+        state.withLock { $0.machine.retryAt.map { max(now.duration(to: $0), .zero) } }
     }
 
     /// What is to be known before a new token is made.
@@ -181,6 +234,21 @@ final class ProviderTokenCache: Sendable {
         var isClockSuspect: Bool
         /// Why the last signature failed; `nil` once one was made.
         var lastFailure: TokenError?
+    }
+
+    /// What the last failed signature means for pushes.
+    enum Trouble: Sendable, Hashable {
+        /// The old token serves for now.
+        case notRenewed(TokenError)
+        case noToken(TokenError)
+    }
+
+    /// Nil while all is well.
+    func trouble(now: MonotonicInstant, wallNow: Int64) -> Trouble? {
+        state.withLock { state in
+            guard let failure = state.lastFailure else { return nil }
+            return state.machine.isUsable(now: now, wallNow: wallNow) ? .notRenewed(failure) : .noToken(failure)
+        }
     }
 
     func status(now: MonotonicInstant) -> Status {

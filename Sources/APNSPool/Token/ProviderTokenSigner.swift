@@ -9,8 +9,10 @@ import HTTP2Wire
 ///     }
 /// }
 /// ```
-/// It is asked about once in 50 minutes, in no push's task; pushes that need the token wait for it within their
-/// deadlines. When it fails, or takes more than ten seconds, the token in use goes on until it is 58 minutes old.
+/// It is called about once in 50 minutes, in a task of its own. Pushes that need the token wait for it within their
+/// deadlines, and for ten seconds at most. When it fails or takes longer, the token in use serves until it is 58 minutes
+/// old; without one, pushes fail with the code `credential`. A call that takes longer is cancelled and not waited for;
+/// the next one is made after 5 s, later ones after up to 60 s.
 public protocol APNSTokenSigner: Sendable {
     /// The ECDSA signature of the SHA-256 of these bytes by the P-256 key whose id the authentication names (ES256, RFC
     /// 7518, section 3.4).
@@ -31,6 +33,9 @@ struct ProviderTokenSigner: Sendable {
     /// The key's other half, which tells two keys apart; nil where only the signer knows it.
     let publicKey: [UInt8]?
     private let sign: Sign
+
+    /// Nil where the public key is not known: then nothing tells whether another signer has the same key.
+    var key: SigningKey? { publicKey.map { SigningKey(identifiers: identifiers, publicKey: $0) } }
 
     init(identifiers: TokenIdentifiers, publicKey: [UInt8]? = nil, sign: @escaping Sign) {
         self.identifiers = identifiers
@@ -103,7 +108,7 @@ struct TokenError: Error, Sendable, Hashable, CustomStringConvertible {
     )
     static let tooSlow = TokenError(
         .signingFailed,
-        "The provider token was not signed within \(TokenPolicy.longestRefresh)."
+        "The provider token was not signed within \(TokenPolicy.longestWait)."
     )
     static let cancelled = TokenError(.cancelled, "Cancelled while waiting for a provider token.")
 }

@@ -22,9 +22,12 @@
 public protocol ProviderTokenSource: Sendable {
     /// The token to use now.
     ///
-    /// Called when the process has none, when the one in use is due for a refresh, and when APNs has refused it; never
-    /// twice at a time for one client. Pushes wait for it within their deadlines; while an older token still serves,
-    /// they wait ten seconds at the most.
+    /// Called when the process has none, when the one in use is due for a refresh, and when APNs has refused it. Pushes
+    /// wait for it within their deadlines, and for ten seconds at most; while an older token still serves, they go on
+    /// with that one.
+    ///
+    /// A client does not call it for a key again before it has answered. A call that takes longer than 30 s is cancelled
+    /// and given up: it should end soon after its task was cancelled. What it returns before the next call does is used.
     ///
     /// - Throws: Anything; its description goes into the error of pushes that have no token.
     func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken
@@ -89,10 +92,24 @@ public struct ProviderTokenRequest: Sendable {
 
     /// Whether a token from the store can be used: it is of this key and team, younger than ``refreshAge``, not from the
     /// future (more than a minute ahead of this machine's clock), and not the one that APNs has just refused.
+    ///
+    /// The ids of key and team are not secret. Unless the key is an ``APNSTokenSigner``, whose public key is not known,
+    /// the token's signature is checked too.
     public func accepts(_ token: SharedProviderToken) -> Bool {
+        serves(token) && (signer.key?.hasSigned(token.jwt) ?? true)
+    }
+
+    /// The same without a look at the signature.
+    func serves(_ token: SharedProviderToken) -> Bool {
         isOurs(token) && token.jwt != refused && age(token) < refreshAge
             && age(token) >= .zero - TokenPolicy.futureTolerance
     }
+
+    /// The `iat` of the oldest tokens that still serve.
+    var oldestUsable: Int64 { now.subtractingReportingOverflow(TokenPolicy.usableAge.components.seconds).partialValue }
+
+    /// The key that signs; nil where its public key is not known.
+    var key: SigningKey? { signer.key }
 
     /// Makes a new token.
     ///
@@ -108,8 +125,14 @@ public struct ProviderTokenRequest: Sendable {
 
     /// Refuses what a source must not give.
     ///
-    /// - Parameter current: The token that is due to be replaced.
-    func check(_ token: SharedProviderToken, isReplacing current: String?) throws(TokenError) {
+    /// - Parameters:
+    ///   - current: The token that is due to be replaced.
+    ///   - checksSignature: Whether the source may have got the token from elsewhere.
+    func check(
+        _ token: SharedProviderToken,
+        isReplacing current: String?,
+        checksSignature: Bool
+    ) throws(TokenError) {
         func fault(_ text: String) -> TokenError { TokenError(.signingFailed, "The token source gave \(text).") }
         guard isOurs(token) else {
             throw fault("a token of key \(token.keyID), team \(token.teamID) for key \(keyID), team \(teamID)")
@@ -122,6 +145,9 @@ public struct ProviderTokenRequest: Sendable {
         guard !token.jwt.isEmpty, token.jwt.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw fault("a text that is no token")
         }
+        if checksSignature, let key = signer.key, !key.hasSigned(token.jwt) {
+            throw fault("a token that another key has signed, although it has the ids of this one")
+        }
     }
 
     private func isOurs(_ token: SharedProviderToken) -> Bool {
@@ -131,24 +157,5 @@ public struct ProviderTokenRequest: Sendable {
     private func age(_ token: SharedProviderToken) -> Duration {
         let (difference, overflow) = now.subtractingReportingOverflow(token.issuedAt)
         return .seconds(overflow ? (now < token.issuedAt ? Int64.min : .max) : difference)
-    }
-}
-
-/// One token for all clients of this process that have the same key.
-actor ProcessTokenSource: ProviderTokenSource {
-    private var tokens: [String: SharedProviderToken] = [:]
-    private var signing: [String: Task<SharedProviderToken, any Error>] = [:]
-
-    func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
-        let name = "\(request.teamID)/\(request.keyID)"
-        if let token = tokens[name], request.accepts(token) { return token }
-        if let task = signing[name] { return try await task.value }
-        // In a task of its own: the client that asked first may stop before the others have their token.
-        let task = Task { try await request.sign() }
-        signing[name] = task
-        defer { signing[name] = nil }
-        let token = try await task.value
-        tokens[name] = token
-        return token
     }
 }

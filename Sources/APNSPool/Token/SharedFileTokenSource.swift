@@ -11,7 +11,8 @@ package import SupervisedPool
 #endif
 
 /// Shares the provider token among the processes of one machine by a file: one of them signs and writes, the others
-/// read. A process that restarts reads the file before it signs.
+/// read. A process that restarts reads the file before it signs. A token in the file that another key has signed, with the
+/// same ids or others, is not believed but replaced.
 ///
 /// ```swift
 /// var authentication = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
@@ -45,24 +46,33 @@ public struct SharedFileTokenSource: ProviderTokenSource {
     ///
     /// - Throws: An error that names the file when it cannot be locked; the signer's error.
     public func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
-        if let token = read(), request.accepts(token) { return token }
+        if let token = await FileThreads.run({ read() }), request.accepts(token) { return token }
         let lock = try await lock()
-        defer { _ = close(lock) }
+        let result = await lockedToken(request)
+        await FileThreads.run { _ = SystemFile.close(lock) }
+        return try result.get()
+    }
+
+    private func lockedToken(_ request: ProviderTokenRequest) async -> Result<SharedProviderToken, any Error> {
         // Somebody may have written it while this process waited.
-        if let token = read(), request.accepts(token) { return token }
-        let token = try await request.sign()
-        if let trouble = write(token) {
-            logger.warning(
-                "the shared provider token cannot be written: each process signs its own, which APNs may refuse",
-                metadata: ["file": "\(path)", "error": "\(trouble)"]
-            )
+        if let token = await FileThreads.run({ read() }), request.accepts(token) { return .success(token) }
+        do {
+            let token = try await request.sign()
+            if let trouble = await FileThreads.run({ write(token) }) {
+                logger.warning(
+                    "the shared provider token cannot be written: each process signs its own, which APNs may refuse",
+                    metadata: ["file": "\(path)", "error": "\(trouble)"]
+                )
+            }
+            return .success(token)
+        } catch {
+            return .failure(error)
         }
-        return token
     }
 
     /// The token in the file; nil if there is none that can be believed.
     package func read() -> SharedProviderToken? {
-        guard case .success(let descriptor) = SystemFile.open(path, O_RDONLY | O_CLOEXEC) else { return nil }
+        guard case .success(let descriptor) = SystemFile.openRegular(path) else { return nil }
         defer { SystemFile.close(descriptor) }
         var information = stat()
         guard fstat(descriptor, &information) == 0, information.st_mode & 0o077 == 0, information.st_uid == geteuid()
@@ -75,7 +85,10 @@ public struct SharedFileTokenSource: ProviderTokenSource {
 
     private func lock() async throws(TokenError) -> Int32 {
         let descriptor: Int32
-        switch SystemFile.open("\(path).lock", O_RDWR | O_CREAT | O_CLOEXEC, mode: 0o600) {
+        let opening = await FileThreads.run {
+            SystemFile.open("\(path).lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, mode: 0o600)
+        }
+        switch opening {
         case .success(let opened):
             descriptor = opened
         case .failure(let error):
@@ -86,12 +99,13 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         }
         let end = clock.now.advanced(by: lockTimeout)
         var pause = Duration.milliseconds(5)
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            let code = errno
+        while true {
+            let code = await FileThreads.run { flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno }
+            if code == 0 { return descriptor }
             if code == EINTR { continue }
             let now = clock.now
             guard code == EWOULDBLOCK, now < end, !Task.isCancelled else {
-                SystemFile.close(descriptor)
+                await FileThreads.run { _ = SystemFile.close(descriptor) }
                 throw TokenError(
                     .signingFailed,
                     code == EWOULDBLOCK
@@ -102,7 +116,6 @@ public struct SharedFileTokenSource: ProviderTokenSource {
             try? await clock.sleep(until: min(now.advanced(by: pause), end))
             pause = min(pause * 2, .milliseconds(100))
         }
-        return descriptor
     }
 
     /// Only whoever holds the lock writes, so that the new file's name may be the same each time.

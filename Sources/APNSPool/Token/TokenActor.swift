@@ -9,8 +9,12 @@ import Synchronization
     import Darwin
 #endif
 
-/// Signs the provider token of one key, one signature at a time, in its own task: callers only wait, so that a cancelled
-/// one disturbs nobody. What is decided, the cache's machine decides; what is known, the cache knows.
+/// Has the provider token of one key signed, one call at a time, in a task of its own: callers only wait, so that a
+/// cancelled one disturbs nobody. When a token is needed, the cache's machine decides; what a call that takes too long
+/// leads to, `SignerCallMachine` decides.
+///
+/// A signer and a token source are the user's code. Nobody awaits the tasks that run it: one that never returns delays
+/// neither the pushes beyond `TokenPolicy.longestWait` nor the end of this actor.
 ///
 /// A supervised child. A restarted one is a new object with the same cache.
 actor TokenActor {
@@ -19,7 +23,15 @@ actor TokenActor {
     private struct Waiting {
         var lastID = 0
         var waiters: [Int: Waiter] = [:]
+        var isSignalled = false
         var hasEnded = false
+    }
+
+    private enum Event: Sendable {
+        /// Somebody waits. One event stands for any number of waiters.
+        case wanted
+        case answered(call: Int, Result<SharedProviderToken, TokenError>)
+        case timer(SignerCallMachine.Timer)
     }
 
     private let signer: ProviderTokenSigner
@@ -27,32 +39,43 @@ actor TokenActor {
     private let cache: ProviderTokenCache
     private let clock: any MonotonicClock
     private let wallClock: @Sendable () -> Int64
+    private let onResult: @Sendable (Result<Void, TokenError>, _ isChange: Bool) -> Void
     /// Outside the actor's isolation, so that a cancellation handler can reach it.
     private let waiting = Mutex(Waiting())
-    /// "Somebody waits." One signal stands for any number of waiters.
-    private let signals: AsyncStream<Void>
-    private let signal: AsyncStream<Void>.Continuation
+    private let events: AsyncStream<Event>
+    private let event: AsyncStream<Event>.Continuation
+    private var machine: SignerCallMachine
+    /// The calls that are under way or were given up, and the orders that they carry out.
+    private var calls: [Int: (order: TokenStateMachine.Order, task: Task<Void, Never>)] = [:]
+    private var timers: [SignerCallMachine.Timer.Kind: Task<Void, Never>] = [:]
+    private var hasFailed = false
     private var hasRun = false
 
     /// - Parameters:
     ///   - signer: Makes the tokens.
-    ///   - source: Where they are shared with other processes; nil: they are not.
+    ///   - source: Where they are shared with others; nil: they are not.
     ///   - cache: Outlives this actor.
-    ///   - clock: Measures the tokens' age.
+    ///   - clock: Measures the tokens' age and how long a call takes.
     ///   - wallClock: Seconds since 1970, for `iat`.
+    ///   - onResult: Told of each signature, and whether the one before ended otherwise. Must return at once.
     init(
         signer: ProviderTokenSigner,
         source: (any ProviderTokenSource)? = nil,
         cache: ProviderTokenCache,
         clock: any MonotonicClock,
-        wallClock: @escaping @Sendable () -> Int64 = TokenActor.systemWallClock
+        wallClock: @escaping @Sendable () -> Int64 = TokenActor.systemWallClock,
+        onResult: @escaping @Sendable (Result<Void, TokenError>, _ isChange: Bool) -> Void = { _, _ in }
     ) {
         self.signer = signer
         self.source = source
         self.cache = cache
         self.clock = clock
         self.wallClock = wallClock
-        (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        self.onResult = onResult
+        // The source of this library may be asked again while it has not answered; a user's may not.
+        let mayOverlap = source == nil || source is ProcessTokenSource
+        self.machine = SignerCallMachine(patience: mayOverlap ? .zero : TokenPolicy.sourcePatience)
+        (events, event) = AsyncStream.makeStream()
     }
 
     /// The system's wall clock in whole seconds since 1970.
@@ -60,13 +83,15 @@ actor TokenActor {
 
     // MARK: - For requests
 
-    /// A token for a request that is about to be sent. Waits only while one is being signed.
+    /// A token for a request that is about to be sent. Waits only while one is being signed, and no longer than
+    /// `TokenPolicy.longestWait`.
     ///
     /// - Returns: The token; or `signingFailed`, `stopped` or `cancelled`.
     nonisolated func token() async -> Result<ProviderToken, TokenError> {
         switch cache.next(now: clock.now, wallNow: wallClock()) {
         case .use(let token): .success(token)
         case .sign: await nextSignature()
+        case .unavailable(let error, _): .failure(error)
         }
     }
 
@@ -92,15 +117,16 @@ actor TokenActor {
         }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: Waiter) in
-                let refusal = waiting.withLock { waiting -> TokenError? in
-                    if waiting.hasEnded { return .stopped }
+                let (refusal, isFirst) = waiting.withLock { waiting -> (TokenError?, Bool) in
+                    if waiting.hasEnded { return (.stopped, false) }
                     // Before the waiter is in the table the handler finds nothing; then this finds the cancellation.
-                    if Task.isCancelled { return .cancelled }
+                    if Task.isCancelled { return (.cancelled, false) }
                     waiting.waiters[id] = waiter
-                    return nil
+                    defer { waiting.isSignalled = true }
+                    return (nil, !waiting.isSignalled)
                 }
                 switch refusal {
-                case nil: signal.yield()
+                case nil: if isFirst { event.yield(.wanted) }
                 case TokenError.stopped?: waiter.resume(returning: resultWithoutSigner())
                 case let refusal?: waiter.resume(returning: .failure(refusal))
                 }
@@ -117,61 +143,133 @@ actor TokenActor {
 
     // MARK: - The actor's life
 
-    /// Serves until it is asked to stop or cancelled. When it ends, everybody who waits is resumed.
+    /// Serves until it is asked to stop or cancelled. When it ends, everybody who waits is resumed. Calls of the signer
+    /// that are under way are cancelled and not waited for.
     ///
     /// - Throws: `CancellationError`; `TokenError` when it is called a second time. A failed signature is no reason.
     func run(_ context: ChildContext) async throws {
         guard !hasRun else { throw TokenError(.stopped, "A token actor runs once.") }
         hasRun = true
         defer { end() }
-        context.onShutdown { [signal] in signal.finish() }
+        context.onShutdown { [event] in event.finish() }
         context.started()
-        for await _ in signals {
-            await serve()
+        for await event in events {
+            if context.isShuttingDown { break }
+            handle(event)
         }
         try Task.checkCancellation()
     }
 
-    /// Answers all who wait, with one signature at most.
-    private func serve() async {
-        // All may have been cancelled; then nothing is signed.
-        guard waiting.withLock({ !$0.waiters.isEmpty }) else { return }
-        switch cache.next(now: clock.now, wallNow: wallClock()) {
+    private func handle(_ event: Event) {
+        let now = clock.now
+        switch event {
+        case .wanted:
+            // All may have been cancelled; then nothing is signed.
+            let isWanted = waiting.withLock { waiting in
+                waiting.isSignalled = false
+                return !waiting.waiters.isEmpty
+            }
+            if isWanted { serve(now) }
+        case .answered(let number, let result):
+            guard let call = calls.removeValue(forKey: number) else { return }
+            let isCurrent = machine.isCurrent(number)
+            perform(machine.answered(number), now)
+            answered(call.order, result, isCurrent: isCurrent, now)
+        case .timer(let timer):
+            perform(machine.fired(timer, now: now), now)
+        }
+    }
+
+    /// Answers all who wait, at once or when a call has ended.
+    private func serve(_ now: MonotonicInstant) {
+        switch cache.next(now: now, wallNow: wallClock()) {
         case .use(let token):
             resume(takeWaiters(), with: .success(token))
+        case .unavailable(let error, let until):
+            resume(takeWaiters(), with: .failure(error))
+            perform(machine.tryAgain(at: until), now)
         case .sign(let order):
-            let current = cache.inspect(now: clock.now, wallNow: wallClock())
-            // Nobody shall wait long for a new token while the old one serves.
-            let limit = current.isUsable ? TokenPolicy.longestRefresh : nil
-            let signed = await within(limit) { await self.newToken(order, current) }
-            // Cancelled with its signer: end() answers.
-            if Task.isCancelled { return }
-            switch signed ?? .failure(.tooSlow) {
-            case .success(let shared):
-                let waiters = takeWaiters()
-                let token = install(shared, order, isUsed: !waiters.isEmpty)
-                resume(waiters, with: .success(token))
-            case .failure(let error):
-                let old = cache.signingFailed(error, now: clock.now, wallNow: wallClock())
-                resume(takeWaiters(), with: old.map(Result.success) ?? .failure(error))
+            perform(machine.wanted(order, now: now), now)
+        }
+    }
+
+    private func perform(_ actions: [SignerCallMachine.Action], _ now: MonotonicInstant) {
+        for action in actions {
+            switch action {
+            case .call(let number, let order):
+                call(number, order, now)
+            case .cancel(let number):
+                calls[number]?.task.cancel()
+            case .fail:
+                failed(.tooSlow, isSilent: true, now)
+            case .arm(let timer):
+                arm(timer)
+            case .disarm(let kind):
+                timers.removeValue(forKey: kind)?.cancel()
+            case .tryAgain:
+                // Nobody may be waiting: a client without a token is to recover before the next push comes.
+                guard !cache.inspect(now: now, wallNow: wallClock()).isUsable else { break }
+                serve(now)
             }
         }
     }
 
-    private nonisolated func newToken(
+    private func answered(
         _ order: TokenStateMachine.Order,
-        _ current: ProviderTokenCache.Current
-    ) async -> Result<SharedProviderToken, TokenError> {
+        _ result: Result<SharedProviderToken, TokenError>,
+        isCurrent: Bool,
+        _ now: MonotonicInstant
+    ) {
+        switch result {
+        case .success(let shared):
+            // Also that of a call that was given up: APNs has not seen another token since, or this one is thrown away.
+            let waiters = takeWaiters()
+            let token = install(shared, order, isUsed: !waiters.isEmpty)
+            timers.removeValue(forKey: .retry)?.cancel()
+            resume(waiters, with: .success(token))
+            onResult(.success(()), hasFailed)
+            hasFailed = false
+        case .failure(let error):
+            if isCurrent { failed(error, isSilent: false, now) }
+        }
+    }
+
+    private func failed(_ error: TokenError, isSilent: Bool, _ now: MonotonicInstant) {
+        switch cache.signingFailed(error, isSilent: isSilent, now: now, wallNow: wallClock()) {
+        case .serves(let old):
+            resume(takeWaiters(), with: .success(old))
+        case .noToken(let nextTry):
+            resume(takeWaiters(), with: .failure(error))
+            perform(machine.tryAgain(at: nextTry), now)
+        }
+        onResult(.failure(error), !hasFailed)
+        hasFailed = true
+    }
+
+    private func call(_ number: Int, _ order: TokenStateMachine.Order, _ now: MonotonicInstant) {
+        let current = cache.inspect(now: now, wallNow: wallClock())
         let request = ProviderTokenRequest(
             signer: signer,
             now: order.issuedAt,
             refreshAge: min(current.refreshInterval, TokenPolicy.refreshAge),
             refused: current.isRefused ? current.jwt : nil
         )
+        let task = Task<Void, Never> { @concurrent [event, source] in
+            let result = await Self.newToken(request, source, isReplacing: current.jwt)
+            event.yield(.answered(call: number, result))
+        }
+        calls[number] = (order, task)
+    }
+
+    private static func newToken(
+        _ request: ProviderTokenRequest,
+        _ source: (any ProviderTokenSource)?,
+        isReplacing current: String?
+    ) async -> Result<SharedProviderToken, TokenError> {
         do {
             guard let source else { return .success(try await request.sign()) }
             let token = try await source.token(for: request)
-            try request.check(token, isReplacing: current.jwt)
+            try request.check(token, isReplacing: current, checksSignature: !(source is ProcessTokenSource))
             return .success(token)
         } catch let error as TokenError {
             return .failure(error)
@@ -195,29 +293,18 @@ actor TokenActor {
         return cache.install(shared.jwt, for: order, now: clock.now, isUsed: isUsed, isShared: source != nil)
     }
 
-    /// What `body` answers, or nil when it takes longer than `limit`; it is then cancelled, and not waited for.
-    private func within<Value: Sendable>(
-        _ limit: Duration?,
-        _ body: @escaping @Sendable () async -> Value
-    ) async -> Value? {
-        guard let limit else { return await body() }
-        let (answers, answer) = AsyncStream<Value?>.makeStream(bufferingPolicy: .bufferingOldest(1))
-        let work = Task { answer.yield(await body()) }
-        let end = clock.now.advanced(by: limit)
-        let timer = Task { [clock] in
-            try await clock.sleep(until: end)
-            answer.yield(nil)
+    private func arm(_ timer: SignerCallMachine.Timer) {
+        timers[timer.kind]?.cancel()
+        timers[timer.kind] = Task { @concurrent [event, clock] in
+            do { try await clock.sleep(until: timer.at) } catch { return }
+            event.yield(.timer(timer))
         }
-        defer {
-            work.cancel()
-            timer.cancel()
-        }
-        for await value in answers { return value }
-        return nil
     }
 
     private func end() {
-        signal.finish()
+        event.finish()
+        for call in calls.values { call.task.cancel() }
+        for timer in timers.values { timer.cancel() }
         let waiters = waiting.withLock { waiting in
             waiting.hasEnded = true
             return Self.take(from: &waiting)

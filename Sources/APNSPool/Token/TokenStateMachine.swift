@@ -21,8 +21,10 @@ struct TokenPolicy: Sendable, Hashable {
     /// The wait after a first failed refresh, doubling to `longestRetry`, while the old token serves.
     static let firstRetry = Duration.seconds(5)
     static let longestRetry = Duration.seconds(60)
-    /// How long a signature may take while the token in use still serves.
-    static let longestRefresh = Duration.seconds(10)
+    /// How long those who need a token wait for a signature. Then they have the old token, or an error.
+    static let longestWait = Duration.seconds(10)
+    /// How much longer a user's token source may take before its call is given up: it is not called again meanwhile.
+    static let sourcePatience = Duration.seconds(20)
     /// How often at least the wall clock is looked at.
     static let wallCheckInterval = Duration.seconds(30)
 
@@ -61,6 +63,8 @@ struct TokenPolicy: Sendable, Hashable {
 ///                      │  └─── due ────────┘                                   │
 ///                      └────────────────── sign ◀──────────────────────────────┘
 /// ```
+/// The token before the current one is kept while it may still serve. It comes back when APNs refuses the current one
+/// and that one's `iat` lies in the future: the wall clock was ahead when it was signed.
 struct TokenStateMachine: Sendable {
     /// A signature to make, as ``use(now:wallNow:)`` ordered it.
     struct Order: Sendable, Hashable {
@@ -80,13 +84,24 @@ struct TokenStateMachine: Sendable {
         var firstUse: MonotonicInstant?
         /// Signed because the one before it was refused as expired.
         var isForced: Bool
-        /// APNs has called it expired: useless, whatever its age.
+        /// APNs has called it expired, or it is from the future: useless, whatever its age.
         var isRefused = false
+        /// It came back after one from the future. The wall clock has been wrong, so its age is measured by the other
+        /// clock alone.
+        var ignoresWallClock = false
     }
 
-    let policy: TokenPolicy
+    var policy: TokenPolicy
     private var token: Token?
-    private var retryAt: MonotonicInstant?
+    /// The token before, while APNs has not refused it.
+    private var fallback: Token?
+    private var lastGeneration = 0
+    /// The last token that APNs refused and whose `iat` was in the future.
+    private var lastFromFuture: Int?
+    /// No call of the signer before this instant: the last one did not answer in time.
+    private var silentUntil: MonotonicInstant?
+    /// When the next try is due after a failed one.
+    private(set) var retryAt: MonotonicInstant?
     private var retryDelay = TokenPolicy.firstRetry
     private var heldBackUntil: MonotonicInstant?
     private(set) var isClockSuspect = false
@@ -102,14 +117,19 @@ struct TokenStateMachine: Sendable {
         case useCurrent
         /// A new token is needed. The current one, if any, serves until it is there only as `signingFailed` says.
         case sign(Order)
+        /// There is no token, and the signer is not called before this instant: it did not answer the last call in time.
+        case unavailable(until: MonotonicInstant)
     }
 
     /// A request is about to be sent. Asking again while a signature is under way gives the same order again.
     mutating func use(now: MonotonicInstant, wallNow: Int64) -> UseDecision {
         if needsSignature(now: now, wallNow: wallNow) {
-            return .sign(
-                Order(generation: (token?.generation ?? 0).saturatingSuccessor, issuedAt: wallNow, orderedAt: now)
-            )
+            guard let silentUntil, now < silentUntil else {
+                return .sign(
+                    Order(generation: lastGeneration.saturatingSuccessor, issuedAt: wallNow, orderedAt: now)
+                )
+            }
+            guard isUsable(now: now, wallNow: wallNow) else { return .unavailable(until: silentUntil) }
         }
         noteUse(now: now)
         return .useCurrent
@@ -118,7 +138,7 @@ struct TokenStateMachine: Sendable {
     private func needsSignature(now: MonotonicInstant, wallNow: Int64) -> Bool {
         guard let token, !token.isRefused else { return true }
         let age = token.signedAt.duration(to: now)
-        let wallAge = Self.wallAge(issuedAt: token.issuedAt, wallNow: wallNow)
+        let wallAge = token.ignoresWallClock ? age : Self.wallAge(issuedAt: token.issuedAt, wallNow: wallNow)
         guard isUsable(now: now, wallNow: wallNow) else { return true }
 
         let isFromTheFuture = wallAge < .zero - TokenPolicy.futureTolerance
@@ -138,6 +158,7 @@ struct TokenStateMachine: Sendable {
         guard let token, !token.isRefused else { return false }
         let age = token.signedAt.duration(to: now)
         if age >= TokenPolicy.usableAge { return false }
+        if token.ignoresWallClock { return true }
         guard Self.wallAge(issuedAt: token.issuedAt, wallNow: wallNow) >= TokenPolicy.usableAge else { return true }
         // Old by the wall clock alone: the machine was suspended, or its clock was set. That may lead to a signature,
         // not to one a minute.
@@ -156,7 +177,9 @@ struct TokenStateMachine: Sendable {
     ///   - isUsed: Whether a request will carry it at once.
     ///   - isShared: Others have it too, perhaps since it was signed: its use counts from there.
     mutating func signed(_ order: Order, now: MonotonicInstant, isUsed: Bool, isShared: Bool = false) -> Bool {
-        guard order.generation > (token?.generation ?? 0) else { return false }
+        guard order.generation > lastGeneration else { return false }
+        fallback = token.flatMap { $0.isRefused ? nil : $0 }
+        lastGeneration = order.generation
         token = Token(
             generation: order.generation,
             issuedAt: order.issuedAt,
@@ -165,6 +188,7 @@ struct TokenStateMachine: Sendable {
             isForced: token?.isRefused ?? false
         )
         retryAt = nil
+        silentUntil = nil
         retryDelay = TokenPolicy.firstRetry
         isClockSuspect = false
         return true
@@ -173,24 +197,30 @@ struct TokenStateMachine: Sendable {
     enum FailureDecision: Sendable, Hashable {
         /// The old token serves on; the next try comes later.
         case useCurrent
-        /// There is no token. The next use tries again at once.
-        case fail
+        /// There is no token. The next use tries again, at once unless the signer was silent; if nobody asks for a
+        /// token, the next try is due at this instant.
+        case fail(nextTry: MonotonicInstant)
     }
 
     /// The signature could not be made.
-    mutating func signingFailed(now: MonotonicInstant, wallNow: Int64) -> FailureDecision {
-        guard isUsable(now: now, wallNow: wallNow) else { return .fail }
-        retryAt = now.advanced(by: retryDelay)
+    ///
+    /// - Parameter isSilent: Whether the signer did not answer in time. Each try then costs those who wait their time, so
+    ///   that there is none before the next one is due.
+    mutating func signingFailed(isSilent: Bool = false, now: MonotonicInstant, wallNow: Int64) -> FailureDecision {
+        let next = now.advanced(by: retryDelay)
+        retryAt = next
+        silentUntil = isSilent ? next : nil
         retryDelay = min(retryDelay * 2, TokenPolicy.longestRetry)
+        guard isUsable(now: now, wallNow: wallNow) else { return .fail(nextTry: next) }
         noteUse(now: now)
         return .useCurrent
     }
 
     /// Nobody signs any more: whether the current token serves all the same.
-    mutating func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> FailureDecision {
-        guard isUsable(now: now, wallNow: wallNow) else { return .fail }
+    mutating func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> Bool {
+        guard isUsable(now: now, wallNow: wallNow) else { return false }
         noteUse(now: now)
-        return .useCurrent
+        return true
     }
 
     // MARK: - APNs refuses a token
@@ -224,6 +254,57 @@ struct TokenStateMachine: Sendable {
             isClockSuspect = true
             return .clockSuspect
         }
+        self.token?.isRefused = true
+        return .refresh
+    }
+
+    /// What to do with a push whose token APNs refused, if that is because of the token's `iat`.
+    enum FutureDecision: Sendable, Hashable {
+        /// The token before it is the current one again: resend with that.
+        case restored
+        /// The current token is another one, or the next use signs one: resend with that.
+        case refresh
+        /// This machine's clock is still ahead, or a new token has not helped: do not resend, report it.
+        case clockSuspect
+        /// The refusal has another reason.
+        case unrelated
+    }
+
+    /// APNs refused a request with the token of this generation: 403 `InvalidProviderToken` or `ExpiredProviderToken`.
+    ///
+    /// A token is from the future if the wall clock was ahead when it was signed. APNs refuses it until its `iat` has
+    /// come. The token before it serves on, if it still can. Otherwise one new token is signed, once the clock is right.
+    ///
+    /// - Parameter serverTime: The `date` of the response, in seconds since 1970. Nil: the present wall clock has to do.
+    mutating func refusedFromFuture(
+        generation: Int,
+        serverTime: Int64?,
+        now: MonotonicInstant,
+        wallNow: Int64
+    ) -> FutureDecision {
+        guard let token else { return .unrelated }
+        if generation == lastFromFuture { return .refresh }
+        guard generation == token.generation, !token.isRefused,
+            Self.wallAge(issuedAt: token.issuedAt, wallNow: serverTime ?? wallNow) < .zero - TokenPolicy.futureTolerance
+        else { return .unrelated }
+        if let fallback, fallback.signedAt.duration(to: now) < TokenPolicy.usableAge,
+            Self.wallAge(issuedAt: fallback.issuedAt, wallNow: serverTime ?? wallNow)
+                >= .zero - TokenPolicy.futureTolerance
+        {
+            lastFromFuture = generation
+            self.token = fallback
+            self.token?.ignoresWallClock = true
+            self.fallback = nil
+            // The clock may still be ahead: a refresh that can wait waits.
+            retryAt = now.advanced(by: TokenPolicy.shortestUse)
+            return .restored
+        }
+        let isAhead = serverTime.map { Self.wallAge(issuedAt: $0, wallNow: wallNow) > TokenPolicy.futureTolerance }
+        if isAhead == true || token.isForced && token.signedAt.duration(to: now) < TokenPolicy.shortestUse {
+            isClockSuspect = true
+            return .clockSuspect
+        }
+        lastFromFuture = generation
         self.token?.isRefused = true
         return .refresh
     }
@@ -265,6 +346,9 @@ struct TokenStateMachine: Sendable {
 
     /// Whether APNs has refused the current token.
     var isRefused: Bool { token?.isRefused ?? false }
+
+    /// The current token's generation.
+    var generation: Int? { token?.generation }
 
     /// The current token's age since it was ordered.
     func age(now: MonotonicInstant) -> Duration? {

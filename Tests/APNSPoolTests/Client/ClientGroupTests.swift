@@ -1,6 +1,7 @@
 import APNSSimulator
 import Foundation
 import Logging
+import Metrics
 import Synchronization
 import TestSupport
 import Testing
@@ -187,6 +188,56 @@ struct ClientGroupTests {
             // The server may accept a connection before it hears of the end of those that made room for it.
             #expect(mostSeen.load(ordering: .relaxed) <= 6)
         }
+    }
+
+    @Test(
+        "A long call of an app that should yield fails neither its own pushes nor an app that finds an idle connection"
+    )
+    func longCallStarvesNobody() async throws {
+        let clock = ShiftedClock()
+        try await self.withGroup(configure: {
+            $0.maxConnections = 2
+            $0.client.clock = clock
+        }) { group, simulator in
+            for number in 0..<3 { try group.add(self.app(number, simulator)) }
+            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
+            let gates = [Gate(), Gate()]
+            async let long: Bool = group.withClient(for: "app0", in: environment) { _ in await gates[0].wait() }
+            async let short: Bool = group.withClient(for: "app1", in: environment) { _ in await gates[1].wait() }
+            await until { group.status.filter { $0.isRunning }.count == 2 }
+            async let third = self.deliver(group, 2, simulator)
+            await until { group.core.waiting("app2", environment) == 1 }
+            // The turn of both is over, and a push of the first asks it to yield.
+            clock.advance(by: .seconds(11))
+            async let own = self.deliver(group, 0, simulator)
+            await until {
+                group.core.waiting("app0", environment) == 1 || simulator.record.requestsProcessed > 0
+            }
+            gates[1].open()
+            #expect(await ends { await until { simulator.record.requestsProcessed == 2 } })
+            gates[0].open()
+            #expect(await own.certainty == .accepted)
+            #expect(await third.certainty == .accepted)
+            _ = try await (long, short)
+        }
+    }
+
+    @Test("The metrics of apps that have one key but pools of their own name the app")
+    func metricsNameTheApp() async throws {
+        let metrics = RememberingMetrics()
+        try await withMetricsFactory(metrics) {
+            try await self.withGroup(configure: { $0.isolation = .perApp }) { group, simulator in
+                let key = SimulatedKey()
+                for number in 0..<2 { try group.add(self.app(number, simulator, key: key)) }
+                for number in [0, 1, 1] {
+                    #expect(await self.deliver(group, number, simulator).certainty == .accepted)
+                }
+            }
+        }
+        let accepted = ["outcome": "accepted"]
+        #expect(metrics.sum("apns_pushes_total", accepted) == 3)
+        #expect(metrics.sum("apns_pushes_total", accepted.merging(["app": "app0"]) { $1 }) == 1)
+        #expect(metrics.sum("apns_pushes_total", accepted.merging(["app": "app1"]) { $1 }) == 2)
     }
 
     @Test func aGroupThatDoesNotRunSaysSo() async throws {

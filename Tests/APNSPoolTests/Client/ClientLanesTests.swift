@@ -83,10 +83,60 @@ import Testing
         _ = lanes.enter(1, now: at(0))
         let second = lanes.add(connections: 4)
         _ = lanes.enter(second, now: at(0))
-        lanes.giveUp(second)
+        #expect(lanes.giveUp(second, now: at(1)) == [])
         #expect(lanes.state(second) == .stopped)
         #expect(lanes.leave(1, now: at(1)) == [])
         #expect(lanes.state(1) == .running)
+    }
+
+    @Test("While a call keeps a lane from yielding, its pushes go on, and further calls wait")
+    func callsAndPushesWhileYielding() {
+        var lanes = running(1, cap: 4, each: 4)
+        _ = lanes.enter(1, asCall: true, now: at(0))
+        let second = lanes.add(connections: 4)
+        _ = lanes.enter(second, now: at(1))
+        #expect(lanes.enter(1, now: at(11)).0 == .use)
+        #expect(lanes.state(1) == .yielding)
+        #expect(lanes.enter(1, asCall: true, now: at(12)).0 == .wait)
+        #expect(lanes.enter(1, now: at(13)).0 == .use)
+        #expect(lanes.leave(1, asCall: true, now: at(14)) == [])
+        // Without the call it can stop soon: pushes wait, too.
+        #expect(lanes.enter(1, now: at(15)).0 == .wait)
+        #expect(lanes.leave(1, now: at(16)) == [])
+        #expect(lanes.leave(1, now: at(17)) == [.stop(1)])
+        #expect(
+            lanes.ended(1, keepsWaiting: true, now: at(18))
+                == [.start(second, connections: 3), .start(1, connections: 1)]
+        )
+        _ = lanes.started(1, now: at(19))
+        #expect(lanes.users(1) == 2)
+    }
+
+    @Test("A lane that idles makes room although another one yields, and that one goes on")
+    func idleLaneInsteadOfAYieldingOne() {
+        var lanes = running(2, cap: 2, each: 1)
+        _ = lanes.enter(1, now: at(1))
+        _ = lanes.enter(2, now: at(1))
+        let third = lanes.add(connections: 1)
+        _ = lanes.enter(third, now: at(2))
+        #expect(lanes.enter(1, now: at(11)).0 == .wait)
+        #expect(lanes.state(1) == .yielding)
+        #expect(lanes.leave(2, now: at(12)) == [.stop(2)])
+        #expect(
+            lanes.ended(2, keepsWaiting: true, now: at(13)) == [.start(third, connections: 1), .resume(1)]
+        )
+        #expect(lanes.state(1) == .running && lanes.users(1) == 2)
+    }
+
+    @Test("A lane yields no more when those who waited for its room have given up")
+    func resumedAfterGivingUp() {
+        var lanes = running(1, cap: 1, each: 1)
+        _ = lanes.enter(1, now: at(1))
+        let second = lanes.add(connections: 1)
+        _ = lanes.enter(second, now: at(2))
+        #expect(lanes.enter(1, now: at(11)).0 == .wait)
+        #expect(lanes.giveUp(second, now: at(12)) == [.resume(1)])
+        #expect(lanes.state(1) == .running && lanes.users(1) == 2)
     }
 
     @Test func aRemovedOneEndsWithItsLastUser() {
@@ -110,6 +160,7 @@ import Testing
             var lanes = ClientLanes(cap: cap, idleTimeout: .seconds(30))
             var known: [Int] = []
             var users: [Int: Int] = [:]
+            var calls: [Int: Int] = [:]
             var starting: [Int: Int] = [:]
             var running: [Int: Int] = [:]
             var stopping: Set<Int> = []
@@ -126,6 +177,10 @@ import Testing
                     case .stop(let lane):
                         #expect(running[lane] != nil && users[lane, default: 0] == 0, "\(run.replay(seed))")
                         #expect(stopping.insert(lane).inserted, "\(run.replay(seed))")
+                    case .resume(let lane):
+                        #expect(running[lane] != nil && !stopping.contains(lane), "\(run.replay(seed))")
+                        users[lane] = lanes.users(lane)
+                        calls[lane] = lanes.calls(lane)
                     case .forget(let lane):
                         known.removeAll { $0 == lane }
                     }
@@ -139,13 +194,21 @@ import Testing
                     known.append(lanes.add(connections: Int.random(in: 1...4, using: &random)))
                 case 1 where Int.random(in: 0..<10, using: &random) == 0: note(lanes.remove(lane, now: at(now)))
                 case 2...5:
-                    let (admission, actions) = lanes.enter(lane, now: at(now))
-                    if admission == .use { users[lane, default: 0] += 1 }
+                    let isCall = Int.random(in: 0..<4, using: &random) == 0
+                    let (admission, actions) = lanes.enter(lane, asCall: isCall, now: at(now))
+                    if admission == .use {
+                        users[lane, default: 0] += 1
+                        if isCall { calls[lane, default: 0] += 1 }
+                    } else if admission == .wait, !isCall, running[lane] != nil, !stopping.contains(lane) {
+                        #expect(calls[lane, default: 0] == 0, "a push waits for a call; \(run.replay(seed))")
+                    }
                     note(actions)
                 case 6, 7:
                     if users[lane, default: 0] > 0 {
+                        let isCall = calls[lane, default: 0] == users[lane]
                         users[lane, default: 0] -= 1
-                        note(lanes.leave(lane, now: at(now)))
+                        if isCall { calls[lane, default: 0] -= 1 }
+                        note(lanes.leave(lane, asCall: isCall, now: at(now)))
                     }
                 case 8:
                     if let (lane, connections) = starting.first {
@@ -153,19 +216,25 @@ import Testing
                         running[lane] = connections
                         let actions = lanes.started(lane, now: at(now))
                         users[lane] = lanes.users(lane)
+                        calls[lane] = lanes.calls(lane)
                         note(actions)
                     }
                 case 9:
                     if let lane = stopping.first {
                         stopping.remove(lane)
                         running[lane] = nil
+                        calls[lane] = nil
                         note(lanes.ended(lane, keepsWaiting: true, now: at(now)))
                     }
-                case 10: lanes.giveUp(lane)
+                case 10: note(lanes.giveUp(lane, asCall: Int.random(in: 0..<4, using: &random) == 0, now: at(now)))
                 default: note(lanes.sweep(now: at(now)))
                 }
                 let reserved = starting.values.reduce(0, +) + running.values.reduce(0, +)
                 #expect(lanes.used == reserved && reserved <= cap, "\(run.replay(seed))")
+                // Nobody waits for room while a lane idles, unless room is on its way.
+                let isWanted = known.contains { lanes.state($0) == .queued }
+                let idles = running.keys.contains { lanes.state($0) == .running && lanes.users($0) == 0 }
+                #expect(!isWanted || !idles || !stopping.isEmpty, "\(run.replay(seed))")
             }
         }
     }

@@ -1,4 +1,7 @@
+import APNSSimulator
 import Crypto
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import APNSPool
@@ -6,6 +9,11 @@ import Testing
 /// The provider token on the wire, and what follows when it is refused.
 @Suite(.timeLimit(.minutes(1)))
 struct ProviderTokenTests {
+    /// How far the wall clock is ahead.
+    private final class Offset: Sendable {
+        let seconds = Atomic<Int64>(0)
+    }
+
     private func configure(_ configuration: inout APNSClientConfiguration) {
         configuration.authentication = .token(
             privateKey: P256.Signing.PrivateKey(),
@@ -47,6 +55,33 @@ struct ProviderTokenTests {
             #expect(server.record.connections <= 3)
             #expect(Set(server.record.pushes.map { $0.field("authorization") ?? "" }).count <= 2)
         }
+    }
+
+    @Test("A wall clock that is two hours ahead for a while fails no push: the token before serves on")
+    func clockAheadForAWhile() async throws {
+        let simulator = try await Simulator.start()
+        let clock = ShiftedClock()
+        let offset = Offset()
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        self.configure(&configuration)
+        configuration.clock = clock
+        configuration.wallClock = { WallClock.secondsSince1970() + offset.seconds.load(ordering: .relaxed) }
+        try await withAPNSClient(configuration: configuration) { client in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            clock.advance(by: .seconds(120))
+            offset.seconds.store(7_200, ordering: .relaxed)
+            for _ in 0..<5 {
+                #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+                clock.advance(by: .seconds(31))
+            }
+            offset.seconds.store(0, ordering: .relaxed)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        }
+        #expect(simulator.record.pushes.count { $0.status == 403 } == 1)
+        await simulator.stop()
     }
 
     @Test func lateRefusalsOfTheOldConnectionLeaveTheNewOneAlone() async throws {

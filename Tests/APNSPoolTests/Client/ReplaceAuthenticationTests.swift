@@ -147,6 +147,24 @@ struct ReplaceAuthenticationTests {
         }
     }
 
+    @Test("A replacement with the key that is in use keeps its provider token, and so does the way back to a key")
+    func sameKeyKeepsItsToken() async throws {
+        try await self.withKeys { client, simulator, first, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            for key in [first, first, second, first] {
+                async let result = Self.result {
+                    try await client.replaceAuthentication(Self.authentication(key), within: .seconds(30))
+                }
+                await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+                #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+                let error = await result
+                #expect(error == nil, "\(error.map { "\($0)" } ?? "")")
+            }
+            #expect(client.authenticationStatus.keyID == first.keyID)
+            #expect(!simulator.record.pushes.contains { $0.status == 429 })
+        }
+    }
+
     private static func result(_ body: () async throws -> Void) async -> APNSAuthenticationError? {
         do {
             try await body()

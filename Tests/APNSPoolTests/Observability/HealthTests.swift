@@ -35,6 +35,7 @@ struct HealthTableTests {
         Line("failing", .internalFault) { $0.isPaused = true },
         Line("failing", .credential) { $0.isRevoked = true },
         Line("failing", .credential) { $0.credentialFault = "InvalidProviderToken" },
+        Line("failing", .credential) { $0.signingTrouble = .noToken(.tooSlow) },
         Line("failing", .configuration) {
             $0.configurationFault = "no such host"
             $0.connections = .connecting
@@ -46,6 +47,7 @@ struct HealthTableTests {
         },
         Line("degraded", .reconnecting) { $0.connections = .connecting },
         Line("degraded", .suspectedMisconfiguration) { $0.suspectsMisconfiguration = true },
+        Line("degraded", .credential) { $0.signingTrouble = .notRenewed(.tooSlow) },
         Line("degraded", .overload) { $0.degradedConnections = 1 },
         Line("serving") { _ in },
     ]

@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import HTTP2Wire
+import Synchronization
 import Testing
 
 @testable import APNSPool
@@ -340,5 +341,33 @@ struct AuthenticationNameTests {
         #expect(error.description.hasPrefix("APNs client configuration, authentication.keyFile: There is no file"))
         #expect(error.description.hasSuffix("(file-unreadable)"))
         #expect(APNSConfigurationError.Code(rawValue: "conflict") == .conflict)
+    }
+
+    @Test("What is no regular file is refused by its path, and nothing waits for it", arguments: ["pipe", "device"])
+    func noRegularFile(kind: String) async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = kind == "pipe" ? folder.appendingPathComponent("pipe.p8").path : "/dev/zero"
+        if kind == "pipe" { try #require(mkfifo(path, 0o600) == 0) }
+        let found = Mutex<APNSConfigurationError?>(nil)
+        let hasEnded = Gate()
+        Thread.detachNewThread {
+            let authentication = APNSAuthentication.token(keyFile: path, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+            do throws(APNSConfigurationError) {
+                _ = try authentication.resolve()
+            } catch {
+                found.withLock { $0 = error }
+            }
+            hasEnded.open()
+        }
+        #expect(await ends(within: .seconds(5)) { await hasEnded.wait() })
+        // A reader that waits is let go.
+        let writer = open(path, O_WRONLY | O_NONBLOCK)
+        if writer >= 0 { close(writer) }
+        await hasEnded.wait()
+        let error = try #require(found.withLock { $0 })
+        #expect(error.code == .fileUnreadable && error.setting == "authentication.keyFile")
+        #expect(error.message.contains("'\(path)' is not a regular file"), "\(error)")
     }
 }

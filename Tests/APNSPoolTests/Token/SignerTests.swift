@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import HTTP2Wire
 import SupervisedPool
 import Synchronization
 import TestSupport
@@ -373,7 +374,81 @@ struct ProviderTokenSourceTests {
         }
     }
 
+    /// Counts the calls that are under way at once; each takes until its gate opens, whoever cancels it.
+    private final class SlowSource: ProviderTokenSource {
+        let gate = Gate()
+        let calls = Atomic<Int>(0)
+        let most = Atomic<Int>(0)
+        private let running = Atomic<Int>(0)
+
+        func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
+            let count = self.running.wrappingAdd(1, ordering: .relaxed).newValue
+            defer { self.running.wrappingSubtract(1, ordering: .relaxed) }
+            self.most.max(count, ordering: .relaxed)
+            let number = self.calls.wrappingAdd(1, ordering: .relaxed).newValue
+            if number > 1 {
+                let gate = self.gate
+                _ = await Task { await gate.wait() }.value
+            }
+            return try await request.sign()
+        }
+    }
+
+    @Test("A source that is slow is not called again before it has answered, and its late token is taken")
+    func slowSourceIsCalledOnce() async throws {
+        let clock = ManualClock()
+        let source = SlowSource()
+        let cache = ProviderTokenCache()
+        let actor = TokenActor(
+            signer: try ScriptedSigner().signer(),
+            source: source,
+            cache: cache,
+            clock: clock,
+            wallClock: { 1_800_000_000 + clock.now.nanoseconds / 1_000_000_000 }
+        )
+        let context = ChildContext(id: "token")
+        async let life: Void = actor.run(context)
+        let first = try await actor.token().get()
+        clock.advance(by: .seconds(51 * 60))
+        async let due = actor.token()
+        await until { source.calls.load(ordering: .relaxed) == 2 }
+        await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(10))
+        #expect(try await due.get() === first)
+        // The next try is due.
+        clock.advance(by: .seconds(6))
+        let second = Task { await actor.token() }
+        #expect(await ends(within: .seconds(5)) { _ = await second.value })
+        #expect(source.most.load(ordering: .relaxed) == 1)
+        source.gate.open()
+        #expect(try await second.value.get() === first)
+        #expect(await ends { await until { cache.status(now: clock.now).generation == 2 } })
+        context.requestShutdown()
+        try await life
+    }
+
     // MARK: The file
+
+    @Test("A shared file's token is not taken for another key with the same ids")
+    func fileOfAnotherKey() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let source = SharedFileTokenSource(path: folder.appendingPathComponent("token").path)
+        let keys = try (0..<2).map { _ in try ES256Key(P256.Signing.PrivateKey()) }
+        let requests = try keys.map {
+            ProviderTokenRequest(
+                signer: ProviderTokenSigner(key: $0, identifiers: try .sample),
+                now: clock.wall,
+                refreshAge: .seconds(3000),
+                refused: nil
+            )
+        }
+        let first = try await source.token(for: requests[0])
+        #expect(try await source.token(for: requests[0]) == first)
+        #expect(try await source.token(for: requests[1]) != first)
+        #expect(!requests[1].accepts(first))
+    }
 
     @Test func aFileIsWrittenAndReadOrNotBelieved() throws {
         let token = token(age: 5)

@@ -47,13 +47,22 @@ private final class Bench {
         machine.signingFailed(now: now, wallNow: wall)
     }
 
-    func signerIsGone() -> TokenStateMachine.FailureDecision {
+    func signerIsGone() -> Bool {
         machine.signerIsGone(now: now, wallNow: wall)
     }
 
     func expired(_ generation: Int) -> TokenStateMachine.ExpiredDecision {
         machine.expired(generation: generation, now: now)
     }
+
+    /// - Parameter serverTime: nil: the response has no date.
+    func refused(_ generation: Int, serverTime: Int64?) -> TokenStateMachine.FutureDecision {
+        machine.refusedFromFuture(generation: generation, serverTime: serverTime, now: now, wallNow: wall)
+    }
+}
+
+extension TokenStateMachine.FailureDecision {
+    fileprivate var isFailure: Bool { if case .fail = self { true } else { false } }
 }
 
 @Suite("Token machine", .timeLimit(.minutes(1)))
@@ -134,7 +143,7 @@ struct TokenStateMachineTests {
         // 5, 10, 20, 40, 60, 60 … s apart.
         #expect((8...13).contains(tries))
         _ = try bench.order()
-        #expect(bench.signingFailed() == .fail)
+        #expect(bench.signingFailed().isFailure)
         // Without a token every use tries.
         try bench.sign()
         #expect(bench.use() == .useCurrent)
@@ -144,7 +153,7 @@ struct TokenStateMachineTests {
     func failedFirst() throws {
         let bench = try Bench()
         _ = try bench.order()
-        #expect(bench.signingFailed() == .fail)
+        #expect(bench.signingFailed().isFailure)
         try #expect(bench.sign().generation == 1)
     }
 
@@ -248,8 +257,8 @@ struct TokenStateMachineTests {
         bench.advance(minutes: 3)
         #expect(bench.expired(1) == .refresh)
         _ = try bench.order()
-        #expect(bench.signingFailed() == .fail)
-        #expect(bench.signerIsGone() == .fail)
+        #expect(bench.signingFailed().isFailure)
+        #expect(!bench.signerIsGone())
     }
 
     @Test("Expired within 60 s of the signature: the clock is wrong, nothing is signed")
@@ -327,6 +336,99 @@ struct TokenStateMachineTests {
         #expect(bench.use() == .useCurrent)
     }
 
+    @Test("A token that was signed while the clock was ahead gives way to the one before it as soon as APNs refuses it")
+    func futureTokenWithFallback() throws {
+        let bench = try Bench()
+        try bench.sign()
+        bench.advance(minutes: 10)
+        let right = bench.wall
+        bench.wall += 7_200
+        // Two hours old by the wall clock: it may be a suspension.
+        try #expect(bench.sign().generation == 2)
+        #expect(bench.refused(2, serverTime: right) == .restored)
+        #expect(bench.machine.generation == 1)
+        for _ in 0..<50 { #expect(bench.refused(2, serverTime: right) == .refresh) }
+        // The clock is still ahead; the token before serves on by the other clock.
+        for _ in 0..<120 {
+            bench.advance(seconds: 1)
+            #expect(bench.use() == .useCurrent)
+        }
+        bench.wall -= 7_200
+        bench.advance(minutes: 37)
+        #expect(bench.use() == .useCurrent)
+        bench.advance(minutes: 9)
+        try #expect(bench.sign() == .init(generation: 3, issuedAt: bench.wall, orderedAt: bench.now))
+    }
+
+    @Test("While the clock is ahead the token before serves up to 58 minutes, and is not renewed at each push")
+    func fallbackWhileTheClockIsAhead() throws {
+        let bench = try Bench()
+        try bench.sign()
+        bench.advance(minutes: 51)
+        let right = bench.wall
+        bench.wall += 7_200
+        try bench.sign()
+        #expect(bench.refused(2, serverTime: right) == .restored)
+        for _ in 0..<6 {
+            bench.advance(minutes: 1)
+            #expect(bench.use() == .useCurrent)
+        }
+        bench.advance(minutes: 1)
+        try #expect(bench.order().generation == 3)
+    }
+
+    @Test("Without a token before it, one new token is signed once the clock is right", arguments: [true, false])
+    func futureTokenAlone(hasDate: Bool) throws {
+        let bench = try Bench()
+        let right = bench.wall
+        bench.wall += 7_200
+        try bench.sign()
+        bench.advance(seconds: 5)
+        #expect(bench.refused(1, serverTime: hasDate ? right + 5 : nil) == (hasDate ? .clockSuspect : .unrelated))
+        #expect(bench.use() == .useCurrent)
+        bench.wall -= 7_200
+        #expect(bench.refused(1, serverTime: hasDate ? bench.wall : nil) == .refresh)
+        #expect(bench.refused(1, serverTime: hasDate ? bench.wall : nil) == .refresh)
+        try #expect(bench.sign().issuedAt == bench.wall)
+        // Once in 20 minutes: the clock may jump as it likes.
+        bench.wall -= 7_200
+        #expect(bench.refused(2, serverTime: hasDate ? bench.wall : nil) == .clockSuspect)
+        bench.advance(minutes: 20)
+        #expect(bench.refused(2, serverTime: hasDate ? bench.wall : nil) == .refresh)
+    }
+
+    @Test("A refusal of a token whose time is right is no matter of the clock")
+    func unrelatedRefusal() throws {
+        let bench = try Bench()
+        #expect(bench.refused(1, serverTime: bench.wall) == .unrelated)
+        try bench.sign()
+        #expect(bench.refused(1, serverTime: bench.wall) == .unrelated)
+        #expect(bench.refused(1, serverTime: bench.wall - 60) == .unrelated)
+        #expect(bench.refused(7, serverTime: bench.wall - 7_200) == .unrelated)
+        #expect(bench.refused(1, serverTime: nil) == .unrelated)
+    }
+
+    @Test("After a signer that did not answer the next try waits its time, and the old token serves if it can")
+    func silentSigner() throws {
+        let bench = try Bench()
+        _ = try bench.order()
+        for pause: Int64 in [5, 10, 20, 40, 60, 60] {
+            let next = bench.now.advanced(by: .seconds(pause))
+            #expect(
+                bench.machine.signingFailed(isSilent: true, now: bench.now, wallNow: bench.wall) == .fail(nextTry: next)
+            )
+            bench.advance(seconds: pause - 1)
+            #expect(bench.use() == .unavailable(until: next))
+            bench.advance(seconds: 1)
+            _ = try bench.order()
+        }
+        try bench.sign()
+        bench.advance(minutes: 50)
+        _ = try bench.order()
+        #expect(bench.machine.signingFailed(isSilent: true, now: bench.now, wallNow: bench.wall) == .useCurrent)
+        #expect(bench.use() == .useCurrent)
+    }
+
     @Test("A late signature for a generation that exists already is thrown away")
     func stale() throws {
         let bench = try Bench()
@@ -351,6 +453,13 @@ struct TokenStateMachineTests {
                         _ = machine.tooManyUpdates(now: second)
                         _ = machine.expired(generation: 1, now: first)
                         _ = machine.signingFailed(now: second, wallNow: firstWall)
+                        _ = machine.signingFailed(isSilent: true, now: first, wallNow: secondWall)
+                        _ = machine.refusedFromFuture(
+                            generation: 1,
+                            serverTime: secondWall,
+                            now: second,
+                            wallNow: firstWall
+                        )
                         _ = machine.use(now: first, wallNow: secondWall)
                     }
                 }

@@ -159,7 +159,8 @@ public final class APNSClientGroup: Service {
         within time: Duration = .seconds(30),
         _ body: (APNSClient) async throws -> Value
     ) async throws -> Value {
-        let use = try await self.core.use(app, environment, until: self.core.now.advanced(by: time)).get()
+        let use = try await self.core.use(app, environment, asCall: true, until: self.core.now.advanced(by: time))
+            .get()
         defer { self.core.leave(use) }
         return try await body(use.client)
     }

@@ -16,6 +16,7 @@ final class ClientGroupCore: Sendable {
     private struct LaneInfo {
         var key: LaneKey
         var authentication: APNSAuthentication
+        var tokens: ProcessTokenSource
         var environment: APNSEnvironment
         var apps: Set<String>
         var client: APNSClient?
@@ -39,6 +40,7 @@ final class ClientGroupCore: Sendable {
         var name: String
         /// Which key or certificate it is; nil where that cannot be told.
         var owner: String?
+        var tokenKey: SigningKey?
         var certificateExpiry: Int64?
         var lanes: [APNSEnvironment: ClientLanes.Lane]
     }
@@ -48,6 +50,7 @@ final class ClientGroupCore: Sendable {
         var infos: [ClientLanes.Lane: LaneInfo] = [:]
         var byKey: [LaneKey: ClientLanes.Lane] = [:]
         var apps: [String: AppInfo] = [:]
+        var tokenSources = ProcessTokenSources()
         var hasRun = false
         var isOver = false
     }
@@ -61,6 +64,7 @@ final class ClientGroupCore: Sendable {
     struct Use: Sendable {
         let lane: ClientLanes.Lane
         let client: APNSClient
+        let isCall: Bool
     }
 
     private let configuration: APNSClientGroup.Configuration
@@ -68,7 +72,6 @@ final class ClientGroupCore: Sendable {
     private let clock: any MonotonicClock
     private let usualDeadline: Duration
     private let contexts: TLSContexts
-    private let tokens = ProcessTokenSource()
     private let state: Mutex<State>
     private let jobs: AsyncStream<Job>
     private let job: AsyncStream<Job>.Continuation
@@ -117,6 +120,10 @@ final class ClientGroupCore: Sendable {
         let pool = self.configuration.client.pool
         let isFree = self.state.withLock { state in
             guard mayReplace || state.apps[app.name] == nil else { return false }
+            let tokenKey = resolved.signer?.key
+            let tokens = state.tokenSources.retain(tokenKey, clock: self.clock)
+            // Not before: a key that stays keeps its token.
+            if let old = state.apps[app.name] { state.tokenSources.release(old.tokenKey) }
             // The old key's pools are not the new one's, whatever the isolation.
             if let old = state.apps[app.name], old.owner == nil || old.owner != resolved.owner {
                 self.release(app.name, &state)
@@ -133,6 +140,7 @@ final class ClientGroupCore: Sendable {
                     state.infos[lane] = LaneInfo(
                         key: key,
                         authentication: app.authentication,
+                        tokens: tokens,
                         environment: environment,
                         apps: []
                     )
@@ -147,6 +155,7 @@ final class ClientGroupCore: Sendable {
                 app: app,
                 name: resolved.name,
                 owner: resolved.owner,
+                tokenKey: tokenKey,
                 certificateExpiry: resolved.certificate?.notAfter,
                 lanes: lanes
             )
@@ -165,6 +174,7 @@ final class ClientGroupCore: Sendable {
         self.state.withLock { state in
             guard state.apps[name] != nil else { return false }
             self.release(name, &state)
+            state.tokenSources.release(state.apps[name]?.tokenKey)
             state.apps[name] = nil
             return true
         }
@@ -236,35 +246,37 @@ final class ClientGroupCore: Sendable {
     func use(
         _ name: String,
         _ environment: APNSEnvironment,
+        asCall: Bool = false,
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
-        let (result, lane, turn) = self.enter(name, environment)
+        let (result, lane, turn) = self.enter(name, environment, asCall)
         if let result { return result }
-        let answer = await self.wait(for: turn, lane, until: deadline)
+        let answer = await self.wait(for: turn, lane, asCall, until: deadline)
         // The app was given another key meanwhile.
         if case .failure = answer, self.hasMoved(name, environment, from: lane) {
-            return await self.use(name, environment, until: deadline)
+            return await self.use(name, environment, asCall: asCall, until: deadline)
         }
         return answer
     }
 
     private func enter(
         _ name: String,
-        _ environment: APNSEnvironment
+        _ environment: APNSEnvironment,
+        _ isCall: Bool
     ) -> (result: Result<Use, PushError>?, lane: ClientLanes.Lane, turn: Turn) {
         self.state.withLock { state -> (Result<Use, PushError>?, ClientLanes.Lane, Turn) in
             guard let lane = state.apps[name]?.lanes[environment], let turn = state.infos[lane]?.turn else {
                 return (.failure(Self.noApp(name)), 0, Turn())
             }
             if state.isOver { return (.failure(Self.shuttingDown), lane, turn) }
-            let (admission, actions) = state.lanes.enter(lane, now: self.now)
+            let (admission, actions) = state.lanes.enter(lane, asCall: isCall, now: self.now)
             self.perform(actions, &state)
             switch admission {
             case .gone: return (.failure(Self.noApp(name)), lane, turn)
             case .wait: return (nil, lane, turn)
             case .use:
                 guard let client = state.infos[lane]?.client else { return (.failure(Self.noApp(name)), lane, turn) }
-                return (.success(Use(lane: lane, client: client)), lane, turn)
+                return (.success(Use(lane: lane, client: client, isCall: isCall)), lane, turn)
             }
         }
     }
@@ -279,17 +291,20 @@ final class ClientGroupCore: Sendable {
     private func wait(
         for turn: Turn,
         _ lane: ClientLanes.Lane,
+        _ isCall: Bool,
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
         _ = await turn.gate.wait(until: deadline, clock: self.clock)
-        return self.answer(of: turn, lane)
+        return self.answer(of: turn, lane, isCall)
     }
 
-    private func answer(of turn: Turn, _ lane: ClientLanes.Lane) -> Result<Use, PushError> {
+    private func answer(of turn: Turn, _ lane: ClientLanes.Lane, _ isCall: Bool) -> Result<Use, PushError> {
         self.state.withLock { state in
             // Under the lock in which turns are ended: either it came, or it is given up.
-            if let result = turn.result.withLock({ $0 }) { return result.map { Use(lane: lane, client: $0) } }
-            state.lanes.giveUp(lane)
+            if let result = turn.result.withLock({ $0 }) {
+                return result.map { Use(lane: lane, client: $0, isCall: isCall) }
+            }
+            self.perform(state.lanes.giveUp(lane, asCall: isCall, now: self.now), &state)
             if Task.isCancelled {
                 return .failure(
                     PushError(code: .cancelled, certainty: .notSent, message: "the sending task was cancelled")
@@ -313,7 +328,9 @@ final class ClientGroupCore: Sendable {
 
     @inline(never)
     func leave(_ use: Use) {
-        self.state.withLock { state in self.perform(state.lanes.leave(use.lane, now: self.now), &state) }
+        self.state.withLock { state in
+            self.perform(state.lanes.leave(use.lane, asCall: use.isCall, now: self.now), &state)
+        }
     }
 
     private static let shuttingDown = PushError(
@@ -331,6 +348,10 @@ final class ClientGroupCore: Sendable {
                 self.job.yield(.start(lane, connections: connections))
             case .stop(let lane):
                 if let client = state.infos[lane]?.client { self.job.yield(.stop(client)) }
+            case .resume(let lane):
+                guard let info = state.infos[lane], let client = info.client else { continue }
+                info.turn.end(.success(client))
+                state.infos[lane]?.turn = Turn()
             case .forget(let lane):
                 state.infos[lane] = nil
             }
@@ -427,12 +448,14 @@ final class ClientGroupCore: Sendable {
     ) async throws(APNSConfigurationError) -> APNSClient {
         var configuration = self.configuration.client
         configuration.authentication = info.authentication
-        if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = self.tokens }
+        if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = info.tokens }
         configuration.environment = info.environment
         configuration.pool.size = min(configuration.pool.size, connections)
         configuration.pool.maxOverflow = connections - configuration.pool.size
         configuration.tlsContexts = self.contexts
-        configuration.logger[metadataKey: "apps"] = "\(info.apps.sorted().joined(separator: ", "))"
+        let apps = info.apps.sorted().joined(separator: ", ")
+        configuration.logger[metadataKey: "apps"] = "\(apps)"
+        configuration.metricLabels = [.init(name: "app", value: apps)]
         let settings = configuration
         let result = try? await NIOThreadPool.singleton.runIfActive {
             Result { () throws(APNSConfigurationError) in try APNSClient(configuration: settings) }
@@ -467,6 +490,9 @@ final class ClientGroupCore: Sendable {
     func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
         self.state.withLock { state in state.apps[name]?.lanes[environment].map { state.lanes.waiting($0) } ?? 0 }
     }
+
+    /// How many keys have provider tokens that apps share.
+    var tokenSourceCount: Int { self.state.withLock { $0.tokenSources.count } }
 
     var reservedConnections: Int { self.state.withLock { $0.lanes.used } }
 

@@ -6,11 +6,17 @@ import SupervisedPool
 /// ```
 ///   stopped ──use, no room──▶ queued ──room──▶ starting ──▶ running ──idle──▶ stopping ──▶ stopped
 ///      └───────use, room───────────────────────────▲          │ others wait, and its turn is over
+///                                                             │  ▲
+///                                                             │  │ nobody waits for its room any more
 ///                                                             └──▶ yielding ──last one leaves──▶ stopping
 /// ```
 /// Room is given away as a whole: a lane has the connections that it was started with until it stops. When there is too
 /// little, the lane that has idled longest stops; with none idle, the one that has run longest takes no further work
 /// after `turn`, and lines up again behind the others.
+///
+/// A call (`withClient`) may last for hours, and its lane cannot stop before it ends. Such a lane takes no further calls
+/// while it yields, but single pushes go on with it: to refuse them would free nothing. Nor does it keep others from
+/// room that can be had elsewhere.
 struct ClientLanes: Sendable {
     typealias Lane = Int
 
@@ -25,8 +31,12 @@ struct ClientLanes: Sendable {
         var state = State.stopped
         /// Those who use it now.
         var users = 0
+        /// Those among them that are calls.
+        var calls = 0
         /// Those who wait until it runs.
         var waiting = 0
+        /// Those among them that are calls.
+        var waitingCalls = 0
         var startedAt = MonotonicInstant(nanoseconds: 0)
         var lastUsed = MonotonicInstant(nanoseconds: 0)
         var isRemoved = false
@@ -36,6 +46,8 @@ struct ClientLanes: Sendable {
         case start(Lane, connections: Int)
         /// Nobody uses it: its connections are to be closed.
         case stop(Lane)
+        /// It yields no more: those who waited use it now.
+        case resume(Lane)
         /// It has ended for good.
         case forget(Lane)
     }
@@ -66,6 +78,8 @@ struct ClientLanes: Sendable {
     func connections(_ lane: Lane) -> Int { self.entries[lane]?.granted ?? 0 }
     func users(_ lane: Lane) -> Int { self.entries[lane]?.users ?? 0 }
 
+    /// Those among the users that are calls.
+    func calls(_ lane: Lane) -> Int { self.entries[lane]?.calls ?? 0 }
     func waiting(_ lane: Lane) -> Int { self.entries[lane]?.waiting ?? 0 }
 
     // MARK: Lanes
@@ -81,6 +95,7 @@ struct ClientLanes: Sendable {
         guard var entry = self.entries[lane], !entry.isRemoved else { return [] }
         entry.isRemoved = true
         entry.waiting = 0
+        entry.waitingCalls = 0
         self.queue.removeAll { $0 == lane }
         if entry.state == .queued { entry.state = .stopped }
         self.entries[lane] = entry
@@ -91,21 +106,29 @@ struct ClientLanes: Sendable {
         } else {
             self.stopIfUnused(lane, into: &actions)
         }
+        self.resumeIfNobodyWaits(now: now, into: &actions)
         return actions
     }
 
     // MARK: Use
 
-    mutating func enter(_ lane: Lane, now: MonotonicInstant) -> (Admission, [Action]) {
+    /// Somebody wants to use it.
+    ///
+    /// - Parameter asCall: Whether it is a call and may last long, unlike a push.
+    mutating func enter(_ lane: Lane, asCall: Bool = false, now: MonotonicInstant) -> (Admission, [Action]) {
         guard let entry = self.entries[lane], !entry.isRemoved else { return (.gone, []) }
         var actions: [Action] = []
-        switch entry.state {
-        case .running where !self.mustYield(lane, now: now):
+        if entry.state == .running, self.mustYield(lane, now: now) { self.entries[lane]?.state = .yielding }
+        let isYielding = self.entries[lane]?.state == .yielding
+        if entry.state == .running && !isYielding || isYielding && entry.calls > 0 && !asCall {
             self.entries[lane]?.users += 1
+            if asCall { self.entries[lane]?.calls += 1 }
             self.entries[lane]?.lastUsed = now
             return (.use, [])
+        }
+        if asCall { self.entries[lane]?.waitingCalls += 1 }
+        switch entry.state {
         case .running:
-            self.entries[lane]?.state = .yielding
             self.entries[lane]?.waiting += 1
             self.stopIfUnused(lane, into: &actions)
         case .stopped:
@@ -123,9 +146,10 @@ struct ClientLanes: Sendable {
     }
 
     /// One who used it is done.
-    mutating func leave(_ lane: Lane, now: MonotonicInstant) -> [Action] {
+    mutating func leave(_ lane: Lane, asCall: Bool = false, now: MonotonicInstant) -> [Action] {
         guard let entry = self.entries[lane], entry.users > 0 else { return [] }
         self.entries[lane]?.users -= 1
+        if asCall, entry.calls > 0 { self.entries[lane]?.calls -= 1 }
         self.entries[lane]?.lastUsed = now
         var actions: [Action] = []
         self.stopIfUnused(lane, into: &actions)
@@ -134,13 +158,17 @@ struct ClientLanes: Sendable {
     }
 
     /// One who waited for it does so no more.
-    mutating func giveUp(_ lane: Lane) {
-        guard let entry = self.entries[lane], entry.waiting > 0 else { return }
+    mutating func giveUp(_ lane: Lane, asCall: Bool = false, now: MonotonicInstant) -> [Action] {
+        guard let entry = self.entries[lane], entry.waiting > 0 else { return [] }
         self.entries[lane]?.waiting -= 1
+        self.entries[lane]?.waitingCalls = min(max(entry.waitingCalls - (asCall ? 1 : 0), 0), entry.waiting - 1)
+        var actions: [Action] = []
         if entry.waiting == 1, entry.state == .queued {
             self.entries[lane]?.state = .stopped
             self.queue.removeAll { $0 == lane }
+            self.resumeIfNobodyWaits(now: now, into: &actions)
         }
+        return actions
     }
 
     // MARK: What the clients do
@@ -148,14 +176,13 @@ struct ClientLanes: Sendable {
     /// It runs: those who waited use it now.
     mutating func started(_ lane: Lane, now: MonotonicInstant) -> [Action] {
         guard var entry = self.entries[lane], entry.state == .starting else { return [] }
-        entry.state = .running
-        entry.users += entry.waiting
-        entry.waiting = 0
         entry.startedAt = now
-        entry.lastUsed = now
         self.entries[lane] = entry
+        self.admitAll(lane, now: now)
         var actions: [Action] = []
         if entry.isRemoved { self.stopIfUnused(lane, into: &actions) }
+        // Those who wanted it may be gone by now.
+        self.makeRoom(now: now, into: &actions)
         return actions
     }
 
@@ -167,7 +194,11 @@ struct ClientLanes: Sendable {
         self.used -= entry.granted
         entry.granted = 0
         entry.users = 0
-        if !keepsWaiting { entry.waiting = 0 }
+        entry.calls = 0
+        if !keepsWaiting {
+            entry.waiting = 0
+            entry.waitingCalls = 0
+        }
         var actions: [Action] = []
         if entry.isRemoved {
             self.entries[lane] = nil
@@ -200,8 +231,31 @@ struct ClientLanes: Sendable {
         guard !self.queue.isEmpty, let entry = self.entries[lane],
             entry.startedAt.duration(to: now) >= Self.turn
         else { return false }
-        // One at a time: room that is on its way need not be made twice.
-        return !self.entries.values.contains { $0.state == .yielding || $0.state == .stopping }
+        // One at a time: room that is on its way need not be made twice. That of a lane with a call is not: nobody knows
+        // when the call ends.
+        return !self.entries.values.contains { $0.state == .stopping || $0.state == .yielding && $0.calls == 0 }
+    }
+
+    /// It runs, and those who waited use it.
+    private mutating func admitAll(_ lane: Lane, now: MonotonicInstant) {
+        guard var entry = self.entries[lane] else { return }
+        entry.state = .running
+        entry.users += entry.waiting
+        entry.calls += entry.waitingCalls
+        entry.waiting = 0
+        entry.waitingCalls = 0
+        entry.lastUsed = now
+        self.entries[lane] = entry
+    }
+
+    /// What yields for nobody runs on.
+    private mutating func resumeIfNobodyWaits(now: MonotonicInstant, into actions: inout [Action]) {
+        guard self.queue.isEmpty else { return }
+        for (lane, entry) in self.entries.sorted(by: { $0.key < $1.key })
+        where entry.state == .yielding && !entry.isRemoved {
+            self.admitAll(lane, now: now)
+            actions.append(.resume(lane))
+        }
     }
 
     private mutating func fill(now: MonotonicInstant, into actions: inout [Action]) {
@@ -216,13 +270,13 @@ struct ClientLanes: Sendable {
             actions.append(.start(lane, connections: granted))
         }
         self.makeRoom(now: now, into: &actions)
+        self.resumeIfNobodyWaits(now: now, into: &actions)
     }
 
-    /// Stops the lane that has idled longest, if somebody waits and no room is on its way.
+    /// Stops the lane that has idled longest, if somebody waits and no room is on its way. A lane that yields is not
+    /// waited for while another one idles.
     private mutating func makeRoom(now: MonotonicInstant, into actions: inout [Action]) {
-        guard !self.queue.isEmpty,
-            !self.entries.values.contains(where: { $0.state == .yielding || $0.state == .stopping })
-        else { return }
+        guard !self.queue.isEmpty, !self.entries.values.contains(where: { $0.state == .stopping }) else { return }
         let idle = self.entries.filter { $0.value.state == .running && $0.value.users == 0 }
         if let lane = idle.min(by: { ($0.value.lastUsed, $0.key) < ($1.value.lastUsed, $1.key) })?.key {
             self.stop(lane, into: &actions)

@@ -1,0 +1,20 @@
+/// The provider tokens of a client's keys. An authentication that is replaced by one with the same key keeps its token, and
+/// so does one that is put back: APNs counts a key's tokens, and refuses those that follow each other too fast.
+struct TokenCaches: Sendable {
+    /// How many keys are remembered.
+    static let limit = 4
+
+    private var caches: [(key: SigningKey, cache: ProviderTokenCache)] = []
+
+    /// The cache of this key if it is known, else a new one. Keys whose public half is not known share nothing.
+    mutating func cache(of resolved: ResolvedAuthentication) -> ProviderTokenCache {
+        let known = self.caches.firstIndex { $0.key == resolved.signer?.key }.map { self.caches.remove(at: $0).cache }
+        known?.setPolicy(resolved.policy)
+        let cache = known ?? ProviderTokenCache(policy: resolved.policy)
+        if let key = resolved.signer?.key {
+            if self.caches.count == Self.limit { self.caches.removeFirst() }
+            self.caches.append((key, cache))
+        }
+        return cache
+    }
+}

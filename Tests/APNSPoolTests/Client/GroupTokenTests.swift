@@ -1,0 +1,137 @@
+import APNSSimulator
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// Which apps of a group share a provider token.
+@Suite(.timeLimit(.minutes(1)))
+struct GroupTokenTests {
+    private func app(_ name: String, _ key: SimulatedKey, _ simulator: Simulator) -> APNSApp {
+        APNSApp(
+            name: name,
+            topic: "com.example.\(name)",
+            authentication: .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID),
+            environments: [.custom(host: "localhost", port: simulator.port)]
+        )
+    }
+
+    private func withGroup(
+        _ isolation: APNSClientGroup.Isolation,
+        knows key: SimulatedKey,
+        _ body: (APNSClientGroup, Simulator) async throws -> Void
+    ) async throws {
+        var simulation = Simulator.Configuration()
+        simulation.credential = .keys([.init(key)])
+        let simulator = try await Simulator.start(simulation)
+        var configuration = APNSClientGroup.Configuration(
+            isolation: isolation,
+            client: .local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM)
+        )
+        configuration.client.environment = .production
+        let group = try APNSClientGroup(configuration: configuration)
+        let life = Task { try await group.run() }
+        do {
+            try await body(group, simulator)
+        } catch {
+            life.cancel()
+            try? await life.value
+            await simulator.stop()
+            throw error
+        }
+        group.shutdown()
+        try await life.value
+        await simulator.stop()
+    }
+
+    @Test("An app whose signer hangs keeps neither the group's only connection nor its shutdown")
+    func hangingSignerInAGroup() async throws {
+        let simulator = try await Simulator.start()
+        var configuration = APNSClientGroup.Configuration(
+            maxConnections: 1,
+            client: .local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM)
+        )
+        let clock = ShiftedClock()
+        configuration.client.environment = .production
+        configuration.client.clock = clock
+        let group = try APNSClientGroup(configuration: configuration)
+        let life = Task { try await group.run() }
+        let signer = HangingSigner()
+        var hanging = self.app("hanging", SimulatedKey(), simulator)
+        hanging.authentication = signer.authentication
+        try group.add(hanging)
+        try group.add(self.app("other", SimulatedKey(), simulator))
+        let late = Task { await self.deliver(group, "hanging", simulator) }
+        await until { signer.count == 1 }
+        clock.advance(by: .seconds(11))
+        #expect(await ends { _ = await late.value })
+        let other = Task { await self.deliver(group, "other", simulator) }
+        #expect(await ends { _ = await other.value })
+        group.shutdown()
+        #expect(await ends { try? await life.value })
+        signer.release()
+        try await life.value
+        #expect(await late.value.error?.code == .credential)
+        #expect(await other.value.certainty == .accepted)
+        await simulator.stop()
+    }
+
+    @Test("Tokens go with the last app that has their key, however often apps come and go")
+    func sourcesEndWithTheirApps() throws {
+        let group = try APNSClientGroup()
+        let key = SimulatedKey()
+        func app(_ name: String, _ key: SimulatedKey) -> APNSApp {
+            APNSApp(
+                name: name,
+                topic: "com.example.\(name)",
+                authentication: .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+            )
+        }
+        for name in ["a", "b"] { try group.add(app(name, key)) }
+        #expect(group.core.tokenSourceCount == 1)
+        for number in 0..<20 {
+            try group.add(app("c\(number)", SimulatedKey()))
+            try group.replace(app("b", SimulatedKey()))
+            #expect(group.core.tokenSourceCount == 3)
+            group.remove("c\(number)")
+        }
+        try group.replace(app("b", key))
+        try group.replace(app("b", key))
+        group.remove("a")
+        #expect(group.core.tokenSourceCount == 1)
+        group.remove("b")
+        #expect(group.core.tokenSourceCount == 0)
+    }
+
+    private func deliver(_ group: APNSClientGroup, _ name: String, _ simulator: Simulator) async -> PushOutcome {
+        await group.sender(for: name, in: .custom(host: "localhost", port: simulator.port))
+            .deliver(samplePush(topic: "com.example.\(name)"), to: deviceToken)
+    }
+
+    @Test(
+        "An app with the ids of another app's key, but not the key, is refused beside that app too",
+        arguments: [APNSClientGroup.Isolation.perApp, .perKey]
+    )
+    func foreignKeyIsNotUsed(isolation: APNSClientGroup.Isolation) async throws {
+        let key = SimulatedKey()
+        try await self.withGroup(isolation, knows: key) { group, simulator in
+            try group.add(self.app("owner", key, simulator))
+            try group.add(self.app("other", SimulatedKey(keyID: key.keyID, teamID: key.teamID), simulator))
+            #expect(await self.deliver(group, "owner", simulator).certainty == .accepted)
+            #expect(await self.deliver(group, "other", simulator).error?.rejection?.reason == .invalidProviderToken)
+            #expect(await self.deliver(group, "owner", simulator).certainty == .accepted)
+        }
+    }
+
+    @Test("An app that had the wrong key sends with the right one as soon as it is replaced")
+    func correctedKeyIsUsed() async throws {
+        let key = SimulatedKey()
+        try await self.withGroup(.perApp, knows: key) { group, simulator in
+            try group.add(self.app("app", SimulatedKey(keyID: key.keyID, teamID: key.teamID), simulator))
+            #expect(await self.deliver(group, "app", simulator).error?.rejection?.reason == .invalidProviderToken)
+            try group.replace(self.app("app", key, simulator))
+            #expect(await self.deliver(group, "app", simulator).certainty == .accepted)
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// The end of a client at moments when its tree is just being started.
+@Suite(.timeLimit(.minutes(2)))
+struct ShutdownTests {
+    @Test("A credential that is stopped before its tree has started never starts it")
+    func stoppedBeforeItsTree() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let scope = client.core.keeper.latest
+        scope.stop()
+        let run = Task { try? await client.run() }
+        #expect(await ends { await scope.ended.wait() })
+        #expect(await ends { await client.shutdown(within: .zero) })
+        #expect(await ends { await run.value })
+    }
+
+    @Test("A shutdown without time just after the start ends, whatever is unfinished")
+    func shutdownRightAfterStart() async throws {
+        let server = try await ScriptedServer.start { _ in [.hold] }
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.pool = .init(size: 2, maxOverflow: 0, connectSpacing: .zero)
+        for round in 0..<300 {
+            let client = try APNSClient(configuration: configuration)
+            let pushes = Task { await ClientOutcomeTests.deliver(8, with: client) }
+            let run = Task { @concurrent in try? await client.run() }
+            for _ in 0..<(round % 20) { await Task.yield() }
+            let hasEnded = await ends {
+                await client.shutdown(within: .zero)
+                await run.value
+                _ = await pushes.value
+            }
+            #expect(hasEnded, "round \(round)")
+            if !hasEnded { break }
+        }
+        await server.stop()
+    }
+
+    @Test("A shutdown while the authentication is replaced or revoked ends")
+    func shutdownDuringReplacement() async throws {
+        let server = try await ScriptedServer.start { _ in [.hold] }
+        for round in 0..<100 {
+            let client = try APNSClient(configuration: .local(server))
+            try await client.start()
+            let pushes = Task { await ClientOutcomeTests.deliver(4, with: client) }
+            let change = Task { @concurrent in
+                if round.isMultiple(of: 2) { await client.revokeAuthentication() }
+                try? await client.replaceAuthentication(.withoutToken, within: nil)
+            }
+            for _ in 0..<(round % 20) { await Task.yield() }
+            let hasEnded = await ends {
+                await client.shutdown(within: .zero)
+                await change.value
+                _ = await pushes.value
+            }
+            #expect(hasEnded, "round \(round)")
+            if !hasEnded { break }
+        }
+        await server.stop()
+    }
+}

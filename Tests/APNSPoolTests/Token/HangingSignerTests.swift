@@ -1,0 +1,115 @@
+import Crypto
+import SupervisedPool
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// A signer that does not come back from its first calls, and does not notice that they are cancelled.
+final class HangingSigner: APNSTokenSigner {
+    private let key = P256.Signing.PrivateKey()
+    private let hangingCalls: Int
+    private let asked = Atomic<Int>(0)
+    private let gate = Gate()
+
+    init(hangingCalls: Int = .max) { self.hangingCalls = hangingCalls }
+
+    var count: Int { self.asked.load(ordering: .relaxed) }
+
+    /// Lets the calls that hang go.
+    func release() { self.gate.open() }
+
+    func signature(for bytes: [UInt8]) async throws -> [UInt8] {
+        if self.asked.wrappingAdd(1, ordering: .relaxed).oldValue < self.hangingCalls {
+            let gate = self.gate
+            _ = await Task { await gate.wait() }.value
+        }
+        return Array(try self.key.signature(for: bytes).rawRepresentation)
+    }
+
+    var authentication: APNSAuthentication {
+        .token(signer: self, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+    }
+}
+
+/// Whatever a signer does, the client goes on.
+@Suite(.timeLimit(.minutes(2)))
+struct HangingSignerTests {
+    @Test("A push fails when no token is signed in time, and a later one is sent with the token of a later call")
+    func laterCallServes() async throws {
+        let clock = ShiftedClock()
+        let signer = HangingSigner(hangingCalls: 1)
+        try await withServer(
+            configure: {
+                $0.authentication = signer.authentication
+                $0.clock = clock
+                $0.timeouts.deadline = .seconds(60)
+            }
+        ) { client, _ in
+            let outcome = Task { await client.deliver(samplePush(), to: deviceToken) }
+            await until { signer.count == 1 }
+            clock.advance(by: .seconds(11))
+            #expect(await ends { _ = await outcome.value })
+            #expect(await outcome.value.error?.code == .credential)
+            #expect(await client.health.name == "failing")
+            #expect(await client.health.cause?.code == .credential)
+            let refused = await client.deliver(samplePush(), to: deviceToken)
+            #expect(refused.error?.code == .credential && refused.error?.retryAfter != nil)
+            #expect(signer.count == 1)
+            // The next call needs no push.
+            clock.advance(by: .seconds(6))
+            #expect(await ends { await until { await client.health == .serving } })
+            #expect(await client.deliver(samplePush(), to: deviceToken).status == 200)
+            #expect(signer.count == 2)
+            signer.release()
+        }
+    }
+
+    @Test("A shutdown does not wait for a signer that hangs")
+    func shutdownDoesNotWait() async throws {
+        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let signer = HangingSigner()
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.authentication = signer.authentication
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        let outcome = Task { await client.deliver(samplePush(), to: deviceToken) }
+        await until { signer.count == 1 }
+        #expect(await ends { await client.shutdown(within: .milliseconds(50)) })
+        #expect(await ends { _ = await outcome.value })
+        signer.release()
+        #expect(await outcome.value.certainty == .notSent)
+        await client.shutdown()
+        await server.stop()
+    }
+
+    @Test("A replacement whose signer hangs ends in its time, and the client can be shut down afterwards")
+    func failedReplacement() async throws {
+        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let clock = ShiftedClock()
+        let signer = HangingSigner()
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.clock = clock
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        #expect(await client.deliver(samplePush(), to: deviceToken).status == 200)
+        let result = Task {
+            do throws(APNSAuthenticationError) {
+                try await client.replaceAuthentication(signer.authentication, within: .seconds(5))
+                return APNSAuthenticationError?.none
+            } catch {
+                return error
+            }
+        }
+        await until { signer.count == 1 }
+        clock.advance(by: .seconds(6))
+        let hasFailed = await ends { _ = await result.value }
+        let hasEnded = await ends { await client.shutdown(within: .milliseconds(50)) }
+        signer.release()
+        #expect(hasFailed && hasEnded)
+        #expect(await result.value?.code == .noVerdict)
+        await client.shutdown()
+        await server.stop()
+    }
+}

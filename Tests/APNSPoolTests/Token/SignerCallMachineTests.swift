@@ -1,0 +1,89 @@
+import SupervisedPool
+import Testing
+
+@testable import APNSPool
+
+/// How long a signer is waited for, and when it is called again.
+struct SignerCallMachineTests {
+    private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
+    private let order = TokenStateMachine.Order(
+        generation: 1,
+        issuedAt: 1_800_000_000,
+        orderedAt: MonotonicInstant(nanoseconds: 0)
+    )
+
+    private func limit(_ number: Int, _ seconds: Int64) -> SignerCallMachine.Timer {
+        .init(kind: .limit, number: number, at: at(seconds))
+    }
+
+    @Test("All who want a token share one call")
+    func oneCall() {
+        var machine = SignerCallMachine(patience: .zero)
+        #expect(
+            machine.wanted(order, now: at(0)) == [.disarm(.retry), .call(1, order), .arm(limit(1, 10))]
+        )
+        #expect(machine.wanted(order, now: at(1)) == [])
+        #expect(machine.isCurrent(1))
+        #expect(machine.answered(1) == [.disarm(.limit)])
+        #expect(!machine.isCurrent(1) && machine.answered(1) == [])
+        #expect(machine.wanted(order, now: at(2)).contains(.call(2, order)))
+    }
+
+    @Test("A call of a signer is given up after ten seconds, and its late answer is no longer the current one")
+    func givenUp() {
+        var machine = SignerCallMachine(patience: .zero)
+        _ = machine.wanted(order, now: at(0))
+        #expect(machine.fired(limit(1, 10), now: at(10)) == [.cancel(1), .fail])
+        #expect(machine.tryAgain(at: at(15)) == [.arm(.init(kind: .retry, number: 0, at: at(15)))])
+        #expect(machine.fired(.init(kind: .retry, number: 0, at: at(15)), now: at(15)) == [.tryAgain])
+        _ = machine.wanted(order, now: at(15))
+        #expect(!machine.isCurrent(1) && machine.isCurrent(2))
+        #expect(machine.answered(1) == [])
+        // A timer that was about the first call.
+        #expect(machine.fired(limit(1, 10), now: at(16)) == [])
+    }
+
+    @Test("A source that is late is not called again before it has answered or its patience is over")
+    func lateSource() {
+        var machine = SignerCallMachine(patience: .seconds(20))
+        _ = machine.wanted(order, now: at(0))
+        #expect(machine.fired(limit(1, 10), now: at(10)) == [.arm(limit(1, 30)), .fail])
+        #expect(machine.wanted(order, now: at(11)) == [.fail])
+        #expect(machine.tryAgain(at: at(15)) == [])
+        #expect(machine.fired(.init(kind: .retry, number: 0, at: at(15)), now: at(15)) == [])
+        #expect(machine.isCurrent(1))
+        #expect(machine.fired(limit(1, 30), now: at(30)) == [.cancel(1), .tryAgain])
+        #expect(machine.wanted(order, now: at(30)).contains(.call(2, order)))
+    }
+
+    @Test("A late source that answers is done")
+    func lateAnswer() {
+        var machine = SignerCallMachine(patience: .seconds(20))
+        _ = machine.wanted(order, now: at(0))
+        _ = machine.fired(limit(1, 10), now: at(10))
+        #expect(machine.answered(1) == [.disarm(.limit)])
+        #expect(machine.fired(limit(1, 30), now: at(30)) == [])
+    }
+}
+
+struct TokenCachesTests {
+    @Test("The caches of the last keys are kept, and one without a public key is never shared")
+    func lastKeys() throws {
+        var caches = TokenCaches()
+        func resolved(_ number: UInt8?) throws -> ResolvedAuthentication {
+            var resolved = ResolvedAuthentication(authentication: .withoutToken, policy: .standard)
+            resolved.signer = ProviderTokenSigner(
+                identifiers: try .sample,
+                publicKey: number.map { [$0] },
+                sign: { _ in [] }
+            )
+            return resolved
+        }
+        let first = caches.cache(of: try resolved(1))
+        for number: UInt8 in 2...4 { #expect(caches.cache(of: try resolved(number)) !== first) }
+        #expect(caches.cache(of: try resolved(1)) === first)
+        for number: UInt8 in 5...8 { _ = caches.cache(of: try resolved(number)) }
+        #expect(caches.cache(of: try resolved(1)) !== first)
+        #expect(caches.cache(of: try resolved(nil)) !== caches.cache(of: try resolved(nil)))
+    }
+}
