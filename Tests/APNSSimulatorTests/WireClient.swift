@@ -37,8 +37,8 @@ actor WireClient: ConnectionDelegate {
             tls: self.tls,
             variableNames: [":path", "apns-id"]
         )
-        configuration.pingInterval = .milliseconds(200)
-        configuration.pingTimeout = .milliseconds(300)
+        configuration.pathCheck.busy = .milliseconds(200)
+        configuration.pathCheck.acknowledgement = .milliseconds(300)
         let connection = Connection(id: 1, configuration: configuration, loop: self.loop, delegate: self)
         self.connection = connection
         return await withCheckedContinuation {

@@ -406,6 +406,37 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
+    @Test("Responses that come together with a GOAWAY are told before it")
+    func responsesBeforeGoAway() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.submit(1...2, within: .seconds(30))
+        try link.exchange()
+        try link.send(
+            .headers(1, status: 200, end: true),
+            .headers(3, status: 200, end: true),
+            .goAway(3)
+        )
+        let ended = [Ended(1, .response, .answered), Ended(2, .response, .answered)]
+        #expect(link.delegate.told == [.ready, .finished(ended), .goingAway(.goAway), .closed(.goAway)])
+        link.finish()
+    }
+
+    @Test("Only frames that advance an open stream count as responses")
+    func framesThatSayNothing() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.submit(1...2, within: .seconds(30))
+        try link.exchange()
+        try link.send(.headers(1, status: 200, end: true))
+        link.loop.advanceTime(by: .seconds(1))
+        try link.send(.reset(1, .noError), .headers(3, status: 103), .headers(3, status: 103))
+        #expect(link.connection.timeSinceResponse == .seconds(1))
+        try link.send(.headers(3, status: 200))
+        #expect(link.connection.timeSinceResponse == .zero)
+        link.finish()
+    }
+
     // MARK: Time
 
     @Test func aSilentServerIsAConnectTimeout() throws {
@@ -420,20 +451,19 @@ struct ConnectionLifeTests {
     @Test func aPingAsksASilentPeer() throws {
         let link = try MemoryLink()
         try link.shakeHands()
-        // Idle for five minutes: silence counts from the first open stream.
-        link.loop.advanceTime(by: .minutes(5))
+        // Idle for ten seconds: silence counts from the first open stream.
+        link.loop.advanceTime(by: .seconds(10))
         link.submit(1...1, within: .minutes(10))
         try link.exchange()
-        link.loop.advanceTime(by: .seconds(29))
+        link.loop.advanceTime(by: .milliseconds(1999))
         #expect(!link.received.contains { $0.kind == .ping })
-        link.loop.advanceTime(by: .seconds(1))
+        link.loop.advanceTime(by: .milliseconds(1))
         try link.exchange()
-        #expect(link.received.filter { $0.kind == .ping }.count == 1)
-        let ping = try #require(link.received.last)
-        try link.send(Frame(.ping, flags: Frame.ack, ping.payload))
-        link.loop.advanceTime(by: .seconds(31))
+        #expect(link.pings == 1)
+        try link.acknowledgePing()
+        link.loop.advanceTime(by: .seconds(2))
         try link.exchange()
-        #expect(link.received.filter { $0.kind == .ping }.count == 2)
+        #expect(link.pings == 2)
         link.loop.advanceTime(by: .seconds(5))
         #expect(
             link.delegate.told == [.ready, .finished([Ended(1, .unknown, .connectionLost)]), .closed(.pingTimeout)]

@@ -145,8 +145,8 @@ struct SocketTests {
         let relay = try await StallingRelay.start(to: server.port)
         let probe = ConnectionProbe(server: server, port: relay.port)
         _ = await probe.open {
-            $0.pingInterval = .milliseconds(100)
-            $0.pingTimeout = .milliseconds(100)
+            $0.pathCheck.busy = .milliseconds(100)
+            $0.pathCheck.acknowledgement = .milliseconds(100)
         }
         try await relay.stall()
         let results = await probe.send(["x"])

@@ -513,6 +513,7 @@ actor ConnectionActor: PoolWorker {
                 self.machine.closed(
                     session: session,
                     isConfiguration: fault.isConfiguration,
+                    isPathLost: error.code == .pingTimeout,
                     holdOff: fault.holdOff,
                     now: self.clock.now,
                     using: &self.generator

@@ -175,9 +175,13 @@ struct ConnectionStateMachine {
         }
     }
 
+    /// The session has ended.
+    ///
+    /// - Parameter isPathLost: nothing came back on it any more, so another one may well get through.
     mutating func closed(
         session: Int,
         isConfiguration: Bool,
+        isPathLost: Bool = false,
         holdOff: Duration = .zero,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
@@ -187,6 +191,8 @@ struct ConnectionStateMachine {
             return []
         }
         switch self.state {
+        case .ready(session) where isPathLost && self.isProven, .holding(session, _) where isPathLost && self.isProven:
+            return [.report(.draining)] + self.open()
         case .connecting(session), .ready(session), .holding(session, _):
             return self.backOff(isConfiguration, holdOff, now, &generator)
         default:

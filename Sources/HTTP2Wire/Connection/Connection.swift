@@ -53,11 +53,8 @@ package final class Connection {
         package var responseBodyLimit = StreamTable.bodyLimit
         /// For look-up, TCP, the proxy's tunnel, TLS and the peer's first SETTINGS together.
         package var connectTimeout = TimeAmount.seconds(10)
-        /// How long nothing may come while streams are open before a PING asks.
-        package var pingInterval = TimeAmount.seconds(30)
-        /// The same while no stream is open.
-        package var idlePingInterval = TimeAmount.minutes(10)
-        package var pingTimeout = TimeAmount.seconds(5)
+        /// When PINGs are sent, and how long their acknowledgements may take.
+        package var pathCheck = PathCheck.Limits()
         /// For tests of exhaustion: the id of the first stream, an odd number.
         package var firstStreamID: Int32?
 
@@ -89,8 +86,8 @@ package final class Connection {
     private let addressEntry: AddressBook.Entry
     private var state = State.connecting
     private var connectDeadline = NIODeadline.distantFuture
-    private var lastRead: NIODeadline
-    /// When the last frame of a response came.
+    private var pathCheck: PathCheck
+    /// When the last frame came that advanced an open stream.
     private var lastResponse: NIODeadline
     private var seenResponseFrames: UInt64 = 0
     /// When the first of the open streams was opened: silence counts from there.
@@ -98,7 +95,6 @@ package final class Connection {
     /// Channels that are being connected: one for each address that is tried, or the one to the proxy.
     private(set) var connecting: [any Channel] = []
     private var resolver: SystemResolver?
-    private var pingDeadline: NIODeadline?
     /// When requests that wait for the send window stop waiting for a larger one, unless it grows before.
     private var windowDeadline: NIODeadline?
     private var seenWindowUpdates: UInt64 = 0
@@ -119,9 +115,10 @@ package final class Connection {
         self.addressEntry = configuration.addresses.makeEntry()
         self.loop = loop
         self.delegate = delegate
-        self.lastRead = loop.now
-        self.lastResponse = self.lastRead
-        self.busySince = self.lastRead
+        let now = loop.now
+        self.pathCheck = PathCheck(limits: configuration.pathCheck, now: now)
+        self.lastResponse = now
+        self.busySince = now
     }
 
     // MARK: Life
@@ -282,7 +279,7 @@ package final class Connection {
             self.refuse(submission.tag)
             return
         }
-        if session.openCount == 0 { self.busySince = self.loop.now }
+        if session.openCount == 0 { self.becomesBusy(session) }
         do {
             let answer = try session.submit(
                 submission.request,
@@ -307,10 +304,27 @@ package final class Connection {
             for number in batch.entries.indices { self.refuse(firstTag &+ UInt64(number)) }
             return
         }
-        if session.openCount == 0 { self.busySince = self.loop.now }
+        if session.openCount == 0 { self.becomesBusy(session) }
         let (earliest, broken) = session.submit(batch, firstTag: firstTag)
         if earliest < self.timerDeadline { self.arm(earliest) }
         self.broken = broken
+    }
+
+    private func becomesBusy(_ session: HTTP2Session) {
+        let now = self.loop.now
+        self.busySince = now
+        let decision = self.pathCheck.becomesBusy(now)
+        if self.pathCheck.isChecking { session.holdsRequests = true }
+        if decision == .ping { self.broken = self.broken ?? self.sendPing(session) }
+    }
+
+    private func sendPing(_ session: HTTP2Session?) -> WireError? {
+        do throws(WireError) {
+            try session?.submitPing()
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// Sends what was submitted, in one write, and tells the results that are there already.
@@ -320,7 +334,7 @@ package final class Connection {
             self.fail(broken)
             return
         }
-        if self.openStreams > 0 { self.arm(self.nextPing) }
+        if self.openStreams > 0 { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
         if self.windowDeadline == nil { self.watchWindow(self.session) }
         self.handler?.flush()
         self.deliverResults()
@@ -420,7 +434,21 @@ package final class Connection {
                 self.delegate?.connection(self.id, isGoingAway: goAway)
             }
         case .pingAcknowledged:
-            self.pingDeadline = nil
+            if self.pathCheck.acknowledged(self.loop.now) { self.sendHeld() }
+        }
+    }
+
+    /// The path is there: requests that waited for that leave.
+    private func sendHeld() {
+        guard let session else { return }
+        session.holdsRequests = false
+        // Silence counts from here.
+        self.busySince = self.loop.now
+        do throws(WireError) {
+            try session.openHeld()
+            self.handler?.flush()
+        } catch {
+            self.fail(error)
         }
     }
 
@@ -451,13 +479,14 @@ package final class Connection {
             )
             return
         }
-        if let pingDeadline, now >= pingDeadline {
-            self.fail(WireError(.pingTimeout, "the peer answered no PING: the connection is half open"))
+        let isOpen = self.state == .ready || self.state == .draining
+        let decision = isOpen ? self.pathCheck.timer(now, openStreams: self.openStreams) : .nothing
+        if decision == .pathIsLost {
+            self.fail(WireError(.pingTimeout, "the peer acknowledged no PING in time: the path to it is lost"))
             return
         }
         let next = self.session?.expire(now: now)
-        if self.state == .ready || self.state == .draining { self.pingIfQuiet(now) }
-        if let error = self.relaxWindow(now) {
+        if let error = (decision == .ping ? self.sendPing(self.session) : nil) ?? self.relaxWindow(now) {
             self.fail(error)
             return
         }
@@ -467,14 +496,14 @@ package final class Connection {
         if let next { self.arm(next) }
         if let windowDeadline { self.arm(windowDeadline) }
         if self.state == .connecting { self.arm(self.connectDeadline) }
-        self.arm(self.pingDeadline ?? self.nextPing)
+        if isOpen { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
     }
 
     /// How long requests wait for a larger send window before they make do with less: a few round trips.
     private static let windowPatience = TimeAmount.milliseconds(500)
 
     private func watchWindow(_ session: HTTP2Session?) {
-        guard let session, session.isHoldingRequests else { return }
+        guard let session, session.isHoldingRequests, !session.holdsRequests else { return }
         let deadline = self.loop.now + Self.windowPatience
         self.windowDeadline = deadline
         self.seenWindowUpdates = session.windowUpdates
@@ -493,18 +522,6 @@ package final class Connection {
         }
         self.watchWindow(session)
         return nil
-    }
-
-    private var nextPing: NIODeadline {
-        self.openStreams > 0
-            ? max(self.lastRead, self.busySince) + self.configuration.pingInterval
-            : self.lastRead + self.configuration.idlePingInterval
-    }
-
-    private func pingIfQuiet(_ now: NIODeadline) {
-        guard self.pingDeadline == nil, now >= self.nextPing else { return }
-        guard (try? self.session?.submitPing()) != nil else { return }
-        self.pingDeadline = now + self.configuration.pingTimeout
     }
 
     private static func connectError(_ error: any Error, host: String) -> WireError {
@@ -526,15 +543,17 @@ extension Connection: WireOwner {
     }
 
     func wireDidRead(_ session: HTTP2Session) {
-        self.lastRead = self.loop.now
+        let now = self.loop.now
+        if self.pathCheck.read(now) { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
         if session.responseFrames != self.seenResponseFrames {
             self.seenResponseFrames = session.responseFrames
-            self.lastResponse = self.lastRead
+            self.lastResponse = now
         }
-        if self.pingDeadline != nil { self.pingDeadline = nil }
         let wasReady = self.state == .ready
+        // Results first: a server that answered before its GOAWAY has answered.
+        self.deliverResults()
         self.handleEvents(of: session)
-        if !wasReady, self.state == .ready { self.arm(self.nextPing) }
+        if !wasReady, self.state == .ready { self.arm(self.pathCheck.deadline(openStreams: 0)) }
         self.deliverResults()
     }
 
@@ -558,9 +577,9 @@ extension Connection: WireOwner {
         for channel in self.connecting { channel.close(mode: .all, promise: nil) }
         self.connecting.removeAll()
         if let session {
+            self.deliver(session.results)
             // A GOAWAY that came in the same bytes as the end explains the end.
             self.handleEvents(of: session)
-            self.deliver(session.results)
         }
         let delegate = self.delegate
         self.formerDelegate = delegate

@@ -158,13 +158,17 @@ extension HTTP2Session {
     }
 
     private func onData(_ session: OpaquePointer?, _ streamID: Int32, _ data: UnsafeBufferPointer<UInt8>) {
-        self.responseFrames &+= 1
         guard let index = self.index(session, streamID) else { return }
         // A client keeps what a reason needs; a server's limit lies above APNs' own, so that "too large" can be seen.
         let limit = self.role == .client ? self.configuration.responseBodyLimit : 16 * StreamTable.bodyLimit
         let count = min(limit - self.streams[index].body.count, data.count)
         guard count > 0, self.role == .server || self.keeps(count) else { return }
+        self.noteProgress(index)
         self.streams[index].body.append(contentsOf: data.prefix(count))
+    }
+
+    private func noteProgress(_ index: Int) {
+        if !self.streams[index].isConcluded { self.responseFrames &+= 1 }
     }
 
     private func onFrameReceived(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
@@ -172,9 +176,10 @@ extension HTTP2Session {
         let flags = capns_frame_flags(frame)
         switch nghttp2_frame_type(UInt32(capns_frame_type(frame))) {
         case NGHTTP2_HEADERS:
-            self.responseFrames &+= 1
             guard let index = self.index(session, capns_frame_stream_id(frame)) else { return }
+            let hadFinalHeaders = self.streams[index].hasFinalHeaders
             self.headersComplete(index)
+            if self.streams[index].hasFinalHeaders, !hadFinalHeaders { self.noteProgress(index) }
             if flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 { self.remoteComplete(index) }
         case NGHTTP2_DATA:
             guard flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0,
@@ -182,7 +187,7 @@ extension HTTP2Session {
             else { return }
             self.remoteComplete(index)
         case NGHTTP2_RST_STREAM:
-            self.responseFrames &+= 1
+            if let index = self.index(session, capns_frame_stream_id(frame)) { self.noteProgress(index) }
         case NGHTTP2_SETTINGS:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 {
                 self.readPeerSettings()

@@ -1,7 +1,7 @@
 import CAPNSNghttp2
 
 extension HTTP2Session {
-    /// Whether requests wait for the send window.
+    /// Whether requests wait, for the send window or because of `holdsRequests`.
     package var isHoldingRequests: Bool { !self.held.isEmpty }
 
     private var sendWindow: Int { self.withSession { Int(nghttp2_session_get_remote_window_size($0)) } ?? 0 }
@@ -9,6 +9,7 @@ extension HTTP2Session {
     /// Whether a request must wait: its HEADERS shall not leave when its body cannot follow, since whatever was written
     /// may have been processed.
     func mustHold(bodyCount: Int, isBulk: Bool) -> Bool {
+        if self.holdsRequests { return true }
         guard bodyCount > 0 else { return false }
         return self.held.isWaiting(isBulk: isBulk)
             || !self.windowRule.admits(
@@ -27,6 +28,7 @@ extension HTTP2Session {
 
     /// Opens streams for the requests that wait, as far as the send window reaches.
     func openHeld() throws(WireError) {
+        if self.holdsRequests { return }
         while let request = self.held.first {
             let stream = request.stream
             let window = self.sendWindow

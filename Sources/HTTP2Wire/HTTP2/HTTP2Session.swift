@@ -97,12 +97,15 @@ package final class HTTP2Session {
     private(set) var hasSubmittedGoAway = false
     /// Streams without a result.
     var openCount = 0
-    /// HEADERS, DATA and RST_STREAM that came; whether it has changed says whether the peer works on requests.
+    /// Frames that advanced an open stream: final HEADERS, DATA with a body, RST_STREAM. Whether it has changed says
+    /// whether the peer works on requests; frames on closed streams and 1xx blocks say nothing of that.
     var responseFrames: UInt64 = 0
+    /// Whether new requests wait: it is not known whether the path to the peer is still there.
+    package var holdsRequests = false
     /// Streams whose HEADERS nghttp2 has not given out yet.
     var unwrittenCount = 0
     // Unchecked as `bodies`: each push touches them.
-    /// Requests that wait for a larger send window.
+    /// Requests that wait.
     @exclusivity(unchecked) var held = HeldRequests()
     @exclusivity(unchecked) var windowRule = SendWindowRule()
     /// A client's: the bytes of open streams' bodies that nghttp2 has not copied yet.

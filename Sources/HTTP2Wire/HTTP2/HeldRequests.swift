@@ -13,7 +13,8 @@ struct NewStream {
     var isBulk: Bool
 }
 
-/// A request that waits until its body fits into the connection's send window. nghttp2 knows nothing of it, so nothing
+/// A request that waits until its body fits into the connection's send window, or until the path is known to be there.
+/// nghttp2 knows nothing of it, so nothing
 /// of it is written.
 struct HeldRequest {
     var shared: HeaderBlock
@@ -22,7 +23,7 @@ struct HeldRequest {
     var stream: NewStream
 }
 
-/// The requests that wait for the send window, in the order in which they go.
+/// The requests that wait, in the order in which they go.
 struct HeldRequests {
     private var interactive: [HeldRequest] = []
     private var bulk: [HeldRequest] = []

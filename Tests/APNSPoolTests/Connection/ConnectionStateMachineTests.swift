@@ -28,6 +28,25 @@ struct ConnectionStateMachineTests {
         return machine.closed(session: session, isConfiguration: isConfiguration, now: self.start, using: &random)
     }
 
+    @Test("A session whose path is lost is replaced at once, but only one that has worked")
+    func lostPath() throws {
+        var random = SeededRandom(seed: 1)
+        func lose(_ machine: inout Machine, _ session: Int) -> [Machine.Action] {
+            machine.closed(
+                session: session,
+                isConfiguration: false,
+                isPathLost: true,
+                now: self.start,
+                using: &random
+            )
+        }
+        var machine = self.ready()
+        #expect(lose(&machine, 1) == [.report(.draining), .report(.connecting), .open(session: 2)])
+        _ = machine.ready(session: 2, limit: 100)
+        _ = lose(&machine, 2)
+        #expect(try self.backOffEnd(machine) > self.start)
+    }
+
     private func goAway(_ machine: inout Machine, _ session: Int, isConfiguration: Bool = false) -> [Machine.Action] {
         var random = SeededRandom(seed: 1)
         return machine.goingAway(session: session, isConfiguration: isConfiguration, now: self.start, using: &random)
@@ -343,7 +362,15 @@ struct ConnectionStateModelTests {
             case 6 where world.open.contains(session):
                 world.open.remove(session)
                 world.draining.remove(session)
-                world.apply(machine.closed(session: session, isConfiguration: flag, now: now, using: &random))
+                world.apply(
+                    machine.closed(
+                        session: session,
+                        isConfiguration: flag,
+                        isPathLost: Bool.random(using: &random),
+                        now: now,
+                        using: &random
+                    )
+                )
             case 7: world.apply(machine.answeredWell(session: session, count: Int.random(in: 1...30, using: &random)))
             case 8:
                 world.apply(machine.answeredBadly(session: session, now: now, using: &random, mayReplace: { flag }))

@@ -132,8 +132,13 @@ struct BrokenInvariantTests {
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .unavailable)
             #expect(outcome.retryAfter == .seconds(30))
-            let summary = await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) })
-            #expect(summary.notSent == 100)
+            // A bulk call waits for the recovery.
+            let control = BulkControl()
+            let bulk = Task {
+                let options = BulkOptions(control: control)
+                return await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) }, options: options)
+            }
+            await until { control.progress.hold?.code == .unavailable }
             clock.advance(by: .seconds(30))
             await until { client.core.pausedUntil.withLock { $0 } == nil }
             // A push that met the old pool comes again after a moment, and the time stands still.
@@ -147,6 +152,16 @@ struct BrokenInvariantTests {
                 return isDone.isOpen
             }
             #expect(await push.value.certainty == .accepted)
+            let isBulkDone = Gate()
+            let summary = Task {
+                defer { isBulkDone.open() }
+                return await bulk.value
+            }
+            await until {
+                clock.advance(by: .milliseconds(10))
+                return isBulkDone.isOpen
+            }
+            #expect(await summary.value.accepted == 100)
         }
     }
 

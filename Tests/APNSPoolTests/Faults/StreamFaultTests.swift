@@ -137,8 +137,8 @@ struct StreamFaultTests {
         let server = try await ScriptedServer.start(script: { $0.number > 1 ? [.hold] : [.answer(200)] })
         var configuration = APNSClientConfiguration.local(server)
         configuration.adjustConnection = {
-            $0.pingInterval = .milliseconds(100)
-            $0.pingTimeout = .milliseconds(100)
+            $0.pathCheck.busy = .milliseconds(100)
+            $0.pathCheck.acknowledgement = .milliseconds(100)
         }
         let client = try APNSClient(configuration: configuration)
         try await client.start()
@@ -152,6 +152,43 @@ struct StreamFaultTests {
         #expect(await client.deliver(samplePush(), to: .sample(1)).certainty == .accepted)
         await client.shutdown(within: .zero)
         await server.stop()
+    }
+
+    @Test("After a quiet time a push over a path that is gone goes over a new connection, and is accepted")
+    func quietPath() async throws {
+        let server = try await ScriptedServer.start()
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.adjustConnection = {
+            // Any quiet is long enough.
+            $0.pathCheck.trust = .zero
+            $0.pathCheck.check = .milliseconds(200)
+        }
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        server.muteAll()
+        let outcomes = await ClientOutcomeTests.deliver(5, with: client)
+        #expect(outcomes.allSatisfy { $0.certainty == .accepted && $0.attempts == 1 }, "\(outcomes)")
+        #expect(server.record.connections == 2)
+        await client.shutdown()
+        await server.stop()
+    }
+
+    @Test("A server that says GOAWAY after each ten responses is met with another connection at once")
+    func frequentGoAway() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.numberOnConnection == 10 ? [.answer(200), .goAway(includingThis: true)] : [.answer(200)]
+        }
+        try await withServer(limit: 10, script: script) { client, server in
+            // Backing off after each GOAWAY took 15 seconds for so many.
+            let summary = await client.sendAll(
+                samplePush(),
+                to: (0..<200).map { .sample($0) },
+                options: BulkOptions(deadline: .seconds(5), lane: .interactive)
+            )
+            #expect(summary.accepted == 200, "\(summary)")
+            #expect(server.record.connections >= 20)
+        }
     }
 
     // MARK: Shutdown

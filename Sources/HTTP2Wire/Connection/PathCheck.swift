@@ -1,0 +1,109 @@
+package import NIOCore
+
+/// Decides when a connection sends a PING (RFC 9113, section 6.7), and when the path to its peer is given up. A value;
+/// time is a parameter.
+///
+/// NAT routers and firewalls forget connections that are quiet, often after four to six minutes, and most do so without
+/// a word. So an idle connection is kept known by a PING, and one that has been quiet for a while is checked before a
+/// request leaves on it: a request that is held until then is not sent, and may go over another connection.
+package struct PathCheck: Sendable {
+    package struct Limits: Sendable, Equatable {
+        /// While no stream is open: how long nothing may come before a PING.
+        package var idle = TimeAmount.seconds(60)
+        /// While streams are open: the same, or four round trips if those are longer.
+        package var busy = TimeAmount.seconds(2)
+        /// How long the acknowledgement of such a PING may take.
+        package var acknowledgement = TimeAmount.seconds(5)
+        /// After so much quiet the first request waits for the acknowledgement of a PING.
+        package var trust = TimeAmount.seconds(15)
+        /// How long that acknowledgement may take.
+        package var check = TimeAmount.seconds(2)
+
+        package init() {}
+    }
+
+    package enum Decision: Equatable {
+        case nothing
+        case ping
+        /// The peer has not acknowledged a PING in time.
+        case pathIsLost
+    }
+
+    private let limits: Limits
+    private var lastRead: NIODeadline
+    /// When the first of the streams was opened that are open.
+    private var busySince: NIODeadline
+    /// Until when the PING must be acknowledged that is under way.
+    private var pingDeadline: NIODeadline?
+    /// When the PING was sent that has not been acknowledged, also when nobody waits for that any more.
+    private var pingSent: NIODeadline?
+    /// Whether requests wait for an acknowledgement.
+    private(set) var isChecking = false
+    /// Of the PINGs so far, smoothed as TCP does it (RFC 6298).
+    private var roundTrip: TimeAmount?
+
+    init(limits: Limits, now: NIODeadline) {
+        self.limits = limits
+        self.lastRead = now
+        self.busySince = now
+    }
+
+    /// The first request after a time without any open stream is about to be submitted.
+    mutating func becomesBusy(_ now: NIODeadline) -> Decision {
+        self.busySince = now
+        guard !self.isChecking, now - self.lastRead > self.limits.trust else { return .nothing }
+        self.isChecking = true
+        let deadline = now + self.limits.check
+        // One that is under way will do.
+        guard let pingDeadline else { return self.sendPing(now, deadline) }
+        self.pingDeadline = min(pingDeadline, deadline)
+        return .nothing
+    }
+
+    /// Bytes came. They show that the path lives, but only an acknowledgement ends a check.
+    ///
+    /// - Returns: whether `deadline(openStreams:)` may be earlier than it was.
+    mutating func read(_ now: NIODeadline) -> Bool {
+        self.lastRead = now
+        guard self.pingDeadline != nil, !self.isChecking else { return false }
+        self.pingDeadline = nil
+        return true
+    }
+
+    /// A PING was acknowledged.
+    ///
+    /// - Returns: whether requests waited for it.
+    mutating func acknowledged(_ now: NIODeadline) -> Bool {
+        if let pingSent {
+            let measured = now - pingSent
+            self.roundTrip = self.roundTrip.map { $0 + .nanoseconds((measured - $0).nanoseconds / 8) } ?? measured
+        }
+        self.pingSent = nil
+        self.pingDeadline = nil
+        defer { self.isChecking = false }
+        return self.isChecking
+    }
+
+    /// When `timer` has something to do.
+    func deadline(openStreams: Int) -> NIODeadline {
+        if let pingDeadline { return pingDeadline }
+        guard openStreams > 0 else { return self.lastRead + self.limits.idle }
+        return max(self.lastRead, self.busySince) + self.patience
+    }
+
+    mutating func timer(_ now: NIODeadline, openStreams: Int) -> Decision {
+        guard now >= self.deadline(openStreams: openStreams) else { return .nothing }
+        if self.pingDeadline != nil { return .pathIsLost }
+        return self.sendPing(now, now + self.limits.acknowledgement)
+    }
+
+    private mutating func sendPing(_ now: NIODeadline, _ deadline: NIODeadline) -> Decision {
+        self.pingDeadline = deadline
+        self.pingSent = now
+        return .ping
+    }
+
+    private var patience: TimeAmount {
+        max(self.limits.busy, .nanoseconds(4 * (self.roundTrip?.nanoseconds ?? 0)))
+    }
+}

@@ -1,0 +1,150 @@
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import HTTP2Wire
+
+extension MemoryLink {
+    /// How many PINGs came to the server.
+    var pings: Int { self.received.count { $0.kind == .ping && $0.flags & Frame.ack == 0 } }
+
+    /// The streams whose HEADERS came.
+    var requests: Int { self.received.count { $0.kind == .headers } }
+
+    func acknowledgePing() throws {
+        let ping = try #require(self.received.last { $0.kind == .ping })
+        try self.send(Frame(.ping, flags: Frame.ack, ping.payload))
+    }
+}
+
+/// PINGs that keep a quiet connection known, and the check before it is used again.
+struct PathCheckTests {
+    private static let ready = ScriptedDelegate.Told.ready
+
+    @Test("An idle connection sends a PING each minute, and is closed when none is acknowledged")
+    func idle() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.loop.advanceTime(by: .milliseconds(59_999))
+        try link.exchange()
+        #expect(link.pings == 0)
+        link.loop.advanceTime(by: .milliseconds(1))
+        try link.exchange()
+        #expect(link.pings == 1)
+        try link.acknowledgePing()
+        link.loop.advanceTime(by: .seconds(60))
+        try link.exchange()
+        #expect(link.pings == 2)
+        link.loop.advanceTime(by: .seconds(5))
+        #expect(link.delegate.told == [.ready, .closed(.pingTimeout)])
+        link.finish()
+    }
+
+    @Test("After 15 s of quiet a request waits for the acknowledgement of a PING")
+    func checked() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.loop.advanceTime(by: .milliseconds(15_001))
+        link.submit(1...2, within: .seconds(30))
+        try link.exchange()
+        #expect(link.pings == 1 && link.requests == 0)
+        #expect(link.connection.openStreams == 2)
+        link.loop.advanceTime(by: .milliseconds(1999))
+        try link.acknowledgePing()
+        try link.exchange()
+        #expect(link.requests == 2 && link.pings == 1)
+        #expect(link.delegate.told == [.ready])
+        link.finish()
+    }
+
+    @Test("A connection that was used a moment ago is not checked")
+    func trusted() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.loop.advanceTime(by: .seconds(15))
+        link.submit(1...1, within: .seconds(30))
+        try link.exchange()
+        #expect(link.pings == 0 && link.requests == 1)
+        link.finish()
+    }
+
+    @Test("When the check fails, nothing was sent and the connection ends")
+    func pathLost() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.loop.advanceTime(by: .seconds(20))
+        link.submit(1...2, within: .seconds(30))
+        try link.exchange()
+        link.loop.advanceTime(by: .seconds(2))
+        try link.exchange()
+        let ended = [Ended(1, .notSent, .connectionLost), Ended(2, .notSent, .connectionLost)]
+        #expect(link.delegate.told == [.ready, .finished(ended), .closed(.pingTimeout)])
+        #expect(link.requests == 0)
+        link.finish()
+    }
+
+    @Test("Other bytes than the acknowledgement do not end the check")
+    func otherBytes() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.loop.advanceTime(by: .seconds(20))
+        link.submit(1...1, within: .seconds(30))
+        try link.exchange()
+        try link.send(.settings(maxConcurrentStreams: 500))
+        try link.exchange()
+        #expect(link.requests == 0)
+        link.loop.advanceTime(by: .seconds(2))
+        #expect(link.delegate.told.last == .closed(.pingTimeout))
+        link.finish()
+    }
+
+    @Test("A request that is cancelled, or whose time is over, during the check is not sent")
+    func endsDuringTheCheck() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.loop.advanceTime(by: .seconds(20))
+        link.submit(1...1, within: .milliseconds(500))
+        link.submit(2...3, within: .seconds(30))
+        link.connection.cancel(tag: 2)
+        #expect(link.delegate.told.last == .finished([Ended(2, .notSent, .cancelled)]))
+        link.loop.advanceTime(by: .milliseconds(500))
+        #expect(link.delegate.told.last == .finished([Ended(1, .notSent, .deadline)]))
+        try link.exchange()
+        try link.acknowledgePing()
+        try link.exchange()
+        #expect(link.requests == 1)
+        link.finish()
+    }
+
+    @Test("Without a response for two seconds, or four round trips, a PING asks")
+    func patience() {
+        var check = PathCheck(limits: PathCheck.Limits(), now: .uptimeNanoseconds(0))
+        func at(_ milliseconds: Int64) -> NIODeadline { .uptimeNanoseconds(UInt64(milliseconds) * 1_000_000) }
+        func timer(_ milliseconds: Int64) -> PathCheck.Decision { check.timer(at(milliseconds), openStreams: 1) }
+        let begin = check.becomesBusy(at(1000))
+        #expect(begin == .nothing)
+        #expect(check.deadline(openStreams: 1) == at(3000))
+        #expect(timer(2999) == .nothing)
+        #expect(timer(3000) == .ping)
+        let (isEarlier, endsCheck) = (check.read(at(4000)), check.acknowledged(at(4000)))
+        #expect(isEarlier && !endsCheck)
+        // A round trip takes a second.
+        #expect(check.deadline(openStreams: 1) == at(8000))
+        #expect(timer(8000) == .ping)
+        #expect(timer(12_999) == .nothing)
+        #expect(timer(13_000) == .pathIsLost)
+    }
+
+    @Test("A check uses a PING that is under way, and waits no longer for it than for its own")
+    func pingUnderWay() {
+        var check = PathCheck(limits: PathCheck.Limits(), now: .uptimeNanoseconds(0))
+        func at(_ seconds: Int64) -> NIODeadline { .uptimeNanoseconds(UInt64(seconds) * 1_000_000_000) }
+        let decisions = [check.timer(at(60), openStreams: 0), check.becomesBusy(at(61))]
+        #expect(decisions == [.ping, .nothing])
+        #expect(check.isChecking)
+        #expect(check.deadline(openStreams: 1) == at(63))
+        let endsCheck = check.acknowledged(at(62))
+        #expect(endsCheck)
+        #expect(!check.isChecking)
+    }
+}
