@@ -118,25 +118,27 @@ struct SendCommand: AsyncParsableCommand {
         let tokens = self.tokens
         let printsJSON = self.json
         let counts = try await withAPNSClient(configuration: options.configuration) { client in
-            var counts = OutcomeCounts()
-            var rows = [ResultRow?](repeating: nil, count: tokens.count)
-            var printed = 0
-            let deliveries = client.deliveries(
-                of: push,
-                to: tokens.enumerated(),
-                token: { $0.element },
-                options: BulkOptions(maxInFlight: options.inFlight)
-            )
-            for await delivery in deliveries {
-                let (index, token) = delivery.element
-                rows[index] = ResultRow(token: token, outcome: delivery.outcome, line: index + 1)
-                counts.count(delivery.outcome)
-                while printed < rows.count, let row = rows[printed] {
-                    Standard.output.print(printsJSON ? row.json : row.text)
-                    printed += 1
+            await withTaskGroup(of: (Int, PushOutcome).self) { group in
+                var counts = OutcomeCounts()
+                var rows = [ResultRow?](repeating: nil, count: tokens.count)
+                var printed = 0
+                var waiting = tokens.enumerated().makeIterator()
+                func sendNext() {
+                    guard let (index, token) = waiting.next() else { return }
+                    group.addTask { (index, await client.deliver(push, to: token)) }
                 }
+                for _ in 0..<options.inFlight { sendNext() }
+                while let (index, outcome) = await group.next() {
+                    rows[index] = ResultRow(token: tokens[index], outcome: outcome, line: index + 1)
+                    counts.count(outcome)
+                    while printed < rows.count, let row = rows[printed] {
+                        Standard.output.print(printsJSON ? row.json : row.text)
+                        printed += 1
+                    }
+                    sendNext()
+                }
+                return counts
             }
-            return counts
         }
         if let fault = counts.configurationFault { Standard.error.print("apns: \(fault.message)") }
         if counts.status != ExitStatus.success { throw counts.status }

@@ -19,8 +19,8 @@ final class BulkCollector: Sendable {
         case returned
     }
 
-    /// What the call's task takes at once, about. Of an answer to all that is in flight, it need not hold each outcome
-    /// before the caller has the first.
+    /// About how many results the call's task takes at once. If everything is answered in one burst, the caller gets its
+    /// first outcome before all of them are processed.
     static let portion = 512
 
     private struct State {
@@ -33,7 +33,7 @@ final class BulkCollector: Sendable {
         var isConsumerAway = false
         var isSignalled = false
         var waiter: CheckedContinuation<Void, Never>?
-        /// Nobody takes any more: how many results are still to come, and what follows the last.
+        /// The consumer is gone: how many results are still to come, and what to call after the last.
         var abandoned: (left: Int, onLast: @Sendable () -> Void)?
     }
 

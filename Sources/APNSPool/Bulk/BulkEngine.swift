@@ -7,11 +7,10 @@ import SupervisedPool
 /// encodes and hands arrays of pushes to connections; their results come back in arrays through the collector.
 ///
 /// Sending starts with the first `next()`. A run that is dropped pulls no more; what is in flight finishes. It knows
-/// elements by an index only: generic code costs a user, whose module cannot specialise it, more than the sending.
+/// elements by an index only: generic code that a user's module cannot specialise would cost more than the sending.
 @usableFromInline
 final class BulkEngine {
-    /// What the input gives for the element that gets this index; and how many elements there is room for, this one
-    /// included.
+    /// Pulls one element and stores it under `index`. `room` is how many may be pulled, this one included.
     typealias Pull = (_ index: Int, _ room: Int) -> BulkPull
 
     private struct Flight {
@@ -232,8 +231,7 @@ final class BulkEngine {
     private func wait(until instant: MonotonicInstant) async {
         self.arm(instant)
         // What is in flight ends by itself; what waits for the pool, the input or the rate must hear of a cancellation.
-        // Once: a handler in a task that is cancelled runs at once, and the call would take its thread from those that
-        // it waits for.
+        // In a cancelled task a handler runs at once, so it is installed once only, or the call would spin.
         if Task.isCancelled {
             if self.hasHeardOfCancellation { await self.collector.wait() }
             self.hasHeardOfCancellation = true
@@ -392,7 +390,7 @@ final class BulkEngine {
         asked.pool.withdraw(asked.ticket)
     }
 
-    /// The shared fields; a push that goes to many has the last one's, with its own badge as well.
+    /// The shared fields. The block of the push before is used again if the fields match; the badge may differ.
     private func headerBlock(_ push: PreparedPush) -> HeaderBlock {
         if let lastHeaders, lastHeaders.push.sharesHeaders(with: push) { return lastHeaders.block }
         let block = self.core.encoder.block(for: push)
@@ -501,7 +499,7 @@ final class BulkEngine {
         self.hasTrippedBreaker = true
         self.machine.stop(
             self.core.suspectedMisconfiguration(rejection, topic: flight.push.topic, breaker: self.breaker),
-            isTold: false
+            mustBeTold: true
         )
     }
 

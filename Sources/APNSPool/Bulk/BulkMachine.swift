@@ -20,8 +20,8 @@ struct BulkMachine {
         case end([Int], AttemptEnd)
         /// Ask the pool for streams: how many, and until when. Report `granted` or `checkoutFailed`.
         case checkOut(Int, MonotonicInstant)
-        /// Wait for an event, at most until this instant. Outcomes that the consumer has not taken come first: when it
-        /// has them all, another turn begins.
+        /// Wait for an event, at most until this instant. If outcomes are ready, hand them over and begin a new turn
+        /// instead of waiting.
         case wait(until: MonotonicInstant)
         /// Every element that was pulled has its outcome, and no further one will be pulled.
         case finish
@@ -192,10 +192,11 @@ struct BulkMachine {
     /// How many elements may be pulled now.
     private mutating func allowedPulls(_ now: MonotonicInstant) -> Int {
         if self.input == .over || self.isInputEmpty { return 0 }
-        if self.stop != nil { return self.isStopUntold ? 1 : Self.batchSize }
+        if self.stop != nil, !self.isStopUntold { return Self.batchSize }
+        if self.orders.isPaused, self.input == .open { return 0 }
+        if self.stop != nil { return 1 }
         let room = self.room
         guard room > 0, self.input == .open else { return room }
-        if self.orders.isPaused { return 0 }
         guard self.limiter != nil else { return room }
         self.allowance = self.limiter?.take(upTo: room, now: now) ?? room
         return self.allowance
@@ -212,7 +213,10 @@ struct BulkMachine {
     /// When there is something to do without an event.
     private func wakeUp(_ now: MonotonicInstant) -> MonotonicInstant {
         var instant = min(self.nextResend, self.earliestDeadline)
-        if self.waitingCount > 0, case .held(_, let until) = self.flow { instant = min(instant, until) }
+        // Nothing to do at the end of a hold while something else stands in the way: an event ends that.
+        if !self.isCheckingOut, self.submittable > 0, case .held(_, let until) = self.flow {
+            instant = min(instant, until)
+        }
         if let limiter, self.input == .open, !self.isInputEmpty, !self.orders.isPaused, self.room > 0 {
             instant = min(instant, limiter.next(now: now))
         }
@@ -236,11 +240,16 @@ struct BulkMachine {
 
     /// Nothing more is sent, for this reason. What is on a connection finishes.
     ///
-    /// - Parameter toldBy: whether at least one element must end so, pulled for that if necessary.
-    mutating func stop(_ end: AttemptEnd, isTold: Bool = true) {
-        guard self.stop == nil else { return }
-        self.stop = end
-        self.isStopUntold = !isTold
+    /// - Parameter mustBeTold: whether at least one element must end with it, pulled for that if necessary, so that the
+    ///   caller learns of it.
+    mutating func stop(_ end: AttemptEnd, mustBeTold: Bool = false) {
+        if self.stop == nil {
+            self.stop = end
+            self.isStopUntold = mustBeTold
+        } else if !mustBeTold {
+            // Nobody listens any more.
+            self.isStopUntold = false
+        }
     }
 
     /// The client has ended: an input that has nothing now is not waited for.
@@ -249,7 +258,7 @@ struct BulkMachine {
         self.stop(end)
     }
 
-    /// Nothing is left to protect when the input is closed: waiting pushes are sent or fail, as single ones would.
+    /// The input is closed, so the hold has nothing to protect: the waiting pushes are tried once more, and then fail.
     private mutating func tryOnceMore() {
         if case .held(let cause, _) = self.flow {
             self.flow = .held(because: cause, until: MonotonicInstant(nanoseconds: .min))
@@ -318,19 +327,12 @@ struct BulkMachine {
             self.refused = (self.takeAllWaiting(), end)
             return
         }
-        switch code {
-        case .deadlineExceeded:
-            // Each push has its own deadline.
-            break
-        case .unavailable, .queueFull, .credential, .configuration, .notRunning:
-            if self.isPullingOver {
-                self.refused = (self.takeAllWaiting(), end)
-            } else {
-                self.holdBack(end, now, &random)
-            }
-        default:
+        let isTemporary = [.unavailable, .queueFull, .credential, .notRunning].contains(code)
+        // Each push has its own deadline. A fault of the configuration does not pass by itself, so no push waits for that.
+        if code != .deadlineExceeded, !isTemporary || self.isPullingOver {
             self.refused = (self.takeAllWaiting(), end)
         }
+        if !self.isPullingOver, isTemporary || code == .configuration { self.holdBack(end, now, &random) }
     }
 
     private mutating func holdBack(

@@ -147,6 +147,7 @@ final class ClientCore: Sendable {
             case .declared, .ended: events.write(.credential(event))
             }
         }
+        let current = self.keeper.latest.resolved.signer?.key
         return Self.makeScope(
             number: number,
             resolved,
@@ -164,7 +165,7 @@ final class ClientCore: Sendable {
                 events: events,
                 credentials: credentials
             ),
-            self.tokenCaches.withLock { $0.cache(of: resolved) },
+            self.tokenCaches.withLock { $0.cache(of: resolved, keeping: current) },
             management: self.managementEvents
         )
     }

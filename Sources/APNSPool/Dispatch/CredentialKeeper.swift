@@ -170,14 +170,16 @@ final class CredentialKeeper: Sendable {
         return true
     }
 
-    /// - Returns: those that are to be stopped at once.
+    /// - Returns: those that have trees, which are to be stopped at once.
     func revoke() -> [CredentialScope] {
-        let revoked = self.state.withLock { state in state.machine.revoke().compactMap { state.scopes[$0] } }
+        let (revoked, haveTrees) = self.state.withLock { state in
+            (state.machine.revoke().compactMap { state.scopes[$0] }, state.hasStarted)
+        }
         for scope in revoked {
             scope.retire()
             scope.trial.tell(.superseded)
         }
-        return revoked
+        return haveTrees ? revoked : []
     }
 
     // MARK: The client's life

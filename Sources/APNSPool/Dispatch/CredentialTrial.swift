@@ -174,10 +174,7 @@ extension ClientCore {
         let revoked = self.keeper.revoke()
         self.logger.notice("the authentication was revoked: nothing is sent until another one is given")
         for scope in revoked { scope.stop() }
-        for scope in revoked {
-            guard self.lifecycle.current != .notStarted else { continue }
-            _ = await scope.ended.wait()
-        }
+        for scope in revoked { _ = await scope.ended.wait() }
     }
 
     // MARK: Watching files and the calendar

@@ -37,6 +37,8 @@ actor ProcessTokenSource: ProviderTokenSource {
         defer { if calls[key]?.number == number { calls[key] = nil } }
         let token = try await task.value
         tokens = tokens.filter { $0.value.issuedAt > request.oldestUsable }
+        // A call that was given up may answer after a later one.
+        if let newer = tokens[key], newer.issuedAt >= token.issuedAt, request.serves(newer) { return newer }
         tokens[key] = token
         return token
     }

@@ -30,8 +30,10 @@ struct SignerCallMachine: Sendable {
         case call(Int, TokenStateMachine.Order)
         /// The call is given up. It is told, and not waited for.
         case cancel(Int)
-        /// Those who wait have waited long enough.
+        /// Those who wait have waited long enough: the call counts as failed.
         case fail
+        /// No call is made for those who wait. Nothing new has failed.
+        case refuse
         case arm(Timer)
         case disarm(Timer.Kind)
         /// Ask the token's machine whether a token is still missing, and call if it is.
@@ -44,6 +46,10 @@ struct SignerCallMachine: Sendable {
 
     /// How much longer than `TokenPolicy.longestWait` a call may take before it is given up.
     let patience: Duration
+    /// So many calls that were given up may not have returned; then no other one is made until one of them has. A signer
+    /// that blocks its thread would else take one thread after another.
+    static let mostGivenUp = 4
+    private var givenUp = 0
     private var state = State.idle
     private var lastNumber = 0
 
@@ -51,12 +57,14 @@ struct SignerCallMachine: Sendable {
         self.patience = patience
     }
 
-    /// A token has to be signed, and somebody waits for it.
+    /// A token has to be signed.
     mutating func wanted(_ order: TokenStateMachine.Order, now: MonotonicInstant) -> [Action] {
         switch self.state {
         case .calling:
             return []
         case .late:
+            return [.refuse]
+        case .idle where self.givenUp >= Self.mostGivenUp:
             return [.fail]
         case .idle:
             self.state = .calling
@@ -76,12 +84,14 @@ struct SignerCallMachine: Sendable {
         case (.limit, .calling) where timer.number == self.lastNumber:
             guard self.patience > .zero else {
                 self.state = .idle
+                self.givenUp += 1
                 return [.cancel(self.lastNumber), .fail]
             }
             self.state = .late
             return [.arm(self.limit(now.advanced(by: self.patience))), .fail]
         case (.limit, .late) where timer.number == self.lastNumber:
             self.state = .idle
+            self.givenUp += 1
             return [.cancel(self.lastNumber), .tryAgain]
         default:
             return []
@@ -94,10 +104,18 @@ struct SignerCallMachine: Sendable {
     }
 
     /// A call has answered.
-    mutating func answered(_ number: Int) -> [Action] {
-        guard self.isCurrent(number) else { return [] }
+    ///
+    /// - Parameter hasToken: whether it brought a token that is used. Then a later call is not needed any more.
+    mutating func answered(_ number: Int, hasToken: Bool) -> [Action] {
+        if self.isCurrent(number) {
+            self.state = .idle
+            return [.disarm(.limit)]
+        }
+        self.givenUp -= 1
+        guard hasToken, self.state != .idle else { return [] }
         self.state = .idle
-        return [.disarm(.limit)]
+        self.givenUp += 1
+        return [.disarm(.limit), .cancel(self.lastNumber)]
     }
 
     /// There is no token: the next call is made at this instant, if nobody asks for one before.

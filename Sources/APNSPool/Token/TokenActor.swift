@@ -172,9 +172,7 @@ actor TokenActor {
             if isWanted { serve(now) }
         case .answered(let number, let result):
             guard let call = calls.removeValue(forKey: number) else { return }
-            let isCurrent = machine.isCurrent(number)
-            perform(machine.answered(number), now)
-            answered(call.order, result, isCurrent: isCurrent, now)
+            answered(number, call.order, result, now)
         case .timer(let timer):
             perform(machine.fired(timer, now: now), now)
         }
@@ -202,6 +200,11 @@ actor TokenActor {
                 calls[number]?.task.cancel()
             case .fail:
                 failed(.tooSlow, isSilent: true, now)
+            case .refuse:
+                resume(
+                    takeWaiters(),
+                    with: cache.signerIsGone(now: now, wallNow: wallClock()).map(Result.success) ?? .failure(.tooSlow)
+                )
             case .arm(let timer):
                 arm(timer)
             case .disarm(let kind):
@@ -215,21 +218,25 @@ actor TokenActor {
     }
 
     private func answered(
+        _ number: Int,
         _ order: TokenStateMachine.Order,
         _ result: Result<SharedProviderToken, TokenError>,
-        isCurrent: Bool,
         _ now: MonotonicInstant
     ) {
+        let isCurrent = machine.isCurrent(number)
         switch result {
         case .success(let shared):
-            // Also that of a call that was given up: APNs has not seen another token since, or this one is thrown away.
-            let waiters = takeWaiters()
-            let token = install(shared, order, isUsed: !waiters.isEmpty)
+            // Also that of a call that was given up, unless another token came first.
+            let token = install(shared, order, isUsed: waiting.withLock { !$0.waiters.isEmpty })
+            let isInstalled = token.jwt == shared.jwt
+            perform(machine.answered(number, hasToken: isInstalled), now)
+            guard isInstalled || isCurrent else { return }
             timers.removeValue(forKey: .retry)?.cancel()
-            resume(waiters, with: .success(token))
+            resume(takeWaiters(), with: .success(token))
             onResult(.success(()), hasFailed)
             hasFailed = false
         case .failure(let error):
+            perform(machine.answered(number, hasToken: false), now)
             if isCurrent { failed(error, isSilent: false, now) }
         }
     }

@@ -7,12 +7,16 @@ struct TokenCaches: Sendable {
     private var caches: [(key: SigningKey, cache: ProviderTokenCache)] = []
 
     /// The cache of this key if it is known, else a new one. Keys whose public half is not known share nothing.
-    mutating func cache(of resolved: ResolvedAuthentication) -> ProviderTokenCache {
+    ///
+    /// - Parameter current: the key in use, which is remembered however many others were tried since.
+    mutating func cache(of resolved: ResolvedAuthentication, keeping current: SigningKey? = nil) -> ProviderTokenCache {
         let known = self.caches.firstIndex { $0.key == resolved.signer?.key }.map { self.caches.remove(at: $0).cache }
         known?.setPolicy(resolved.policy)
         let cache = known ?? ProviderTokenCache(policy: resolved.policy)
         if let key = resolved.signer?.key {
-            if self.caches.count == Self.limit { self.caches.removeFirst() }
+            if self.caches.count == Self.limit {
+                self.caches.remove(at: self.caches.firstIndex { $0.key != current } ?? 0)
+            }
             self.caches.append((key, cache))
         }
         return cache

@@ -307,7 +307,7 @@ package final class Connection {
         if session.openCount == 0 { self.becomesBusy(session) }
         let (earliest, broken) = session.submit(batch, firstTag: firstTag)
         if earliest < self.timerDeadline { self.arm(earliest) }
-        self.broken = broken
+        self.broken = self.broken ?? broken
     }
 
     private func becomesBusy(_ session: HTTP2Session) {
@@ -446,6 +446,7 @@ package final class Connection {
         self.busySince = self.loop.now
         do throws(WireError) {
             try session.openHeld()
+            self.watchWindow(session)
             self.handler?.flush()
         } catch {
             self.fail(error)

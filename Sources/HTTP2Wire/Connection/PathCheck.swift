@@ -8,9 +8,9 @@ package import NIOCore
 /// request leaves on it: a request that is held until then is not sent, and may go over another connection.
 package struct PathCheck: Sendable {
     package struct Limits: Sendable, Equatable {
-        /// While no stream is open: how long nothing may come before a PING.
+        /// While no stream is open, a PING is sent after so long without incoming bytes.
         package var idle = TimeAmount.seconds(60)
-        /// While streams are open: the same, or four round trips if those are longer.
+        /// While streams are open, a PING is sent after so long, or after four round trips if those are longer.
         package var busy = TimeAmount.seconds(2)
         /// How long the acknowledgement of such a PING may take.
         package var acknowledgement = TimeAmount.seconds(5)
@@ -31,9 +31,9 @@ package struct PathCheck: Sendable {
 
     private let limits: Limits
     private var lastRead: NIODeadline
-    /// When the first of the streams was opened that are open.
+    /// When the connection last went from no open stream to one.
     private var busySince: NIODeadline
-    /// Until when the PING must be acknowledged that is under way.
+    /// The deadline for acknowledging the PING that is under way.
     private var pingDeadline: NIODeadline?
     /// When the PING was sent that has not been acknowledged, also when nobody waits for that any more.
     private var pingSent: NIODeadline?
@@ -75,7 +75,8 @@ package struct PathCheck: Sendable {
     /// - Returns: whether requests waited for it.
     mutating func acknowledged(_ now: NIODeadline) -> Bool {
         if let pingSent {
-            let measured = now - pingSent
+            // One that came very late says more of an outage than of the path.
+            let measured = min(now - pingSent, self.limits.acknowledgement)
             self.roundTrip = self.roundTrip.map { $0 + .nanoseconds((measured - $0).nanoseconds / 8) } ?? measured
         }
         self.pingSent = nil

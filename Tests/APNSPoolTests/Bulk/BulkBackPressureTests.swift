@@ -29,7 +29,18 @@ struct BulkBackPressureTests {
         let control = BulkControl()
         options.control = control
         let run = Task { [options] in
-            await client.sendAll(samplePush(), to: (0..<count).lazy.map { .sample($0) }, options: options)
+            var summary = BulkSummary()
+            for await delivery in client.deliveries(
+                of: samplePush(),
+                to: 0..<count,
+                token: { .sample($0) },
+                options: options
+            ) {
+                summary.count(delivery.outcome.certainty)
+                // One of them, for the message of a test that fails.
+                if let error = delivery.outcome.error { summary.stopped = error }
+            }
+            return summary
         }
         return (control, run)
     }

@@ -113,6 +113,24 @@ import Testing
         }
     }
 
+    @Test("A fault of the configuration ends what waits at once, and then one row at a time")
+    mutating func configurationFault() {
+        let fault = AttemptEnd.notSent(.configuration, "not trusted", isFinal: true)
+        machine.beginTurn()
+        _ = next(0)
+        pull(0..<2, deadline: 10_000)
+        _ = next(0)
+        fail(fault, 0)
+        #expect(next(0) == "end [0, 1] configuration")
+        machine.beginTurn()
+        #expect(next(0) == "pull 1")
+        pull(2..<3, deadline: 10_000)
+        #expect(next(10).hasPrefix("wait until"))
+        #expect(next(60) == "check out 1 until 10000")
+        fail(fault, 60)
+        #expect(next(60) == "end [2] configuration")
+    }
+
     @Test("After a hold one push tries; a response opens the input, a loss does not")
     mutating func probe() {
         machine.beginTurn()
@@ -193,11 +211,38 @@ import Testing
     @Test("A stop whose reason must be told pulls one element for it when none waits")
     mutating func toldStop() {
         machine.beginTurn()
-        machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), isTold: false)
+        machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeTold: true)
         #expect(next(0) == "pull 1")
         pull(0..<1, deadline: 1000)
         #expect(next(0) == "end [0] suspectedMisconfiguration")
         #expect(next(0) == "close input")
+    }
+
+    @Test("A cancellation ends a stop whose reason nobody was told")
+    mutating func cancelledBeforeItWasTold() {
+        machine.beginTurn()
+        machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeTold: true)
+        #expect(next(0) == "pull 1")
+        machine.inputIsEmpty()
+        #expect(next(0) == "wait")
+        machine.stop(.notSent(.cancelled, "cancelled", isFinal: true))
+        machine.beginTurn()
+        #expect(next(1) == "close input")
+    }
+
+    @Test("The end of a hold wakes nobody while a push is in flight or the pool has been asked")
+    mutating func noNeedlessWakeUps() {
+        machine.beginTurn()
+        _ = next(0)
+        pull(0..<2, deadline: 10_000)
+        _ = next(0)
+        #expect(grant(1) == [0])
+        _ = next(0)
+        fail(Self.unavailable, 0)
+        #expect(next(500) == "wait until 10000")
+        machine.landed(1)
+        #expect(next(500) == "check out 1 until 10000")
+        #expect(next(500) == "wait until 10000")
     }
 
     @Test("A push whose credential was replaced is not held: each goes again by its own history")

@@ -131,6 +131,7 @@ private struct BulkWorld {
     }
 
     private func checkRest() {
+        self.check(self.wakeUp > self.now, "it wakes for what has passed")
         self.check(self.machine.unfinished == self.unfinished, "\(self.machine.unfinished) of \(self.unfinished)")
         for (index, place) in self.places.enumerated() where place == .waiting {
             self.check(self.deadlines[index] > self.now, "\(index) waits beyond its deadline")
@@ -332,7 +333,7 @@ private struct BulkWorld {
             self.machine.clientEnded(.notSent(.shuttingDown, "over", isFinal: true))
         case 2:
             self.note("breaker")
-            self.machine.stop(.notSent(.suspectedMisconfiguration, "?", isFinal: true), isTold: false)
+            self.machine.stop(.notSent(.suspectedMisconfiguration, "?", isFinal: true), mustBeTold: true)
         default:
             self.note("cancelled")
             self.machine.stop(.notSent(.cancelled, "cancelled", isFinal: true))

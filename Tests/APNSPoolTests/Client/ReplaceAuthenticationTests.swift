@@ -199,7 +199,15 @@ struct ReplaceAuthenticationTests {
             let outcome = await client.deliver(self.push, to: deviceToken)
             #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
             #expect(outcome.error?.message.contains("revoked") == true)
-            #expect(await client.sendAll(self.push, to: (0..<100).map { .sample($0) }).notSent == 100)
+            let control = BulkControl()
+            let bulk = Task {
+                let options = BulkOptions(control: control)
+                return await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) }, options: options)
+            }
+            await until { control.progress.hold?.code == .credential }
+            control.stop()
+            let summary = await bulk.value
+            #expect(summary.notSent == summary.total)
             #expect(simulator.record.connectionsOpened == 1)
             try await client.replaceAuthentication(Self.authentication(second))
             #expect(!client.authenticationStatus.isRevoked)

@@ -18,6 +18,14 @@ struct ShutdownTests {
         #expect(await ends { await run.value })
     }
 
+    @Test("A revocation does not wait for a client that has ended without ever running")
+    func revokedAfterTheEnd() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        await client.shutdown(within: .zero)
+        #expect(await ends { await client.revokeAuthentication() })
+        #expect(client.authenticationStatus.isRevoked)
+    }
+
     @Test("A shutdown without time just after the start ends, whatever is unfinished")
     func shutdownRightAfterStart() async throws {
         let server = try await ScriptedServer.start { _ in [.hold] }

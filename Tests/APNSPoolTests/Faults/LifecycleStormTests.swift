@@ -202,10 +202,13 @@ struct LifecycleStormTests {
                 options: options,
                 apnsID: { .sample($0) }
             )
+            var count = 0
             for await delivery in deliveries {
+                count += 1
                 book.write(.sample(delivery.element), delivery.outcome)
                 if delivery.element % 100 == 99, isPaused { control.pause() }
             }
+            #expect(control.progress.pulled == count && control.progress.unfinished == 0)
         }
         if isCancelled {
             try? await ContinuousClock().sleep(for: .milliseconds(Int64.random(in: 0...50, using: &random)))

@@ -24,8 +24,8 @@ struct SignerCallMachineTests {
         )
         #expect(machine.wanted(order, now: at(1)) == [])
         #expect(machine.isCurrent(1))
-        #expect(machine.answered(1) == [.disarm(.limit)])
-        #expect(!machine.isCurrent(1) && machine.answered(1) == [])
+        #expect(machine.answered(1, hasToken: true) == [.disarm(.limit)])
+        #expect(!machine.isCurrent(1))
         #expect(machine.wanted(order, now: at(2)).contains(.call(2, order)))
     }
 
@@ -38,7 +38,7 @@ struct SignerCallMachineTests {
         #expect(machine.fired(.init(kind: .retry, number: 0, at: at(15)), now: at(15)) == [.tryAgain])
         _ = machine.wanted(order, now: at(15))
         #expect(!machine.isCurrent(1) && machine.isCurrent(2))
-        #expect(machine.answered(1) == [])
+        #expect(machine.answered(1, hasToken: false) == [])
         // A timer that was about the first call.
         #expect(machine.fired(limit(1, 10), now: at(16)) == [])
     }
@@ -48,7 +48,7 @@ struct SignerCallMachineTests {
         var machine = SignerCallMachine(patience: .seconds(20))
         _ = machine.wanted(order, now: at(0))
         #expect(machine.fired(limit(1, 10), now: at(10)) == [.arm(limit(1, 30)), .fail])
-        #expect(machine.wanted(order, now: at(11)) == [.fail])
+        #expect(machine.wanted(order, now: at(11)) == [.refuse])
         #expect(machine.tryAgain(at: at(15)) == [])
         #expect(machine.fired(.init(kind: .retry, number: 0, at: at(15)), now: at(15)) == [])
         #expect(machine.isCurrent(1))
@@ -56,12 +56,36 @@ struct SignerCallMachineTests {
         #expect(machine.wanted(order, now: at(30)).contains(.call(2, order)))
     }
 
+    @Test("A token that comes late makes the call after it needless")
+    func lateToken() {
+        var machine = SignerCallMachine(patience: .zero)
+        _ = machine.wanted(order, now: at(0))
+        _ = machine.fired(limit(1, 10), now: at(10))
+        _ = machine.wanted(order, now: at(15))
+        #expect(machine.answered(1, hasToken: true) == [.disarm(.limit), .cancel(2)])
+        #expect(!machine.isCurrent(2))
+        #expect(machine.fired(limit(2, 25), now: at(25)) == [])
+    }
+
+    @Test("A signer that never returns is called four times, and again when a call has returned")
+    func hangingForEver() {
+        var machine = SignerCallMachine(patience: .zero)
+        for number in 1...4 {
+            let now = Int64(number) * 100
+            #expect(machine.wanted(order, now: at(now)).contains(.call(number, order)))
+            _ = machine.fired(limit(number, now + 10), now: at(now + 10))
+        }
+        #expect(machine.wanted(order, now: at(500)) == [.fail])
+        _ = machine.answered(2, hasToken: false)
+        #expect(machine.wanted(order, now: at(600)).contains(.call(5, order)))
+    }
+
     @Test("A late source that answers is done")
     func lateAnswer() {
         var machine = SignerCallMachine(patience: .seconds(20))
         _ = machine.wanted(order, now: at(0))
         _ = machine.fired(limit(1, 10), now: at(10))
-        #expect(machine.answered(1) == [.disarm(.limit)])
+        #expect(machine.answered(1, hasToken: true) == [.disarm(.limit)])
         #expect(machine.fired(limit(1, 30), now: at(30)) == [])
     }
 }
@@ -85,5 +109,10 @@ struct TokenCachesTests {
         for number: UInt8 in 5...8 { _ = caches.cache(of: try resolved(number)) }
         #expect(caches.cache(of: try resolved(1)) !== first)
         #expect(caches.cache(of: try resolved(nil)) !== caches.cache(of: try resolved(nil)))
+        // The key in use is not forgotten for others that were tried.
+        let used = try resolved(20)
+        let current = caches.cache(of: used)
+        for number: UInt8 in 21...30 { _ = caches.cache(of: try resolved(number), keeping: used.signer?.key) }
+        #expect(caches.cache(of: used) === current)
     }
 }
