@@ -97,7 +97,8 @@ public actor Supervisor {
     }
 
     /// Stops a child. Returns when it has ended. Its specification is kept unless it is temporary; with `oneForAll` and
-    /// `restForOne` a later failure of a sibling starts it again, as in OTP.
+    /// `restForOne` a later failure of a sibling starts it again, as in OTP. If its restart was waiting, the siblings that
+    /// were stopped for that restart start again without it.
     ///
     /// A child must not terminate itself this way: it would wait for its own end.
     ///

@@ -23,7 +23,7 @@ extension SupervisorStateMachine {
         }
     }
 
-    mutating func stopChild(_ index: Int, _ now: MonotonicInstant) {
+    mutating func stopChild(_ index: ChildList.Index, _ now: MonotonicInstant) {
         let id = children[index].spec.id
         switch children[index].spec.shutdown {
         case .within(let time) where !isHurried && time > .zero:
@@ -37,12 +37,12 @@ extension SupervisorStateMachine {
         }
     }
 
-    mutating func cancelChild(_ index: Int, _ now: MonotonicInstant) {
+    mutating func cancelChild(_ index: ChildList.Index, _ now: MonotonicInstant) {
         children[index].state = .cancelled(deafAt: now.advanced(by: Self.deafAfter))
         actions.append(.cancel(children[index].spec.id))
     }
 
-    mutating func markRunning(_ index: Int, _ now: MonotonicInstant) {
+    mutating func markRunning(_ index: ChildList.Index, _ now: MonotonicInstant) {
         children[index].state = .running
         children[index].runningSince = now
         children[index].isRestarting = false
@@ -50,12 +50,12 @@ extension SupervisorStateMachine {
         actions.append(.event(.childStarted(children[index].spec.id, generation: children[index].generation)))
     }
 
-    mutating func ended(_ index: Int, _ exit: ChildExit) {
+    mutating func ended(_ index: ChildList.Index, _ exit: ChildExit) {
         children[index].state = .exited(exit)
         pending.append(.exit(children[index].spec.id, generation: children[index].generation))
     }
 
-    mutating func stopped(_ index: Int, _ exit: ChildExit) {
+    mutating func stopped(_ index: ChildList.Index, _ exit: ChildExit) {
         let child = children[index]
         var thrown: (any Error)?
         if case .failed(let error) = exit { thrown = error }
@@ -68,7 +68,7 @@ extension SupervisorStateMachine {
     }
 
     /// A child threw before it had started.
-    mutating func startFailed(_ index: Int, _ thrown: any Error, _ now: MonotonicInstant) {
+    mutating func startFailed(_ index: ChildList.Index, _ thrown: any Error, _ now: MonotonicInstant) {
         let child = children[index]
         recordFailure(index, thrown, now)
         children[index].state = .idle
@@ -93,7 +93,7 @@ extension SupervisorStateMachine {
         }
     }
 
-    mutating func recordFailure(_ index: Int, _ thrown: (any Error)?, _ now: MonotonicInstant) {
+    mutating func recordFailure(_ index: ChildList.Index, _ thrown: (any Error)?, _ now: MonotonicInstant) {
         let child = children[index]
         let failure = ChildFailure(id: child.spec.id, generation: child.generation, error: thrown, when: now)
         failures.append(failure)
