@@ -54,8 +54,8 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///   - bytes: What the caller holds in memory meanwhile, counted against ``PoolConfiguration/maxQueuedBytes``.
     ///   - block: Whether to wait. If not, the error is `full`.
     ///   - lane: Who waits for this work; interactive work goes before bulk work.
-    ///   - atFront: Goes before the others, whatever the queue's bounds and also while the pool drains: for work that
-    ///     was here before and is sent again.
+    ///   - atFront: Goes before the others of its lane, whatever the queue's bounds and also while the pool drains: for
+    ///     work that was here before and is sent again.
     /// - Throws: ``PoolError``; its code says why.
     public func checkout(
         wanted: Int = 1,

@@ -8,7 +8,8 @@ public enum PoolWorkerConnectReason: Sendable, Hashable {
     case demand
     /// A checkout waits and no worker is connected or connecting.
     case use
-    /// The same, and all are backing off: try now, once, instead of at the end of this back-off.
+    /// The same, and all are backing off: try now instead of at the end of this backoff. Asked for once when demand arises;
+    /// while it lasts and attempts go on failing, the backoffs run to their end.
     case shortenBackoff
 }
 

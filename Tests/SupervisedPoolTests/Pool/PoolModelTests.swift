@@ -69,7 +69,7 @@ import Testing
         case 0..<80:
             let lane: WaiterQueue.Lane =
                 switch Int.random(in: 0..<10, using: &random) {
-                case 0: .front
+                case 0: Bool.random(using: &random) ? .front : .bulkFront
                 case 1..<6: .interactive
                 default: .bulk
                 }
