@@ -127,6 +127,7 @@ extension PoolStateMachine {
     ///
     /// - Returns: whether it is accepted.
     mutating func register(_ id: WorkerID, now: MonotonicInstant) -> Bool {
+        makeRoom(for: id)
         guard slots.indices.contains(id.slot) else { return false }
         let old = slots[id.slot]
         guard old.state == .absent || id.generation > old.generation else { return false }
@@ -147,12 +148,16 @@ extension PoolStateMachine {
         return true
     }
 
+    /// Whether this worker is registered, in this life of it.
+    func isRegistered(_ id: WorkerID) -> Bool {
+        slots.indices.contains(id.slot) && slots[id.slot].state != .absent
+            && slots[id.slot].generation == id.generation
+    }
+
     /// A worker tells how it is. Reports of a generation that is not registered change nothing.
     mutating func report(_ report: WorkerReport, from id: WorkerID, now: MonotonicInstant) {
         let index = id.slot
-        guard slots.indices.contains(index), slots[index].state != .absent,
-            slots[index].generation == id.generation
-        else { return }
+        guard isRegistered(id) else { return }
         needsSettling = true
         if case .capacity(let capacity) = report {
             guard slots[index].state == .ready else { return }

@@ -113,6 +113,6 @@ public enum WorkerReport: Sendable {
     case backingOff(until: MonotonicInstant, fault: PoolFault? = nil)
     /// It has no connection and waits to be asked.
     case idle
-    /// It has ended.
+    /// It has ended. The pool learns it from the child's context too; see ``Pool/register(_:id:for:)``.
     case gone
 }

@@ -128,6 +128,8 @@ public final class ChildContext: Sendable {
         var hasStarted = false
         var isShuttingDown = false
         var shutdownActions: [@Sendable () -> Void] = []
+        var hasEnded = false
+        var endActions: [@Sendable () -> Void] = []
     }
 
     /// The child's name.
@@ -182,6 +184,29 @@ public final class ChildContext: Sendable {
             defer { state.shutdownActions = [] }
             state.isShuttingDown = true
             return state.shutdownActions
+        }
+        for action in actions { action() }
+    }
+
+    /// Calls `action` when the child's `run` has ended, however it ended, and before its supervisor acts on that: a monitor.
+    /// Calls it at once if the child has ended already.
+    ///
+    /// The action must return at once.
+    public func onEnd(_ action: @escaping @Sendable () -> Void) {
+        let isDue = state.withLock { state in
+            if !state.hasEnded { state.endActions.append(action) }
+            return state.hasEnded
+        }
+        if isDue { action() }
+    }
+
+    /// Tells the monitors that the child's `run` has ended. A supervisor does this; a test that made the context by hand
+    /// may. Only the first call counts.
+    public func end() {
+        let actions = state.withLock { state in
+            defer { state.endActions = [] }
+            state.hasEnded = true
+            return state.endActions
         }
         for action in actions { action() }
     }

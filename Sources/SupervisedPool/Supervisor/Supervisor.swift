@@ -251,6 +251,8 @@ public actor Supervisor {
             } catch {
                 exit = .failed(error)
             }
+            // The monitors hear of it before a successor can start.
+            context.end()
             mailbox.post(.exited(spec.id, life: life, exit))
         }
     }

@@ -93,6 +93,11 @@ struct PoolModel {
     /// - Parameter generation: of a worker whose place is empty, whose supervisor may be another one and count anew;
     ///   others follow their predecessor.
     mutating func register(_ slot: Int, generation: Int) {
+        // Beyond the pool's places it is surplus.
+        while workers.count <= slot {
+            saw("registered beyond")
+            workers.append(Worker(session: sessionFloor, firstSession: sessionFloor + 1, isEnded: true))
+        }
         workers[slot].generation = workers[slot].state == .absent ? generation : workers[slot].generation + 1
         workers[slot].firstSession = workers[slot].session + 1
         workers[slot].state = .idle
@@ -229,11 +234,12 @@ struct PoolModel {
     /// The owner has ended some of those that it may end.
     mutating func end(_ slots: [Int]) {
         for slot in slots {
-            workers[slot].isOpen = false
-            workers[slot].capacity = 0
-            workers[slot].state = .absent
+            // Its end is seen first, unless there was nobody and somebody has come since.
+            if workers[slot].isSealed, workers[slot].state != .absent, Bool.random(using: &bench.random) {
+                report(.gone, slot)
+            }
             workers[slot].isSealed = false
-            workers[slot].isEnded = slot >= total
+            workers[slot].isEnded = slot >= total && workers[slot].state == .absent
         }
         forgetEnded()
         bench.machine.ended(slots, now: bench.now)

@@ -39,7 +39,8 @@ import Testing
         for event in [
             "granted at once", "granted to a waiter", "failed: timedOut", "failed: waitedTooLong", "failed: cancelled",
             "failed: unavailable", "failed: configurationFault", "refused: full", "refused: queueFull",
-            "refused: shuttingDown", "connect keep", "connect demand", "connect use", "connect shortenBackoff",
+            "refused: shuttingDown", "registered beyond", "connect keep", "connect demand", "connect use",
+            "connect shortenBackoff",
             "connect prewarm", "disconnect idle", "disconnect lifetime", "disconnect replacement",
             "disconnect surplus", "grown", "shrunk", "changed", "dismissed at work", "retired",
         ] {
@@ -108,6 +109,8 @@ import Testing
         case 189:
             model.report(.gone, slot)
         case 190..<193:
+            // Now and then beyond the pool's places.
+            let slot = Int.random(in: 0..<20, using: &random) == 0 ? model.workers.count + 1 : slot
             model.register(slot, generation: Int.random(in: 1...3, using: &random))
         case 193:
             model.awaitReady(
