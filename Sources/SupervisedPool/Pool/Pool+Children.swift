@@ -12,7 +12,7 @@ extension Pool {
     ///   - clock: The time.
     ///   - onEvent: Receives the pool's events, on the pool's thread; it must return at once.
     ///   - makeWorker: Makes a worker, a new one at each start.
-    ///   - run: The worker's life, from its registration on. It calls ``ChildContext/started()`` and ends when it is asked
+    ///   - run: The worker's life, from its registration on. It calls ``ChildContext/started(_:)`` and ends when it is asked
     ///     to or has failed. The pool sees its end by itself.
     public static func children(
         current: ChildRef<Pool>,

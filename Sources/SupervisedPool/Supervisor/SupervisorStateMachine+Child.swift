@@ -1,7 +1,9 @@
 extension SupervisorStateMachine {
-    mutating func startStep(_ id: ChildSpec.ID) {
+    mutating func startStep(_ id: ChildSpec.ID, _ now: MonotonicInstant) {
         guard let index = index(of: id) else { return }
-        children[index].state = .starting
+        let timeout = children[index].spec.startTimeout
+        children[index].state = .starting(failsAt: timeout.map { now.advanced(by: $0) } ?? .distantFuture)
+        children[index].hasTimedOut = false
         children[index].generation += 1
         children[index].isDeaf = false
         awaited = id
@@ -67,11 +69,13 @@ extension SupervisorStateMachine {
         if child.spec.restart == .temporary { children.remove(at: index) }
     }
 
-    /// A child threw before it had started.
+    /// A child threw before it had started, or did not start in time.
     mutating func startFailed(_ index: ChildList.Index, _ thrown: any Error, _ now: MonotonicInstant) {
         let child = children[index]
         recordFailure(index, thrown, now)
         children[index].state = .idle
+        children[index].hasTimedOut = false
+        children[index].isDeaf = false
         // When all is being stopped, another child's end is awaited.
         guard awaited == child.spec.id else { return }
         awaited = nil

@@ -56,8 +56,8 @@ struct SupervisorStateMachine {
             case idle
             /// Its restart waits. → idle, starting
             case waiting(until: MonotonicInstant)
-            /// Started, has not said so. → running, stopping, exited, idle
-            case starting
+            /// Started, has not said so; the start fails at the given time. → running, stopping, exited, idle
+            case starting(failsAt: MonotonicInstant)
             /// → stopping, exited
             case running
             /// It has ended by itself; what follows waits its turn in `pending`. → idle, starting
@@ -75,6 +75,8 @@ struct SupervisorStateMachine {
         /// It has ended and is to be started again.
         var isRestarting = false
         var isDeaf = false
+        /// It is being stopped because it did not start in time: a failed start when it has ended.
+        var hasTimedOut = false
         /// How long its next restart waits; nil: not at all.
         var backoff: Backoff?
         var runningSince = MonotonicInstant.distantFuture
@@ -95,8 +97,8 @@ struct SupervisorStateMachine {
         /// When ``SupervisorStateMachine/timer(now:)`` must look at it.
         var deadline: MonotonicInstant {
             switch state {
-            case .stopping(let instant), .cancelled(let instant), .waiting(let instant): instant
-            case .idle, .starting, .running, .exited: .distantFuture
+            case .starting(let instant), .stopping(let instant), .cancelled(let instant), .waiting(let instant): instant
+            case .idle, .running, .exited: .distantFuture
             }
         }
 
@@ -225,7 +227,11 @@ struct SupervisorStateMachine {
         case .idle, .waiting, .exited:
             return []
         case .stopping, .cancelled:
-            stopped(index, exit)
+            if children[index].hasTimedOut {
+                startFailed(index, error(.startTimedOut, child: id), now)
+            } else {
+                stopped(index, exit)
+            }
         case .starting:
             if case .failed(let error) = exit {
                 startFailed(index, error, now)
@@ -262,6 +268,14 @@ struct SupervisorStateMachine {
     mutating func timer(now: MonotonicInstant) -> [Action] {
         while let index = children.firstDue(now) {
             switch children[index].state {
+            case .starting(let failsAt) where failsAt <= now:
+                guard phase != .ending else {
+                    // It is stopped when its turn comes.
+                    children[index].state = .starting(failsAt: .distantFuture)
+                    continue
+                }
+                children[index].hasTimedOut = true
+                stopChild(index, now)
             case .stopping(let cancelAt) where cancelAt <= now:
                 cancelChild(index, now)
             case .cancelled(let deafAt) where deafAt <= now:
@@ -305,50 +319,6 @@ struct SupervisorStateMachine {
     var nextDeadline: MonotonicInstant? {
         children.earliestDeadline
     }
-
-    /// All children in their order.
-    var statuses: [ChildStatus] {
-        children.inOrder.map { child in
-            let state: ChildStatus.State =
-                switch child.state {
-                case .idle: child.isRestarting ? .restarting : .stopped
-                case .waiting: .restarting
-                case .starting: .starting
-                case .running: .running
-                case .exited: .restarting
-                case .stopping, .cancelled: .stopping
-                }
-            return ChildStatus(
-                id: child.spec.id,
-                state: state,
-                generation: child.generation,
-                restart: child.spec.restart,
-                kind: child.spec.kind,
-                isDeaf: child.isDeaf
-            )
-        }
-    }
-
-    var counts: ChildCounts {
-        let all = children.inOrder
-        return ChildCounts(
-            specified: all.count,
-            active: all.count { $0.isAlive },
-            supervisors: all.count { $0.spec.kind == .supervisor },
-            workers: all.count { $0.spec.kind == .worker }
-        )
-    }
-
-    /// An error of this supervisor. Escalation carries the history.
-    func error(_ code: SupervisorError.Code, child: ChildSpec.ID? = nil) -> SupervisorError {
-        let hasHistory = code == .intensityExceeded || code == .startFailed
-        return SupervisorError(
-            code: code,
-            supervisor: name,
-            child: child,
-            failures: hasHistory ? Array(failures) : []
-        )
-    }
 }
 
 // MARK: - Operations
@@ -370,7 +340,7 @@ extension SupervisorStateMachine {
                     continue
                 }
                 switch step {
-                case .start(let id): startStep(id)
+                case .start(let id): startStep(id, now)
                 case .stop(let id): stopStep(id, now)
                 }
             } else if let next = pending.popFirst() {
