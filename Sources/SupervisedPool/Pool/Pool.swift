@@ -99,13 +99,17 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///
     /// - Parameters:
     ///   - deadline: Until when to wait for the slot. `body` may take longer.
+    ///   - block: Whether to wait. If not, the error is `full`.
+    ///   - lane: Who waits for this work; interactive work goes before bulk work.
     ///   - body: Uses the worker; it must not keep it.
     /// - Throws: ``PoolError`` when there was no slot; what `body` throws.
     public func withLease<Value>(
         deadline: MonotonicInstant,
+        block: Bool = true,
+        lane: PoolLane = .interactive,
         _ body: (Worker) async throws -> Value
     ) async throws -> Value {
-        let lease = try await checkout(deadline: deadline)
+        let lease = try await checkout(deadline: deadline, block: block, lane: lane)
         let value = try await body(lease.worker)
         lease.release()
         return value
