@@ -64,7 +64,10 @@ let package = Package(
         ),
         .target(
             name: "SupervisedPool",
-            dependencies: [.product(name: "DequeModule", package: "swift-collections")],
+            dependencies: [
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ],
             swiftSettings: settings
         ),
         .target(

@@ -73,35 +73,32 @@ final class Line: PoolWorker {
     }
 
     func say(_ words: String) async -> String { "said \(words)" }
+
+    func run(_ context: ChildContext) async throws {
+        let (requests, end) = AsyncStream<Void>.makeStream()
+        context.onShutdown { end.finish() }
+        context.started()
+        for await _ in requests {}
+    }
 }
 
-func lines(_ pool: Pool<Line>, size: Int) -> Supervisor {
-    let workers = (0..<size).map { slot in
-        ChildSpec(id: ChildSpec.ID("line-\(slot)")) { context in
-            let line = Line(id: WorkerID(slot: slot, generation: context.generation), pool: pool)
-            let (requests, end) = AsyncStream<Void>.makeStream()
-            context.onShutdown { end.finish() }
-            pool.register(line, id: line.id)
-            context.started()
-            for await _ in requests {}
-            pool.report(.gone, from: line.id)
-        }
-    }
-    return Supervisor(
+func lines(_ pool: ChildRef<Pool<Line>>, size: Int) -> Supervisor {
+    Supervisor(
         name: "lines",
         strategy: .restForOne,
-        children: [
-            ChildSpec(id: "pool") { try await pool.run($0) },
-            .supervisor(id: "workers") {
-                Supervisor(name: "workers", strategy: .oneForOne, children: workers)
-            },
-        ]
+        children: Pool.children(
+            current: pool,
+            configuration: PoolConfiguration(size: size, maxOverflow: 0),
+            makeWorker: { id, pool in Line(id: id, pool: pool) },
+            run: { line, context in try await line.run(context) }
+        )
     )
 }
 // ends
 
 // begins
-func talk(_ pool: Pool<Line>) async throws -> [String] {
+func talk(_ reference: ChildRef<Pool<Line>>) async throws -> [String] {
+    guard let pool = reference.current else { return [] }
     let clock = SystemMonotonicClock()
     let deadline = clock.now.advanced(by: .seconds(5))
     let lease = try await pool.checkout(deadline: deadline)
@@ -140,12 +137,23 @@ func talk(_ pool: Pool<Line>) async throws -> [String] {
         try await run.value
     }
 
-    @Test func theLinesTalk() async throws {
-        let pool = Pool<Line>(configuration: PoolConfiguration(size: 2, maxOverflow: 0))
+    @Test("The lines talk, and talk again after their pool has failed")
+    func linesTalk() async throws {
+        let pool = ChildRef<Pool<Line>>()
         let supervisor = lines(pool, size: 2)
+        let events = supervisor.events()
         let run = Task { try await supervisor.run() }
-        #expect(try await talk(pool) == ["said hello", "said goodbye"])
-        #expect(await pool.drain(within: .seconds(5)).isComplete)
+        var starts = 0
+        for await event in events {
+            guard case .childStarted("workers", _) = event, let current = pool.current else { continue }
+            try await current.waitUntilReady(deadline: .distantFuture)
+            #expect(try await talk(pool) == ["said hello", "said goodbye"])
+            starts += 1
+            if starts == 2 { break }
+            // Returning what nobody has leased is a defect that ends the pool.
+            current.checkin(SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1), count: 99)
+        }
+        #expect(await pool.current?.drain(within: .seconds(5)).isComplete == true)
         supervisor.shutdown()
         try await run.value
     }

@@ -48,15 +48,29 @@ extension ClientCore {
         guard let supervisor = scope.workers.supervisor.current else { return }
         let pool = scope.pool
         let there = Set(await supervisor.whichChildren().map(\.id))
-        let settings = self.live.settings.pool
-        for slot in 0..<settings.size + settings.maxOverflow where !there.contains(ClientTree.workerID(slot)) {
+        var slot = 0
+        while slot < self.workerCount {
+            defer { slot += 1 }
+            let id = ClientTree.workerID(slot)
+            guard !there.contains(id) else { continue }
             do {
                 try await supervisor.startChild(ClientTree.worker(self, scope, slot, pool: pool))
+                guard slot >= self.workerCount else { continue }
+                // The settings changed while it started, so whoever ends surplus workers may have found none here.
+                try await supervisor.terminateChild(id)
+                try await supervisor.deleteChild(id)
+                scope.workers.poke()
             } catch {
                 // It ends, or has not begun. Another one, or its beginning, pokes again.
                 return
             }
         }
+    }
+
+    /// As many workers as the settings now say.
+    private var workerCount: Int {
+        let settings = self.live.settings.pool
+        return settings.size + settings.maxOverflow
     }
 
     /// Ends workers that the pool does not need any more, when their last push has its outcome.

@@ -68,7 +68,7 @@ actor ConnectionActor: PoolWorker {
     /// Runs until the supervisor stops it. Throws only when an invariant is broken.
     func run(_ context: ChildContext) async throws {
         context.onShutdown { self.post(.stop) }
-        self.pool.register(self, id: self.id)
+        self.pool.register(self, id: self.id, for: context)
         context.started()
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -32,9 +32,23 @@ public final class Pool<Worker: PoolWorker>: Sendable {
 
     // MARK: What workers say
 
-    /// A worker is there and can be asked to connect. Its `run` calls this first, then ``report(_:from:)``. Never waits;
-    /// from any thread.
-    public func register(_ worker: Worker, id: WorkerID) {
+    /// Makes a worker known to the pool, which asks it to connect from now on, and monitors it: when the child's run ends,
+    /// however it ends, the pool takes the worker out, and what is leased of it counts as lost.
+    ///
+    /// The worker's `run` calls this first, then ``report(_:from:)``. Never waits; from any thread.
+    ///
+    /// - Parameters:
+    ///   - worker: The worker.
+    ///   - id: Its place in the pool, and the generation of its context. A place beyond those that the pool has makes the
+    ///     worker surplus; see ``reconfigure(_:)``.
+    ///   - context: The context that the worker's `run` was given.
+    public func register(_ worker: Worker, id: WorkerID, for context: ChildContext) {
+        register(worker, id: id)
+        context.onEnd { [mailbox = core.mailbox] in mailbox.post(.workerEnded(id), isUrgent: true) }
+    }
+
+    /// Without a monitor: the worker must report its end.
+    func register(_ worker: Worker, id: WorkerID) {
         core.mailbox.post(.register(worker, id), isUrgent: true)
     }
 
@@ -54,8 +68,8 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///   - bytes: What the caller holds in memory meanwhile, counted against ``PoolConfiguration/maxQueuedBytes``.
     ///   - block: Whether to wait. If not, the error is `full`.
     ///   - lane: Who waits for this work; interactive work goes before bulk work.
-    ///   - atFront: Goes before the others, whatever the queue's bounds and also while the pool drains: for work that
-    ///     was here before and is sent again.
+    ///   - atFront: Goes before the others of its lane, whatever the queue's bounds and also while the pool drains: for
+    ///     work that was here before and is sent again.
     /// - Throws: ``PoolError``; its code says why.
     public func checkout(
         wanted: Int = 1,
@@ -85,13 +99,17 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///
     /// - Parameters:
     ///   - deadline: Until when to wait for the slot. `body` may take longer.
+    ///   - block: Whether to wait. If not, the error is `full`.
+    ///   - lane: Who waits for this work; interactive work goes before bulk work.
     ///   - body: Uses the worker; it must not keep it.
     /// - Throws: ``PoolError`` when there was no slot; what `body` throws.
     public func withLease<Value>(
         deadline: MonotonicInstant,
+        block: Bool = true,
+        lane: PoolLane = .interactive,
         _ body: (Worker) async throws -> Value
     ) async throws -> Value {
-        let lease = try await checkout(deadline: deadline)
+        let lease = try await checkout(deadline: deadline, block: block, lane: lane)
         let value = try await body(lease.worker)
         lease.release()
         return value
@@ -193,7 +211,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         try await core.retireSurplus()
     }
 
-    /// The workers of these places have been ended, as ``retireSurplus()`` asked for. Others may be started in their
+    /// The workers of these places have been ended, as ``retireSurplus()`` asked for, or there were none. Others may be started in their
     /// places if the pool has grown again. Never waits; from any thread.
     public func ended(_ places: [Int]) {
         core.mailbox.post(.ended(places), isUrgent: true)

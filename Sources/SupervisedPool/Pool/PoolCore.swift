@@ -4,6 +4,8 @@ enum PoolItem: Sendable {
     case cancel(WaiterID)
     indirect case register(any PoolWorker, WorkerID)
     indirect case report(WorkerReport, WorkerID)
+    /// The worker's run has ended, whatever it has reported.
+    case workerEnded(WorkerID)
     case replaceAll
     indirect case reconfigure(PoolConfiguration)
     case ended([Int])
@@ -153,11 +155,16 @@ actor PoolCore {
             machine.cancel(id, now: now, into: &actions)
         case .register(let worker, let id):
             guard machine.register(id, now: now) else { return }
+            fitWorkers()
             workers[id.slot] = worker
             onEvent(.registered(id))
         case .report(let report, let id):
             machine.report(report, from: id, now: now)
             onEvent(.reported(id, report))
+        case .workerEnded(let id):
+            guard machine.isRegistered(id) else { return }
+            machine.report(.gone, from: id, now: now)
+            onEvent(.reported(id, .gone))
         case .replaceAll:
             machine.replaceAll(now: now)
         case .reconfigure(let configuration):

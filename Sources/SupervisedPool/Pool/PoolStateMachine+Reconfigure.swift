@@ -6,12 +6,7 @@ extension PoolStateMachine {
         let old = configuration
         configuration = new
         let count = new.workerCount
-        while slots.count < count {
-            var slot = Slot(isOverflow: true, reservePercent: new.interactiveReservePercent)
-            slot.session = sessionFloor
-            slot.firstSession = sessionFloor + 1
-            slots.append(slot)
-        }
+        while slots.count < count { appendPlace() }
         for index in slots.indices {
             let wasKept = !slots[index].isOverflow && !slots[index].isSurplus
             slots[index].isSurplus = index >= count
@@ -31,6 +26,25 @@ extension PoolStateMachine {
         if new.connectSpacing < old.connectSpacing { nextConnect = MonotonicInstant(nanoseconds: .min) }
         forgetEnded()
         needsSettling = true
+    }
+
+    private mutating func appendPlace() {
+        var slot = Slot(isOverflow: true, reservePercent: configuration.interactiveReservePercent)
+        slot.session = sessionFloor
+        slot.firstSession = sessionFloor + 1
+        slots.append(slot)
+    }
+
+    /// Makes a surplus place for a worker that registers beyond the pool's places: its owner began to start it before the
+    /// pool became smaller. A worker that the pool did not know would be of no use when the pool grows again, and nobody
+    /// would ask its owner to end it.
+    mutating func makeRoom(for id: WorkerID) {
+        guard (slots.count..<PoolConfiguration.maximumWorkers).contains(id.slot) else { return }
+        while slots.count <= id.slot {
+            appendPlace()
+            slots[slots.count - 1].isSurplus = true
+            slots[slots.count - 1].isEnded = true
+        }
     }
 
     /// Counts a session's life anew, from its beginning.
@@ -83,13 +97,13 @@ extension PoolStateMachine {
         return found
     }
 
-    /// The owner has ended these workers.
+    /// The owner has ended these workers. One that is registered now has been started since, and stays: the end of the
+    /// one before it was seen before its own beginning.
     mutating func ended(_ places: [Int], now: MonotonicInstant) {
         for index in places where slots.indices.contains(index) && slots[index].isSealed {
-            let id = WorkerID(slot: index, generation: slots[index].generation)
-            if slots[index].state != .absent { report(.gone, from: id, now: now) }
             slots[index].isSealed = false
-            slots[index].isEnded = slots[index].isSurplus
+            slots[index].isEnded = slots[index].isSurplus && slots[index].state == .absent
+            slots[index].isKeepPending = !slots[index].isOverflow && slots[index].isAskable
         }
         forgetEnded()
         needsSettling = true

@@ -61,8 +61,11 @@ extension PoolStateMachine {
         var askedUntil: MonotonicInstant?
         /// It is not asked again before this time, however much it is wanted: it may fail at once each time.
         var mayAsk = MonotonicInstant(nanoseconds: .min)
-        /// This back-off may not be shortened: it has been, or it holds off a fault in the configuration.
+        /// Demand does not shorten this backoff: it follows an attempt that was made for the same demand, or it holds off
+        /// a fault in the configuration.
         var isBackoffFixed = false
+        /// When its last backoff began.
+        var backingOffSince = MonotonicInstant(nanoseconds: .min)
         /// Its session was begun before all were to be replaced.
         var isOutdated = false
         var replaceReason = PoolWorkerDisconnectReason.lifetime
@@ -104,6 +107,8 @@ extension PoolStateMachine {
     static let growthGrace = Duration.seconds(5)
     /// A worker that was asked and does not answer for so long is asked again.
     static let answerTime = Duration.seconds(5)
+    /// The loss of a session that has lasted for so long begins another outage.
+    static let stableAfter = Duration.seconds(30)
     /// No product of two capacities overflows.
     static let capacityLimit = 1_000_000
 
@@ -122,6 +127,7 @@ extension PoolStateMachine {
     ///
     /// - Returns: whether it is accepted.
     mutating func register(_ id: WorkerID, now: MonotonicInstant) -> Bool {
+        makeRoom(for: id)
         guard slots.indices.contains(id.slot) else { return false }
         let old = slots[id.slot]
         guard old.state == .absent || id.generation > old.generation else { return false }
@@ -142,12 +148,16 @@ extension PoolStateMachine {
         return true
     }
 
+    /// Whether this worker is registered, in this life of it.
+    func isRegistered(_ id: WorkerID) -> Bool {
+        slots.indices.contains(id.slot) && slots[id.slot].state != .absent
+            && slots[id.slot].generation == id.generation
+    }
+
     /// A worker tells how it is. Reports of a generation that is not registered change nothing.
     mutating func report(_ report: WorkerReport, from id: WorkerID, now: MonotonicInstant) {
         let index = id.slot
-        guard slots.indices.contains(index), slots[index].state != .absent,
-            slots[index].generation == id.generation
-        else { return }
+        guard isRegistered(id) else { return }
         needsSettling = true
         if case .capacity(let capacity) = report {
             guard slots[index].state == .ready else { return }
@@ -177,10 +187,16 @@ extension PoolStateMachine {
             slots[index].isOutdated = false
             slots[index].isKeepPending = false
         case .backingOff(let until, let fault):
+            if slots[index].isSessionOpen, slots[index].readySince.advanced(by: Self.stableAfter) <= now {
+                mayShortenBackoff = true
+            }
+            // Demand that has lasted since before this attempt has seen it fail.
+            let isDemandNew = queue.wanting == 0 && lastUse < slots[index].backingOffSince
             slots[index].closeSession()
             slots[index].state = .backingOff(until: until)
+            slots[index].backingOffSince = now
             slots[index].isKeepPending = false
-            slots[index].isBackoffFixed = fault?.isConfiguration ?? false
+            slots[index].isBackoffFixed = (fault?.isConfiguration ?? false) || !(mayShortenBackoff || isDemandNew)
             failed(fault, until, now)
         case .idle:
             slots[index].closeSession()
@@ -326,7 +342,8 @@ extension PoolStateMachine {
         }
         guard isTime else { return }
         if !isReady, isUseWanted, let index = earliestBackoff() {
-            slots[index].isBackoffFixed = true
+            mayShortenBackoff = false
+            for index in slots.indices { slots[index].isBackoffFixed = true }
             return ask(index, .shortenBackoff, now, using: &random, into: &actions)
         }
         if let index = slots.firstIndex(where: { $0.isKeepPending && $0.isAskable }) {
@@ -496,7 +513,7 @@ extension PoolStateMachine {
             availability: availability,
             workers: workers,
             queueDepth: queue.count,
-            bulkQueueDepth: queue.count(.bulk),
+            bulkQueueDepth: queue.bulkCount,
             queuedBytes: queue.bytes,
             capacity: capacity,
             leased: leased

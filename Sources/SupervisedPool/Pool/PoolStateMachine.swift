@@ -31,8 +31,16 @@ struct PoolStateMachine {
         var bytes = 0
         var mayWait = true
         var lane = PoolLane.interactive
-        /// Resent work: before the others, whatever the queue's bounds, and during a drain.
+        /// Resent work: before the others of its lane, whatever the queue's bounds, and during a drain.
         var atFront = false
+
+        /// Where it waits.
+        var queueLane: WaiterQueue.Lane {
+            switch lane {
+            case .interactive: atFront ? .front : .interactive
+            case .bulk: atFront ? .bulkFront : .bulk
+            }
+        }
     }
 
     /// The answer to a checkout.
@@ -71,6 +79,11 @@ struct PoolStateMachine {
     var nextConnect = MonotonicInstant(nanoseconds: .min)
     /// A checkout found nothing connected since the last connect was asked for.
     var isUseWanted = false
+    /// When a checkout last found nothing connected.
+    var lastUse = MonotonicInstant(nanoseconds: .min)
+    /// Whether demand that lasts may shorten a backoff: once in an outage. Otherwise every backoff would be cut short, and
+    /// a fleet under load would reconnect once a second.
+    var mayShortenBackoff = true
 
     /// Since when no worker is ready, counted from the first failure or loss.
     var notReadySince: MonotonicInstant?
@@ -150,22 +163,19 @@ struct PoolStateMachine {
         if isDraining, !request.atFront { return .failed(error(.shuttingDown, now)) }
         if phase == .running {
             // Whoever waits comes first; and when somebody waits, no slot is free for his lane.
-            let isFirst =
-                request.lane == .interactive || request.atFront
-                ? queue.urgentCount == 0 : queue.count == 0
-            if isFirst, let index = pick(request.lane) {
+            if isFirst(request), let index = pick(request.lane) {
                 let count = share(request.wanted, request.lane, waiting: 0, index)
                 return .granted(lease(index, count, now), count: count)
             }
             if let refusal = refusal(now) {
                 // Even a refused checkout shows that somebody wants a connection.
-                isUseWanted = true
+                wantUse(now)
                 settle(now: now, using: &random, into: &actions)
                 return .failed(error(refusal, now))
             }
         }
         guard request.mayWait else {
-            isUseWanted = true
+            wantUse(now)
             settle(now: now, using: &random, into: &actions, unqueuedDemand: 1)
             return .failed(error(.full, now))
         }
@@ -182,13 +192,27 @@ struct PoolStateMachine {
                 bytes: min(bytes, 1 << 40),
                 deadline: request.deadline,
                 since: now,
-                lane: request.atFront ? .front : request.lane == .bulk ? .bulk : .interactive,
+                lane: request.queueLane,
                 agesAt: request.atFront ? .distantFuture : agesAt(now)
             )
         )
-        isUseWanted = true
+        wantUse(now)
         settle(now: now, using: &random, into: &actions)
         return .wait(id)
+    }
+
+    /// A checkout has found nothing connected.
+    private mutating func wantUse(_ now: MonotonicInstant) {
+        isUseWanted = true
+        lastUse = now
+    }
+
+    /// Whether nobody waits whom a free slot would be for.
+    private func isFirst(_ request: Request) -> Bool {
+        switch request.lane {
+        case .interactive: queue.urgentCount == 0
+        case .bulk: queue.urgentCount == 0 && (request.atFront ? queue.count(.bulkFront) : queue.bulkCount) == 0
+        }
     }
 
     /// When a checkout that begins to wait now has waited too long.
@@ -213,7 +237,7 @@ struct PoolStateMachine {
         let id = queue.append(
             WaiterQueue.Waiter(wanted: wanted, bytes: 0, deadline: deadline, since: now, lane: .observers)
         )
-        isUseWanted = true
+        wantUse(now)
         settle(now: now, using: &random, into: &actions)
         return .wait(id)
     }
@@ -308,7 +332,7 @@ struct PoolStateMachine {
             actions.append(.grant(id, lease(index, count, now), count: count))
         }
         guard queue.urgentCount == 0 else { return }
-        while let id = queue.first(.bulk), let index = pick(.bulk), let waiter = queue.remove(id) {
+        while let id = queue.firstBulk, let index = pick(.bulk), let waiter = queue.remove(id) {
             let count = share(waiter.wanted, .bulk, waiting: queue.count, index)
             actions.append(.grant(id, lease(index, count, now), count: count))
         }

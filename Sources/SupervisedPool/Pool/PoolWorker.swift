@@ -8,7 +8,8 @@ public enum PoolWorkerConnectReason: Sendable, Hashable {
     case demand
     /// A checkout waits and no worker is connected or connecting.
     case use
-    /// The same, and all are backing off: try now, once, instead of at the end of this back-off.
+    /// The same, and all are backing off: try now instead of at the end of this backoff. Asked for once when demand arises;
+    /// while it lasts and attempts go on failing, the backoffs run to their end.
     case shortenBackoff
 }
 
@@ -112,6 +113,6 @@ public enum WorkerReport: Sendable {
     case backingOff(until: MonotonicInstant, fault: PoolFault? = nil)
     /// It has no connection and waits to be asked.
     case idle
-    /// It has ended.
+    /// It has ended. The pool learns it from the child's context too; see ``Pool/register(_:id:for:)``.
     case gone
 }

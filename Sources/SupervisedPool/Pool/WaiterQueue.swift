@@ -10,9 +10,11 @@ struct WaiterID: Hashable, Sendable {
 struct WaiterQueue {
     /// The lists, in the order in which they are served.
     enum Lane: Int, CaseIterable {
-        /// Resent work, before all others.
+        /// Resent interactive work, before all others.
         case front
         case interactive
+        /// Resent bulk work, before other bulk work.
+        case bulkFront
         case bulk
         /// Those who wait for ready workers, not for a slot.
         case observers
@@ -58,9 +60,11 @@ struct WaiterQueue {
     private(set) var bytes = 0
 
     /// Checkouts that wait for slots.
-    var count: Int { urgentCount + count(.bulk) }
+    var count: Int { urgentCount + bulkCount }
     /// Those of them that any free slot serves.
     var urgentCount: Int { count(.front) + count(.interactive) }
+    /// Those of them that leave the interactive reserve free.
+    var bulkCount: Int { count(.bulkFront) + count(.bulk) }
     /// All who need a worker.
     var wanting: Int { count + count(.observers) }
     /// All who wait.
@@ -77,6 +81,9 @@ struct WaiterQueue {
 
     /// The next to be given a slot, whatever slot it is.
     var firstUrgent: WaiterID? { first(.front) ?? first(.interactive) }
+
+    /// The next bulk checkout to be given a slot.
+    var firstBulk: WaiterID? { first(.bulkFront) ?? first(.bulk) }
 
     func first(_ lane: Lane) -> WaiterID? {
         let head = lists[lane.rawValue].head

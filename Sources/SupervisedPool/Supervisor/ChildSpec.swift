@@ -53,6 +53,8 @@ public struct ChildSpec: Sendable {
     public let restart: Restart
     /// How to stop it.
     public let shutdown: Shutdown
+    /// How long it may take to call ``ChildContext/started(_:)``; `nil`: for ever.
+    public let startTimeout: Duration?
     /// What it is.
     public let kind: Kind
     /// How long restarts wait; `nil`: not at all, as in OTP.
@@ -66,6 +68,8 @@ public struct ChildSpec: Sendable {
     ///   - id: The child's name, unique among its siblings.
     ///   - restart: When to start it again; always, by default.
     ///   - shutdown: How to stop it; by default it is asked and has 5 s.
+    ///   - startTimeout: How long it may take to call ``ChildContext/started(_:)``. After that it is stopped, which counts as
+    ///     a failed start. `nil`, the default: for ever.
     ///   - kind: What it is; a worker, by default.
     ///   - restartBackoff: Makes each restart wait, longer from failure to failure. It begins anew when the child has
     ///     run for longer than the intensity's period. Restarts count against the intensity all the same, and what the
@@ -73,12 +77,13 @@ public struct ChildSpec: Sendable {
     ///   - isSignificant: Whether its end by itself may end the supervisor. Only for transient and temporary children,
     ///     of a supervisor with an ``AutoShutdown``.
     ///   - run: The child's whole life. It makes the child (a *new* object at each start), calls
-    ///     ``ChildContext/started()`` when the next sibling may start, and returns or throws when the child has ended and
+    ///     ``ChildContext/started(_:)`` when the next sibling may start, and returns or throws when the child has ended and
     ///     nothing of it is left running. It runs off the supervisor's executor.
     public init(
         id: ID,
         restart: Restart = .permanent,
         shutdown: Shutdown = .within(.seconds(5)),
+        startTimeout: Duration? = nil,
         kind: Kind = .worker,
         restartBackoff: Backoff? = nil,
         isSignificant: Bool = false,
@@ -87,6 +92,7 @@ public struct ChildSpec: Sendable {
         self.id = id
         self.restart = restart
         self.shutdown = shutdown
+        self.startTimeout = startTimeout
         self.kind = kind
         self.restartBackoff = restartBackoff
         self.isSignificant = isSignificant
@@ -126,8 +132,11 @@ public struct ChildSpec: Sendable {
 public final class ChildContext: Sendable {
     private struct State {
         var hasStarted = false
+        var startResult: (any Sendable)?
         var isShuttingDown = false
         var shutdownActions: [@Sendable () -> Void] = []
+        var hasEnded = false
+        var endActions: [@Sendable () -> Void] = []
     }
 
     /// The child's name.
@@ -150,13 +159,21 @@ public final class ChildContext: Sendable {
     }
 
     /// Says that the child serves now: the supervisor starts the next sibling. Only the first call counts.
-    public func started() {
+    ///
+    /// - Parameter result: What ``Supervisor/startChild(_:)`` and ``Supervisor/restartChild(_:)`` return to their caller:
+    ///   the third element of OTP's `{ok, Pid, Info}`.
+    public func started(_ result: (any Sendable)? = nil) {
         let isFirst = state.withLock { state in
-            defer { state.hasStarted = true }
-            return !state.hasStarted
+            guard !state.hasStarted else { return false }
+            state.hasStarted = true
+            state.startResult = result
+            return true
         }
         if isFirst { onStarted() }
     }
+
+    /// What ``started(_:)`` was called with.
+    var startResult: (any Sendable)? { state.withLock { $0.startResult } }
 
     /// Whether the supervisor has asked the child to stop, or cancelled it.
     public var isShuttingDown: Bool {
@@ -182,6 +199,29 @@ public final class ChildContext: Sendable {
             defer { state.shutdownActions = [] }
             state.isShuttingDown = true
             return state.shutdownActions
+        }
+        for action in actions { action() }
+    }
+
+    /// Calls `action` when the child's `run` has ended, however it ended, and before its supervisor acts on that: a monitor.
+    /// Calls it at once if the child has ended already.
+    ///
+    /// The action must return at once.
+    public func onEnd(_ action: @escaping @Sendable () -> Void) {
+        let isDue = state.withLock { state in
+            if !state.hasEnded { state.endActions.append(action) }
+            return state.hasEnded
+        }
+        if isDue { action() }
+    }
+
+    /// Tells the monitors that the child's `run` has ended. A supervisor does this; a test that made the context by hand
+    /// may. Only the first call counts.
+    public func end() {
+        let actions = state.withLock { state in
+            defer { state.endActions = [] }
+            state.hasEnded = true
+            return state.endActions
         }
         for action in actions { action() }
     }

@@ -25,7 +25,14 @@ public actor Supervisor {
     private let hub = EventHub<SupervisorEvent>(gap: { .missed($0) })
     private var machine: SupervisorStateMachine
     private var running: [ChildSpec.ID: Running] = [:]
-    private var replies: [Int: CheckedContinuation<Result<Void, SupervisorError>, Never>] = [:]
+    private typealias Reply = Result<(any Sendable)?, SupervisorError>
+    private struct Caller {
+        let continuation: CheckedContinuation<Reply, Never>
+        /// The child whose start result it gets.
+        let child: ChildSpec.ID?
+    }
+
+    private var callers: [Int: Caller] = [:]
     private var lastCommand = 0
     private var lastLife = 0
     private var hasRun = false
@@ -90,35 +97,40 @@ public actor Supervisor {
 
     /// Adds a child and starts it. Returns when it has started.
     ///
+    /// - Returns: What the child passed to ``ChildContext/started(_:)``; `nil` if it has ended meanwhile.
     /// - Throws: `childExists`, `startFailed` (the specification is not kept), `childTerminated`, `notRunning`,
     ///   `shuttingDown`, `cancelled`.
-    public func startChild(_ spec: ChildSpec) async throws(SupervisorError) {
-        try await execute(.start(spec))
+    @discardableResult
+    public func startChild(_ spec: ChildSpec) async throws(SupervisorError) -> (any Sendable)? {
+        try await execute(.start(spec), startResultOf: spec.id)
     }
 
     /// Stops a child. Returns when it has ended. Its specification is kept unless it is temporary; with `oneForAll` and
-    /// `restForOne` a later failure of a sibling starts it again, as in OTP.
+    /// `restForOne` a later failure of a sibling starts it again, as in OTP. If its restart was waiting, the siblings that
+    /// were stopped for that restart start again without it.
     ///
     /// A child must not terminate itself this way: it would wait for its own end.
     ///
     /// - Throws: `childNotFound`, `notRunning`, `shuttingDown`, `cancelled`.
     public func terminateChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
-        try await execute(.terminate(id))
+        _ = try await execute(.terminate(id))
     }
 
     /// Starts a child that has ended or was terminated. Returns when it has started.
     ///
+    /// - Returns: As ``startChild(_:)``.
     /// - Throws: `childNotFound`, `childRunning`, `childRestarting`, `startFailed` (the specification is kept),
     ///   `childTerminated`, `notRunning`, `shuttingDown`, `cancelled`.
-    public func restartChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
-        try await execute(.restart(id))
+    @discardableResult
+    public func restartChild(_ id: ChildSpec.ID) async throws(SupervisorError) -> (any Sendable)? {
+        try await execute(.restart(id), startResultOf: id)
     }
 
     /// Removes the specification of a child that is not running.
     ///
     /// - Throws: `childNotFound`, `childRunning`, `childRestarting`, `notRunning`, `shuttingDown`, `cancelled`.
     public func deleteChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
-        try await execute(.delete(id))
+        _ = try await execute(.delete(id))
     }
 
     /// All children in the order of their start: OTP's `which_children`.
@@ -170,9 +182,9 @@ public actor Supervisor {
             mailbox.post(.cancelled)
         }
         mailbox.close()
-        let forgotten = replies
-        replies = [:]
-        for reply in forgotten.values { reply.resume(returning: .failure(machine.error(.notRunning))) }
+        let forgotten = callers
+        callers = [:]
+        for caller in forgotten.values { caller.continuation.resume(returning: .failure(machine.error(.notRunning))) }
         try outcome?.get()
         if wasCancelled { throw CancellationError() }
     }
@@ -192,7 +204,8 @@ public actor Supervisor {
             case .command(let command, let number):
                 perform(machine.command(command, number: number, now: now), context, &group)
             case .abandoned(let number):
-                replies.removeValue(forKey: number)?.resume(returning: .failure(machine.error(.cancelled)))
+                callers.removeValue(forKey: number)?.continuation
+                    .resume(returning: .failure(machine.error(.cancelled)))
             case .shutdown:
                 perform(machine.shutdown(now: now), context, &group)
             case .cancelled:
@@ -218,7 +231,10 @@ public actor Supervisor {
                 running[id]?.context.markCancelled()
                 running[id]?.task.cancel()
             case .reply(let number, let result):
-                replies.removeValue(forKey: number)?.resume(returning: result)
+                guard let caller = callers.removeValue(forKey: number) else { continue }
+                caller.continuation.resume(
+                    returning: result.map { caller.child.flatMap { running[$0]?.context.startResult } }
+                )
             case .ready:
                 context?.started()
             case .event(let event):
@@ -250,27 +266,33 @@ public actor Supervisor {
             } catch {
                 exit = .failed(error)
             }
+            // The monitors hear of it before a successor can start.
+            context.end()
             mailbox.post(.exited(spec.id, life: life, exit))
         }
     }
 
-    private func execute(_ command: SupervisorStateMachine.Command) async throws(SupervisorError) {
+    /// - Parameter child: The child whose start result the caller gets.
+    private func execute(
+        _ command: SupervisorStateMachine.Command,
+        startResultOf child: ChildSpec.ID? = nil
+    ) async throws(SupervisorError) -> (any Sendable)? {
         guard hasRun, outcome == nil else { throw machine.error(.notRunning) }
         guard !Task.isCancelled else { throw machine.error(.cancelled) }
         lastCommand += 1
         let number = lastCommand
-        let result = await withTaskCancellationHandler {
+        let reply = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 guard outcome == nil else {
-                    continuation.resume(returning: Result<Void, SupervisorError>.failure(machine.error(.notRunning)))
+                    continuation.resume(returning: Reply.failure(machine.error(.notRunning)))
                     return
                 }
-                replies[number] = continuation
+                callers[number] = Caller(continuation: continuation, child: child)
                 mailbox.post(.command(command, number: number))
             }
         } onCancel: { [mailbox] in
             mailbox.post(.abandoned(number))
         }
-        try result.get()
+        return try reply.get()
     }
 }

@@ -1,7 +1,9 @@
 extension SupervisorStateMachine {
-    mutating func startStep(_ id: ChildSpec.ID) {
+    mutating func startStep(_ id: ChildSpec.ID, _ now: MonotonicInstant) {
         guard let index = index(of: id) else { return }
-        children[index].state = .starting
+        let timeout = children[index].spec.startTimeout
+        children[index].state = .starting(failsAt: timeout.map { now.advanced(by: $0) } ?? .distantFuture)
+        children[index].hasTimedOut = false
         children[index].generation += 1
         children[index].isDeaf = false
         awaited = id
@@ -23,7 +25,7 @@ extension SupervisorStateMachine {
         }
     }
 
-    mutating func stopChild(_ index: Int, _ now: MonotonicInstant) {
+    mutating func stopChild(_ index: ChildList.Index, _ now: MonotonicInstant) {
         let id = children[index].spec.id
         switch children[index].spec.shutdown {
         case .within(let time) where !isHurried && time > .zero:
@@ -37,12 +39,12 @@ extension SupervisorStateMachine {
         }
     }
 
-    mutating func cancelChild(_ index: Int, _ now: MonotonicInstant) {
+    mutating func cancelChild(_ index: ChildList.Index, _ now: MonotonicInstant) {
         children[index].state = .cancelled(deafAt: now.advanced(by: Self.deafAfter))
         actions.append(.cancel(children[index].spec.id))
     }
 
-    mutating func markRunning(_ index: Int, _ now: MonotonicInstant) {
+    mutating func markRunning(_ index: ChildList.Index, _ now: MonotonicInstant) {
         children[index].state = .running
         children[index].runningSince = now
         children[index].isRestarting = false
@@ -50,12 +52,12 @@ extension SupervisorStateMachine {
         actions.append(.event(.childStarted(children[index].spec.id, generation: children[index].generation)))
     }
 
-    mutating func ended(_ index: Int, _ exit: ChildExit) {
+    mutating func ended(_ index: ChildList.Index, _ exit: ChildExit) {
         children[index].state = .exited(exit)
         pending.append(.exit(children[index].spec.id, generation: children[index].generation))
     }
 
-    mutating func stopped(_ index: Int, _ exit: ChildExit) {
+    mutating func stopped(_ index: ChildList.Index, _ exit: ChildExit) {
         let child = children[index]
         var thrown: (any Error)?
         if case .failed(let error) = exit { thrown = error }
@@ -67,11 +69,13 @@ extension SupervisorStateMachine {
         if child.spec.restart == .temporary { children.remove(at: index) }
     }
 
-    /// A child threw before it had started.
-    mutating func startFailed(_ index: Int, _ thrown: any Error, _ now: MonotonicInstant) {
+    /// A child threw before it had started, or did not start in time.
+    mutating func startFailed(_ index: ChildList.Index, _ thrown: any Error, _ now: MonotonicInstant) {
         let child = children[index]
         recordFailure(index, thrown, now)
         children[index].state = .idle
+        children[index].hasTimedOut = false
+        children[index].isDeaf = false
         // When all is being stopped, another child's end is awaited.
         guard awaited == child.spec.id else { return }
         awaited = nil
@@ -93,7 +97,7 @@ extension SupervisorStateMachine {
         }
     }
 
-    mutating func recordFailure(_ index: Int, _ thrown: (any Error)?, _ now: MonotonicInstant) {
+    mutating func recordFailure(_ index: ChildList.Index, _ thrown: (any Error)?, _ now: MonotonicInstant) {
         let child = children[index]
         let failure = ChildFailure(id: child.spec.id, generation: child.generation, error: thrown, when: now)
         failures.append(failure)

@@ -56,8 +56,8 @@ struct SupervisorStateMachine {
             case idle
             /// Its restart waits. → idle, starting
             case waiting(until: MonotonicInstant)
-            /// Started, has not said so. → running, stopping, exited, idle
-            case starting
+            /// Started, has not said so; the start fails at the given time. → running, stopping, exited, idle
+            case starting(failsAt: MonotonicInstant)
             /// → stopping, exited
             case running
             /// It has ended by itself; what follows waits its turn in `pending`. → idle, starting
@@ -68,17 +68,22 @@ struct SupervisorStateMachine {
             case cancelled(deafAt: MonotonicInstant)
         }
         let spec: ChildSpec
+        /// Orders the children; never used again.
+        let number: Int
         var state = State.idle
         var generation = 0
         /// It has ended and is to be started again.
         var isRestarting = false
         var isDeaf = false
+        /// It is being stopped because it did not start in time: a failed start when it has ended.
+        var hasTimedOut = false
         /// How long its next restart waits; nil: not at all.
         var backoff: Backoff?
         var runningSince = MonotonicInstant.distantFuture
 
-        init(spec: ChildSpec) {
+        init(spec: ChildSpec, number: Int) {
             self.spec = spec
+            self.number = number
             self.backoff = spec.restartBackoff
         }
 
@@ -87,6 +92,21 @@ struct SupervisorStateMachine {
             case .idle, .waiting, .exited: false
             case .starting, .running, .stopping, .cancelled: true
             }
+        }
+
+        /// When ``SupervisorStateMachine/timer(now:)`` must look at it.
+        var deadline: MonotonicInstant {
+            switch state {
+            case .starting(let instant), .stopping(let instant), .cancelled(let instant), .waiting(let instant): instant
+            case .idle, .running, .exited: .distantFuture
+            }
+        }
+
+        /// Whether an ``AutoShutdown`` waits for its end.
+        var isSignificant: Bool {
+            guard spec.isSignificant else { return false }
+            if case .exited = state { return true }
+            return isAlive || isRestarting
         }
     }
 
@@ -126,7 +146,7 @@ struct SupervisorStateMachine {
     let autoShutdown: AutoShutdown
     private(set) var phase = Phase.new
     var window: RestartWindow
-    var children: [Child] = []
+    var children = ChildList()
     private var firstChildren: [ChildSpec]
     var failures: Deque<ChildFailure> = []
     var pending: Deque<Pending> = []
@@ -169,18 +189,18 @@ struct SupervisorStateMachine {
         for spec in firstChildren {
             guard index(of: spec.id) == nil else {
                 phase = .finished
-                children = []
+                children.removeAll()
                 return [.finish(error(.childExists, child: spec.id))]
             }
             guard isValid(spec) else {
                 phase = .finished
-                children = []
+                children.removeAll()
                 return [.finish(error(.invalidSpec, child: spec.id))]
             }
-            children.append(Child(spec: spec))
+            children.append(spec)
         }
+        operation = Operation(purpose: .boot, steps: Deque(firstChildren.map { .start($0.id) }))
         firstChildren = []
-        operation = Operation(purpose: .boot, steps: Deque(children.map { .start($0.spec.id) }))
         work(now)
         return flush()
     }
@@ -207,7 +227,11 @@ struct SupervisorStateMachine {
         case .idle, .waiting, .exited:
             return []
         case .stopping, .cancelled:
-            stopped(index, exit)
+            if children[index].hasTimedOut {
+                startFailed(index, error(.startTimedOut, child: id), now)
+            } else {
+                stopped(index, exit)
+            }
         case .starting:
             if case .failed(let error) = exit {
                 startFailed(index, error, now)
@@ -234,16 +258,24 @@ struct SupervisorStateMachine {
         isHurried = true
         end(nil, now)
         // Children already asked to stop lose the rest of their time; those not yet asked wait for their turn.
-        for index in children.indices {
-            if case .stopping = children[index].state { cancelChild(index, now) }
+        for child in children.inOrder {
+            if case .stopping = child.state, let index = index(of: child.spec.id) { cancelChild(index, now) }
         }
         return flush()
     }
 
     /// The time ``nextDeadline`` has come.
     mutating func timer(now: MonotonicInstant) -> [Action] {
-        for index in children.indices {
+        while let index = children.firstDue(now) {
             switch children[index].state {
+            case .starting(let failsAt) where failsAt <= now:
+                guard phase != .ending else {
+                    // It is stopped when its turn comes.
+                    children[index].state = .starting(failsAt: .distantFuture)
+                    continue
+                }
+                children[index].hasTimedOut = true
+                stopChild(index, now)
             case .stopping(let cancelAt) where cancelAt <= now:
                 cancelChild(index, now)
             case .cancelled(let deafAt) where deafAt <= now:
@@ -285,58 +317,7 @@ struct SupervisorStateMachine {
 
     /// When ``timer(now:)`` must be called; `nil` when nothing waits for a time.
     var nextDeadline: MonotonicInstant? {
-        var earliest = MonotonicInstant.distantFuture
-        for child in children {
-            switch child.state {
-            case .stopping(let instant), .cancelled(let instant), .waiting(let instant):
-                earliest = min(earliest, instant)
-            default: break
-            }
-        }
-        return earliest == .distantFuture ? nil : earliest
-    }
-
-    /// All children in their order.
-    var statuses: [ChildStatus] {
-        children.map { child in
-            let state: ChildStatus.State =
-                switch child.state {
-                case .idle: child.isRestarting ? .restarting : .stopped
-                case .waiting: .restarting
-                case .starting: .starting
-                case .running: .running
-                case .exited: .restarting
-                case .stopping, .cancelled: .stopping
-                }
-            return ChildStatus(
-                id: child.spec.id,
-                state: state,
-                generation: child.generation,
-                restart: child.spec.restart,
-                kind: child.spec.kind,
-                isDeaf: child.isDeaf
-            )
-        }
-    }
-
-    var counts: ChildCounts {
-        ChildCounts(
-            specified: children.count,
-            active: children.count { $0.isAlive },
-            supervisors: children.count { $0.spec.kind == .supervisor },
-            workers: children.count { $0.spec.kind == .worker }
-        )
-    }
-
-    /// An error of this supervisor. Escalation carries the history.
-    func error(_ code: SupervisorError.Code, child: ChildSpec.ID? = nil) -> SupervisorError {
-        let hasHistory = code == .intensityExceeded || code == .startFailed
-        return SupervisorError(
-            code: code,
-            supervisor: name,
-            child: child,
-            failures: hasHistory ? Array(failures) : []
-        )
+        children.earliestDeadline
     }
 }
 
@@ -348,9 +329,7 @@ extension SupervisorStateMachine {
         return actions
     }
 
-    func index(of id: ChildSpec.ID) -> Int? {
-        children.firstIndex { $0.spec.id == id }
-    }
+    func index(of id: ChildSpec.ID) -> ChildList.Index? { children.index(of: id) }
 
     /// Goes on as far as possible without an answer from a child.
     private mutating func work(_ now: MonotonicInstant) {
@@ -361,7 +340,7 @@ extension SupervisorStateMachine {
                     continue
                 }
                 switch step {
-                case .start(let id): startStep(id)
+                case .start(let id): startStep(id, now)
                 case .stop(let id): stopStep(id, now)
                 }
             } else if let next = pending.popFirst() {
@@ -386,7 +365,7 @@ extension SupervisorStateMachine {
             if completed.isInterrupted {
                 switch command {
                 case .start(let spec):
-                    children.removeAll { $0.spec.id == spec.id }
+                    if let index = index(of: spec.id) { children.remove(at: index) }
                     result = .failure(error(.childTerminated, child: spec.id))
                 case .restart(let id):
                     result = .failure(error(.childTerminated, child: id))
@@ -423,7 +402,7 @@ extension SupervisorStateMachine {
     }
 
     /// A child ended by itself. OTP: permanent always starts again, transient after a failure, temporary never.
-    private mutating func decide(_ index: Int, _ exit: ChildExit, _ now: MonotonicInstant) {
+    private mutating func decide(_ index: ChildList.Index, _ exit: ChildExit, _ now: MonotonicInstant) {
         let child = children[index]
         var thrown: (any Error)?
         if case .failed(let error) = exit { thrown = error }
@@ -455,16 +434,11 @@ extension SupervisorStateMachine {
         case .anySignificant:
             end(nil, now)
         case .allSignificant:
-            let isOneLeft = children.contains { child in
-                guard child.spec.isSignificant else { return false }
-                if case .exited = child.state { return true }
-                return child.isAlive || child.isRestarting
-            }
-            if !isOneLeft { end(nil, now) }
+            if children.significantCount == 0 { end(nil, now) }
         }
     }
 
-    private mutating func restart(_ index: Int, _ now: MonotonicInstant) {
+    private mutating func restart(_ index: ChildList.Index, _ now: MonotonicInstant) {
         let id = children[index].spec.id
         children[index].state = .idle
         children[index].isRestarting = true
@@ -485,26 +459,44 @@ extension SupervisorStateMachine {
     }
 
     /// How long the restart waits. A child that has run for longer than the period has got over its trouble.
-    private mutating func pause(_ index: Int, _ now: MonotonicInstant) -> Duration {
+    private mutating func pause(_ index: ChildList.Index, _ now: MonotonicInstant) -> Duration {
         guard children[index].backoff != nil else { return .zero }
         if children[index].runningSince.duration(to: now) > window.intensity.period { children[index].backoff?.reset() }
         children[index].runningSince = .distantFuture
         return children[index].backoff?.next(using: &random) ?? .zero
     }
 
-    private func affected(by index: Int) -> ArraySlice<Child> {
+    private func affected(by index: ChildList.Index) -> [Child] {
+        let child = children[index]
         switch strategy.kind {
-        case .oneForOne: children[index...index]
-        case .restForOne: children[index...]
-        case .oneForAll: children[...]
+        case .oneForOne: return [child]
+        case .restForOne: return children.inOrder.filter { $0.number >= child.number }
+        case .oneForAll: return children.inOrder
         }
     }
 
-    private mutating func restartAffected(by index: Int) {
+    private mutating func restartAffected(by index: ChildList.Index) {
         // As in OTP, siblings that had ended or had been terminated start again too, and temporary ones are gone.
         let affected = affected(by: index)
         var steps = Deque(affected.reversed().map { Step.stop($0.spec.id) })
         for child in affected where child.spec.restart != .temporary { steps.append(.start(child.spec.id)) }
+        operation = Operation(purpose: .restart, steps: steps)
+    }
+
+    /// Starts the siblings that were stopped for a restart that does not take place any more. As with a restart, those
+    /// that had ended or had been terminated start too.
+    private mutating func resumeSiblings(of index: ChildList.Index) {
+        let first = children[index]
+        if strategy.kind == .restForOne {
+            // The restart of an earlier child brings these back as well.
+            for child in children.inOrder where child.number < first.number && child.isRestarting { return }
+        }
+        var steps: Deque<Step> = []
+        for child in affected(by: index) where child.number != first.number {
+            // Those after it wait for its restart.
+            if child.isRestarting { break }
+            if case .idle = child.state { steps.append(.start(child.spec.id)) }
+        }
         operation = Operation(purpose: .restart, steps: steps)
     }
 
@@ -516,11 +508,18 @@ extension SupervisorStateMachine {
         case .start(let spec):
             guard index(of: spec.id) == nil else { return refuse(.childExists, spec.id) }
             guard isValid(spec) else { return refuse(.invalidSpec, spec.id) }
-            children.append(Child(spec: spec))
+            children.append(spec)
             operation = Operation(purpose: .command(number, command), steps: [.start(spec.id)])
         case .terminate(let id):
-            guard index(of: id) != nil else { return refuse(.childNotFound, id) }
-            operation = Operation(purpose: .command(number, command), steps: [.stop(id)])
+            guard let index = index(of: id) else { return refuse(.childNotFound, id) }
+            guard children[index].isRestarting else {
+                operation = Operation(purpose: .command(number, command), steps: [.stop(id)])
+                return
+            }
+            children[index].state = .idle
+            children[index].isRestarting = false
+            actions.append(.reply(number, .success(())))
+            resumeSiblings(of: index)
         case .restart(let id), .delete(let id):
             guard let index = index(of: id) else { return refuse(.childNotFound, id) }
             guard !children[index].isRestarting else { return refuse(.childRestarting, id) }
@@ -553,7 +552,7 @@ extension SupervisorStateMachine {
             }
         }
         awaited = nil
-        operation = Operation(purpose: .end(error), steps: Deque(children.reversed().map { .stop($0.spec.id) }))
+        operation = Operation(purpose: .end(error), steps: Deque(children.inOrder.reversed().map { .stop($0.spec.id) }))
         work(now)
     }
 }

@@ -51,10 +51,9 @@ public struct ChildFailure: Sendable, CustomStringConvertible {
     /// When the supervisor heard of it.
     public let when: MonotonicInstant
 
-    public var description: String {
-        let reason = error.map { "\($0)" } ?? "ended although it is permanent"
-        return "\(id) (start \(generation)): \(reason)"
-    }
+    var reason: String { error.map { "\($0)" } ?? "ended although it is permanent" }
+
+    public var description: String { "\(id) (start \(generation)): \(reason)" }
 }
 
 /// Why a supervisor gave up, or could not do what it was asked.
@@ -69,6 +68,8 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
         public static let intensityExceeded = Code(rawValue: "intensityExceeded")
         /// A child threw before it had started. At the supervisor's own start, all children have been stopped.
         public static let startFailed = Code(rawValue: "startFailed")
+        /// A child had not called ``ChildContext/started(_:)`` by the end of its ``ChildSpec/startTimeout``.
+        public static let startTimedOut = Code(rawValue: "startTimedOut")
         /// `run` was called twice. A supervisor runs once; make a new one.
         public static let alreadyRunning = Code(rawValue: "alreadyRunning")
         /// Nobody runs the supervisor, or it has ended.
@@ -101,9 +102,26 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
     /// and never more than 100.
     public let failures: [ChildFailure]
 
+    /// What led to this error, the nearest first: this supervisor's child that failed last, then, if that child is a
+    /// supervisor which gave up, its child that failed last, and so on.
+    public var chain: [ChildFailure] {
+        var chain: [ChildFailure] = []
+        var next: SupervisorError? = self
+        while let error = next, let failure = error.failures.last(where: { $0.id == error.child }) {
+            chain.append(failure)
+            next = failure.error as? SupervisorError
+        }
+        return chain
+    }
+
     public var description: String {
         var text = "supervisor \(supervisor): \(code)"
         if let child { text += " (child \(child))" }
+        let chain = chain
+        if chain.count > 1, let last = chain.last {
+            let path = [supervisor] + chain.map(\.id.name)
+            text += ": " + path.joined(separator: " → ") + " → " + last.reason
+        }
         if !failures.isEmpty {
             text += "; failures: " + failures.map { "\($0)" }.joined(separator: "; ")
         }

@@ -48,6 +48,25 @@ import Testing
         #expect(bench.grants[batch]?.count == 1)
     }
 
+    @Test("Resent bulk work goes before other bulk work and after interactive work")
+    func resentBulkWork() throws {
+        var bench = PoolBench.ready(.init(maxOverflow: 0, interactiveReservePercent: 50), capacities: [4])
+        let lease = try #require(bench.checkout(wanted: 2, lane: .bulk).grant)
+        #expect(bench.checkout(wanted: 2).count == 2)
+        let bulk = try #require(bench.checkout(lane: .bulk).waiter)
+        let resent = try #require(bench.checkout(lane: .bulk, atFront: true).waiter)
+        let code = try #require(bench.checkout().waiter)
+        #expect(bench.machine.status(bench.now).bulkQueueDepth == 2)
+        bench.checkin(lease)
+        #expect(bench.grants[code] != nil && bench.grants[resent] == nil)
+        bench.checkin(lease, 2)
+        #expect(bench.grants[resent] == nil, "It leaves the interactive reserve free")
+        bench.checkin(lease)
+        #expect(bench.grants[resent] != nil && bench.grants[bulk] == nil)
+        bench.checkin(lease)
+        #expect(bench.grants[bulk] != nil)
+    }
+
     @Test func bulkCallersTakeTurns() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [100])
         // The first has all; each return is shared with the second, who has waited.

@@ -93,6 +93,11 @@ struct PoolModel {
     /// - Parameter generation: of a worker whose place is empty, whose supervisor may be another one and count anew;
     ///   others follow their predecessor.
     mutating func register(_ slot: Int, generation: Int) {
+        // Beyond the pool's places it is surplus.
+        while workers.count <= slot {
+            saw("registered beyond")
+            workers.append(Worker(session: sessionFloor, firstSession: sessionFloor + 1, isEnded: true))
+        }
         workers[slot].generation = workers[slot].state == .absent ? generation : workers[slot].generation + 1
         workers[slot].firstSession = workers[slot].session + 1
         workers[slot].state = .idle
@@ -139,8 +144,15 @@ struct PoolModel {
     }
 
     mutating func checkout(_ lane: WaiterQueue.Lane, wanted: Int, bytes: Int, within: Duration, block: Bool) {
-        let isBulk = lane == .bulk
-        let before = waiting.filter { isBulk ? $0.lane != .observers : $0.lane == .front || $0.lane == .interactive }
+        let isBulk = lane.isBulk
+        let isResent = lane == .front || lane == .bulkFront
+        let before = waiting.filter { waiter in
+            switch lane {
+            case .bulk: waiter.lane != .observers
+            case .bulkFront: waiter.lane != .observers && waiter.lane != .bulk
+            default: waiter.lane == .front || waiter.lane == .interactive
+            }
+        }
         let hadFree = workers.indices.contains { free($0, bulk: isBulk) > 0 }
         let depth = waiting.count { $0.lane != .observers }
         let bytesBefore = waiting.reduce(0) { $0 + $1.bytes }
@@ -150,7 +162,7 @@ struct PoolModel {
             bytes: bytes,
             block: block,
             lane: isBulk ? .bulk : .interactive,
-            atFront: lane == .front
+            atFront: isResent
         )
         switch decision {
         case .granted(let grant, let count):
@@ -159,8 +171,8 @@ struct PoolModel {
             granted(grant, count, wanted, isBulk: isBulk)
         case .wait(let id):
             if hadFree, before.isEmpty { mistake("waits beside a free slot") }
-            if isDraining, lane != .front { mistake("waits although the pool drains") }
-            if lane != .front,
+            if isDraining, !isResent { mistake("waits although the pool drains") }
+            if !isResent,
                 depth >= configuration.maxWaiters || bytesBefore + bytes > configuration.maxQueuedBytes
             {
                 mistake("waits beyond the queue's bounds")
@@ -172,7 +184,7 @@ struct PoolModel {
                     wanted: wanted,
                     bytes: bytes,
                     deadline: bench.now.advanced(by: within),
-                    agesAt: lane == .front
+                    agesAt: isResent
                         ? .distantFuture
                         : configuration.maxQueueAge.map { bench.now.advanced(by: $0) } ?? .distantFuture
                 )
@@ -222,11 +234,12 @@ struct PoolModel {
     /// The owner has ended some of those that it may end.
     mutating func end(_ slots: [Int]) {
         for slot in slots {
-            workers[slot].isOpen = false
-            workers[slot].capacity = 0
-            workers[slot].state = .absent
+            // Its end is seen first, unless there was nobody and somebody has come since.
+            if workers[slot].isSealed, workers[slot].state != .absent, Bool.random(using: &bench.random) {
+                report(.gone, slot)
+            }
             workers[slot].isSealed = false
-            workers[slot].isEnded = slot >= total
+            workers[slot].isEnded = slot >= total && workers[slot].state == .absent
         }
         forgetEnded()
         bench.machine.ended(slots, now: bench.now)
@@ -324,7 +337,7 @@ struct PoolModel {
         }
         let left = waiting.filter { !isAnswered($0, bench) }
         if left.count != waiting.count {
-            let line: [WaiterQueue.Lane] = [.front, .interactive, .bulk]
+            let line: [WaiterQueue.Lane] = [.front, .interactive, .bulkFront, .bulk]
             // Whoever was served must have stood before all those who were not: within a lane, and the lanes in order.
             for (index, lane) in line.enumerated() {
                 let all = waiting.filter { $0.lane == lane }
@@ -341,7 +354,7 @@ struct PoolModel {
                 for waiter in served {
                     guard let (grant, count) = bench.grants[waiter.id] else { continue }
                     saw("granted to a waiter")
-                    granted(grant, count, waiter.wanted, isBulk: lane == .bulk)
+                    granted(grant, count, waiter.wanted, isBulk: lane.isBulk)
                     if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("served after its time") }
                 }
             }
@@ -366,7 +379,7 @@ struct PoolModel {
             }
         }
         let isUrgentWaiting = waiting.contains { $0.lane == .front || $0.lane == .interactive }
-        let isBulkWaiting = waiting.contains { $0.lane == .bulk }
+        let isBulkWaiting = waiting.contains { $0.lane.isBulk }
         for slot in workers.indices {
             if isLeaving(slot), workers[slot].state == .ready { mistake("a surplus worker is ready for work") }
             if isUrgentWaiting, free(slot, bulk: false) > 0 { mistake("waiters beside a free slot") }
@@ -379,7 +392,7 @@ struct PoolModel {
         let status = bench.machine.status(bench.now)
         let depth = waiting.count { $0.lane != .observers }
         if status.queueDepth != depth { mistake("\(depth) wait, the status says \(status.queueDepth)") }
-        if status.bulkQueueDepth != waiting.count(where: { $0.lane == .bulk }) { mistake("bulk queue") }
+        if status.bulkQueueDepth != waiting.count(where: { $0.lane.isBulk }) { mistake("bulk queue") }
         if status.queuedBytes != waiting.reduce(0, { $0 + $1.bytes }) { mistake("queued bytes") }
         if status.capacity != workers.reduce(0, { $0 + $1.capacity }) { mistake("capacity") }
         if status.workers.count != workers.count { mistake("\(workers.count) places, not \(status.workers.count)") }
@@ -392,4 +405,8 @@ struct PoolModel {
         let isReady = workers.contains { $0.state == .ready }
         if isReady, status.availability != .available { mistake("a worker is ready, but \(status.availability)") }
     }
+}
+
+extension WaiterQueue.Lane {
+    fileprivate var isBulk: Bool { self == .bulk || self == .bulkFront }
 }

@@ -39,7 +39,8 @@ import Testing
         for event in [
             "granted at once", "granted to a waiter", "failed: timedOut", "failed: waitedTooLong", "failed: cancelled",
             "failed: unavailable", "failed: configurationFault", "refused: full", "refused: queueFull",
-            "refused: shuttingDown", "connect keep", "connect demand", "connect use", "connect shortenBackoff",
+            "refused: shuttingDown", "registered beyond", "connect keep", "connect demand", "connect use",
+            "connect shortenBackoff",
             "connect prewarm", "disconnect idle", "disconnect lifetime", "disconnect replacement",
             "disconnect surplus", "grown", "shrunk", "changed", "dismissed at work", "retired",
         ] {
@@ -69,7 +70,7 @@ import Testing
         case 0..<80:
             let lane: WaiterQueue.Lane =
                 switch Int.random(in: 0..<10, using: &random) {
-                case 0: .front
+                case 0: Bool.random(using: &random) ? .front : .bulkFront
                 case 1..<6: .interactive
                 default: .bulk
                 }
@@ -108,6 +109,8 @@ import Testing
         case 189:
             model.report(.gone, slot)
         case 190..<193:
+            // Now and then beyond the pool's places.
+            let slot = Int.random(in: 0..<20, using: &random) == 0 ? model.workers.count + 1 : slot
             model.register(slot, generation: Int.random(in: 1...3, using: &random))
         case 193:
             model.awaitReady(

@@ -70,6 +70,7 @@ import Testing
         #expect(bench.takeLog() == ["reached"])
         #expect(bench.machine.sealRetirable() == [1])
         #expect(bench.machine.sealRetirable().isEmpty)
+        bench.report(.gone, 1)
         bench.machine.ended([1], now: bench.now)
         #expect(bench.machine.status(bench.now).workers.count == 1)
         bench.checkin(first)
@@ -95,12 +96,47 @@ import Testing
         // Its supervisor was quicker than its owner.
         bench.register(1, 2)
         #expect(bench.takeLog().isEmpty)
+        bench.report(.gone, 1, 2)
         bench.machine.ended([1], now: bench.now)
         bench.settle()
         bench.register(1, 1)
         #expect(bench.takeLog() == ["connect 1 keep"])
         bench.report(.ready(capacity: 1), 1)
         #expect(bench.grants[waiter]?.grant.worker.slot == 1)
+    }
+
+    @Test("A worker that registers before its owner says that its predecessor has ended stays known")
+    func registeredBeforeTheEndIsTold() throws {
+        var bench = PoolBench.ready(configuration(2), capacities: [1])
+        change(&bench, configuration(1))
+        #expect(bench.machine.sealRetirable() == [1], "Nobody has registered there")
+        change(&bench, configuration(2))
+        // Its owner starts the worker, having found none, and only then says that there is none.
+        bench.register(1)
+        bench.machine.ended([1], now: bench.now)
+        bench.settle()
+        #expect(bench.machine.status(bench.now).workers.map(\.state) == [.ready, .idle])
+        #expect(bench.takeLog() == ["connect 1 keep"])
+        bench.report(.ready(capacity: 1), 1)
+        #expect(bench.machine.status(bench.now).capacity == 2)
+    }
+
+    @Test("A worker that registers beyond the pool's places is surplus, and is used when the pool grows")
+    func registeredBeyondThePlaces() {
+        var bench = PoolBench.ready(configuration(1), capacities: [1])
+        // Its owner began to start it before the pool became smaller.
+        bench.register(3)
+        #expect(bench.machine.status(bench.now).workers.map(\.state) == [.ready, .absent, .absent, .idle])
+        bench.advance(.seconds(10))
+        #expect(bench.takeLog().isEmpty, "It is not asked to connect")
+        change(&bench, configuration(4))
+        #expect(bench.takeLog() == ["connect 3 keep"])
+        change(&bench, configuration(1))
+        bench.report(.idle, 3)
+        #expect(bench.machine.sealRetirable() == [1, 2, 3])
+        bench.report(.gone, 3)
+        bench.machine.ended([1, 2, 3], now: bench.now)
+        #expect(bench.machine.slots.count == 1)
     }
 
     /// A place that comes back counts its sessions on, so that slots of an earlier life change nothing.

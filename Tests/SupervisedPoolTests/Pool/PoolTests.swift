@@ -57,6 +57,19 @@ private final class Worker: PoolWorker {
         }
     }
 
+    @Test("withLease passes its lane on, and does not wait unless it may")
+    func withLeaseOptions() async throws {
+        try await withPool(capacity: 5) { pool, _ in
+            let bulk = try await pool.checkout(wanted: 4, deadline: soon, lane: .bulk)
+            #expect(bulk.count == 4)
+            let error = await #expect(throws: PoolError.self) {
+                try await pool.withLease(deadline: soon, block: false, lane: .bulk) { _ in }
+            }
+            #expect(error?.code == .full, "The last slot is the interactive reserve")
+            try await pool.withLease(deadline: soon, block: false) { _ in }
+        }
+    }
+
     @Test func slotsTakenOutOfALeaseAreReturnedByHand() async throws {
         try await withPool(capacity: 4) { pool, _ in
             var lease = try await pool.checkout(wanted: 4, deadline: soon)

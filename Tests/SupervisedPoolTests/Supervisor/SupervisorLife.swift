@@ -27,6 +27,9 @@ struct SupervisorLife {
     private var unanswered: Set<Int> = []
     private var lastGeneration: [ChildSpec.ID: Int] = [:]
     private var commands = 1_000_000
+    private var sent: [Int: SupervisorStateMachine.Command] = [:]
+    /// Children that somebody terminated, or started by hand in vain.
+    private var stoppedOnRequest: Set<ChildSpec.ID> = []
     private var isEnding = false
     private(set) var hasFinished = false
     private(set) var mistakes: [String] = []
@@ -67,6 +70,7 @@ struct SupervisorLife {
                     mistake("\(spec.id) is started before another has")
                 }
                 lastGeneration[spec.id] = generation
+                stoppedOnRequest.remove(spec.id)
                 running[spec.id] = Running(generation: generation)
                 if !order.contains(spec.id) { order.append(spec.id) }
             case .requestShutdown(let id):
@@ -75,7 +79,11 @@ struct SupervisorLife {
             case .cancel(let id):
                 if running[id]?.isAskedToStop != true { stopping(id) }
                 running[id]?.isCancelled = true
-            case .reply(let number, _):
+            case .reply(let number, let result):
+                switch (sent.removeValue(forKey: number), result) {
+                case (.terminate(let id), .success), (.restart(let id), .failure): stoppedOnRequest.insert(id)
+                default: break
+                }
                 if unanswered.remove(number) == nil { mistake("an answer to \(number) that nobody waits for") }
             case .finish:
                 if hasFinished { mistake("finishes twice") }
@@ -110,6 +118,12 @@ struct SupervisorLife {
         {
             mistake("a restart is forgotten")
         }
+        if isIdle, !hasFinished, machine.phase == .running, machine.nextDeadline == nil {
+            for status in machine.statuses
+            where status.state == .stopped && status.restart == .permanent && !stoppedOnRequest.contains(status.id) {
+                mistake("\(status.id) stays stopped, and nobody asked for it")
+            }
+        }
         if isIdle, !unanswered.isEmpty, machine.phase == .running { mistake("\(unanswered) wait for nothing") }
     }
 
@@ -127,6 +141,7 @@ struct SupervisorLife {
     private mutating func command(_ command: SupervisorStateMachine.Command) {
         commands += 1
         unanswered.insert(commands)
+        sent[commands] = command
         perform(machine.command(command, number: commands, now: now))
     }
 

@@ -18,7 +18,13 @@ import Testing
         let restart: ChildSpec.Restart =
             [.permanent, .permanent, .transient, .temporary].randomElement(using: &random) ?? .permanent
         let isSignificant = restart != .permanent && autoShutdown != .never && Bool.random(using: &random)
-        return ChildSpec(id: id, restart: restart, restartBackoff: backoff, isSignificant: isSignificant) { _ in }
+        return ChildSpec(
+            id: id,
+            restart: restart,
+            startTimeout: backoff == nil ? nil : .seconds(2),
+            restartBackoff: backoff,
+            isSignificant: isSignificant
+        ) { _ in }
     }
 
     private func intensity(_ random: inout SeededRandom) -> RestartIntensity {

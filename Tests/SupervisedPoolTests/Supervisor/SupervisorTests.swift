@@ -308,6 +308,9 @@ import Testing
             #expect(innerError.failures.count == 2)
             #expect(innerError.failures.allSatisfy { $0.id == "leaf" && $0.error is Broken })
             #expect(error.description.contains("leaf (start 2): Broken()"))
+            #expect(error.chain.map(\.id) == ["inner", "leaf"])
+            #expect(error.chain.last?.error is Broken)
+            #expect(error.description.contains("outer → inner → leaf → Broken()"))
         }
     }
 

@@ -1,0 +1,45 @@
+extension SupervisorStateMachine {
+    /// All children in their order.
+    var statuses: [ChildStatus] {
+        children.inOrder.map { child in
+            let state: ChildStatus.State =
+                switch child.state {
+                case .idle: child.isRestarting ? .restarting : .stopped
+                case .waiting: .restarting
+                case .starting: .starting
+                case .running: .running
+                case .exited: .restarting
+                case .stopping, .cancelled: .stopping
+                }
+            return ChildStatus(
+                id: child.spec.id,
+                state: state,
+                generation: child.generation,
+                restart: child.spec.restart,
+                kind: child.spec.kind,
+                isDeaf: child.isDeaf
+            )
+        }
+    }
+
+    var counts: ChildCounts {
+        let all = children.inOrder
+        return ChildCounts(
+            specified: all.count,
+            active: all.count { $0.isAlive },
+            supervisors: all.count { $0.spec.kind == .supervisor },
+            workers: all.count { $0.spec.kind == .worker }
+        )
+    }
+
+    /// An error of this supervisor. Escalation carries the history.
+    func error(_ code: SupervisorError.Code, child: ChildSpec.ID? = nil) -> SupervisorError {
+        let hasHistory = code == .intensityExceeded || code == .startFailed
+        return SupervisorError(
+            code: code,
+            supervisor: name,
+            child: child,
+            failures: hasHistory ? Array(failures) : []
+        )
+    }
+}
