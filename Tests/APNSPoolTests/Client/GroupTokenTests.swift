@@ -77,6 +77,30 @@ struct GroupTokenTests {
         await simulator.stop()
     }
 
+    @Test("Apps that share a key do not wait for a call of its signer that hangs")
+    func hangingCallIsNotShared() async throws {
+        let clock = ManualClock()
+        let source = ProcessTokenSource(clock: clock)
+        let signer = ScriptedSigner()
+        let request = ProviderTokenRequest(
+            signer: try signer.signer(),
+            now: 1_800_000_000,
+            refreshAge: .seconds(3000),
+            refused: nil
+        )
+        signer.close()
+        let first = Task { try await source.token(for: request) }
+        await signer.arrival()
+        clock.advance(by: TokenPolicy.longestWait)
+        let second = Task { try await source.token(for: request) }
+        #expect(await ends { await until { signer.count == 2 } })
+        signer.open()
+        #expect(try await second.value.issuedAt == request.now)
+        _ = try await first.value
+        #expect(try await source.token(for: request).issuedAt == request.now)
+        #expect(signer.count == 2)
+    }
+
     @Test("Tokens go with the last app that has their key, however often apps come and go")
     func sourcesEndWithTheirApps() throws {
         let group = try APNSClientGroup()

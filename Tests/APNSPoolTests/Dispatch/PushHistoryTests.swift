@@ -98,6 +98,17 @@ struct PushHistoryTests {
         #expect(outcome.certainty == .rejected && outcome.attempts == 1 && outcome.status == status)
     }
 
+    @Test("A push whose token was from the future goes once more, with another token")
+    func tokenFromTheFuture() {
+        let run = run()
+        run.history.tokenIsReplaced()
+        guard case .retry = run.end(rejected(403, .invalidProviderToken)) else {
+            Issue.record("it is not sent again")
+            return
+        }
+        #expect(finish(run.end(rejected(403, .invalidProviderToken))).certainty == .rejected)
+    }
+
     @Test func unknownIsNeverResent() {
         let outcome = finish(run().end(unknown))
         #expect(outcome.certainty == .unknown && !outcome.canResend)
