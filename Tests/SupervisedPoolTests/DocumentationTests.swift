@@ -104,7 +104,7 @@ func talk(_ reference: ChildRef<Pool<Line>>) async throws -> [String] {
     let lease = try await pool.checkout(deadline: deadline)
     let first = await lease.worker.say("hello")
     lease.release()
-    let second = try await pool.withLease(deadline: deadline) { await $0.say("goodbye") }
+    let second = try await pool.withLease(deadline: deadline) { await $0.worker.say("goodbye") }
     return [first, second]
 }
 // ends

@@ -98,19 +98,22 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// Leases a slot, calls `body` and returns the slot, however `body` ends: poolboy's `transaction`.
     ///
     /// - Parameters:
+    ///   - wanted: How many slots would be useful; see ``checkout(wanted:deadline:bytes:block:lane:atFront:)``.
     ///   - deadline: Until when to wait for the slot. `body` may take longer.
     ///   - block: Whether to wait. If not, the error is `full`.
     ///   - lane: Who waits for this work; interactive work goes before bulk work.
-    ///   - body: Uses the worker; it must not keep it.
+    ///   - body: Uses the lease's worker, and must not keep it. It may call ``PoolLease/markBroken()``, also before it
+    ///     throws.
     /// - Throws: ``PoolError`` when there was no slot; what `body` throws.
     public func withLease<Value>(
+        wanted: Int = 1,
         deadline: MonotonicInstant,
         block: Bool = true,
         lane: PoolLane = .interactive,
-        _ body: (Worker) async throws -> Value
+        _ body: (inout PoolLease<Worker>) async throws -> Value
     ) async throws -> Value {
-        let lease = try await checkout(deadline: deadline, block: block, lane: lane)
-        let value = try await body(lease.worker)
+        var lease = try await checkout(wanted: wanted, deadline: deadline, block: block, lane: lane)
+        let value = try await body(&lease)
         lease.release()
         return value
     }

@@ -7,6 +7,8 @@ enum PoolItem: Sendable {
     /// The worker's run has ended, whatever it has reported.
     case workerEnded(WorkerID)
     case replaceAll
+    /// A lease of this session was returned as broken.
+    case broken(SlotGrant)
     indirect case reconfigure(PoolConfiguration)
     case ended([Int])
     case stop
@@ -167,6 +169,8 @@ actor PoolCore {
             onEvent(.reported(id, .gone))
         case .replaceAll:
             machine.replaceAll(now: now)
+        case .broken(let grant):
+            machine.replace(grant, now: now)
         case .reconfigure(let configuration):
             machine.reconfigure(configuration)
             fitWorkers()

@@ -6,6 +6,7 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
     public let grant: SlotGrant
     /// How many slots this lease holds.
     public private(set) var count: Int
+    private var isBroken = false
     private let mailbox: Mailbox<PoolItem>
 
     init(worker: Worker, grant: SlotGrant, count: Int, mailbox: Mailbox<PoolItem>) {
@@ -28,7 +29,13 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
         return taken
     }
 
+    /// Says that the worker's session must not be used any more. The pool has it replaced
+    /// (``PoolWorkerDisconnectReason/replacement``) when the lease is returned; others that are leased of it go on.
+    public mutating func markBroken() { isBroken = true }
+
     deinit {
+        // First, so that nobody is given the slot that comes back.
+        if isBroken { mailbox.post(.broken(grant), isUrgent: true) }
         if count > 0 { mailbox.post(.checkin(grant, count)) }
     }
 }

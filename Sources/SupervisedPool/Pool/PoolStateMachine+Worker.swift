@@ -276,9 +276,7 @@ extension PoolStateMachine {
         for index in slots.indices where !slots[index].isLeaving {
             switch slots[index].state {
             case .ready:
-                slots[index].replaceAt = now
-                slots[index].replaceReason = .replacement
-                slots[index].needsLifetime = false
+                replace(index, now)
             case .connecting:
                 slots[index].isOutdated = true
             case .absent, .idle, .draining, .backingOff:
@@ -286,6 +284,22 @@ extension PoolStateMachine {
             }
         }
         needsSettling = true
+    }
+
+    /// The session of this grant is to be replaced, if it is still the worker's.
+    mutating func replace(_ grant: SlotGrant, now: MonotonicInstant) {
+        let index = grant.worker.slot
+        guard isRegistered(grant.worker), slots[index].state == .ready, slots[index].session == grant.session,
+            !slots[index].isLeaving
+        else { return }
+        replace(index, now)
+        needsSettling = true
+    }
+
+    private mutating func replace(_ index: Int, _ now: MonotonicInstant) {
+        slots[index].replaceAt = now
+        slots[index].replaceReason = .replacement
+        slots[index].needsLifetime = false
     }
 
     // MARK: Conclusions

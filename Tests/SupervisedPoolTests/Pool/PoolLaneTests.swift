@@ -147,6 +147,22 @@ import Testing
         #expect(bench.failures[observer]?.description.contains("fewer workers than wanted") == true)
     }
 
+    @Test("A lease that comes back as broken has its session replaced, but not the one after it")
+    func brokenLease() {
+        var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [100, 100])
+        let grant = SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1)
+        _ = bench.takeLog()
+        bench.machine.replace(grant, now: bench.now)
+        bench.advance(.seconds(3))
+        #expect(bench.takeLog().filter { $0.hasPrefix("disconnect") } == ["disconnect 0 replacement"])
+        bench.report(.draining, 0)
+        bench.report(.connecting, 0)
+        bench.report(.ready(capacity: 100), 0)
+        bench.machine.replace(grant, now: bench.now)
+        bench.advance(.seconds(30))
+        #expect(bench.takeLog().filter { $0.hasPrefix("disconnect") } == [])
+    }
+
     @Test func replaceAllGoesRoundOnceOneWorkerAtATime() {
         var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0), capacities: [100, 100])
         bench.register(2)

@@ -121,7 +121,11 @@ import Testing
             model.bench.machine.prewarm(Int.random(in: 0...model.workers.count, using: &random))
             model.bench.settle()
         case 195:
-            model.bench.machine.replaceAll(now: model.bench.now)
+            if let grant = model.held.keys.randomElement(using: &random), Bool.random(using: &random) {
+                model.bench.machine.replace(grant, now: model.bench.now)
+            } else {
+                model.bench.machine.replaceAll(now: model.bench.now)
+            }
             model.bench.settle()
         case 196:
             model.report(.latency(.milliseconds(Int.random(in: 0...500, using: &random))), slot)

@@ -175,7 +175,7 @@ private final class Worker: PoolWorker {
     @Test func aTransactionReturnsItsSlotHoweverItEnds() async throws {
         struct Failure: Error {}
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
-            let value = try await pool.withLease(deadline: soon) { _ in 42 }
+            let value = try await pool.withLease(wanted: 3, deadline: soon) { lease in lease.count * 42 }
             #expect(value == 42)
             await #expect(throws: Failure.self) {
                 try await pool.withLease(deadline: soon) { _ in throw Failure() }
