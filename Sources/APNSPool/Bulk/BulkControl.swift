@@ -2,14 +2,16 @@ import Synchronization
 
 /// The handle of a bulk call while it runs: its rate, a pause, a stop, and how far it is. From any thread.
 ///
-/// One control is for one run. One that several runs share paces, pauses and stops each of them, and shows the progress
-/// of the one that began last.
+/// One control is for one run. One that several runs share pauses and stops each of them, gives each of them the whole
+/// rate, and shows the progress of the one that began last.
 public final class BulkControl: Sendable {
     private struct State {
         var rate: PushRate?
         var isPaused = false
         var isStopped = false
         var progress = BulkProgress()
+        /// How many runs have begun.
+        var runs = 0
     }
 
     private let state: Mutex<State>
@@ -45,8 +47,8 @@ public final class BulkControl: Sendable {
     /// Whether `stop()` was called: for good.
     public var isStopped: Bool { self.state.withLock { $0.isStopped } }
 
-    /// How far the run is. It is brought up to date some times a millisecond, so the last few pushes may be missing;
-    /// it is exact when the run has ended.
+    /// How far the run is. It is brought up to date whenever the consumer has taken the outcomes that were ready, and it is
+    /// exact when the run has ended.
     public var progress: BulkProgress { self.state.withLock { $0.progress } }
 
     // MARK: For the run
@@ -58,8 +60,20 @@ public final class BulkControl: Sendable {
         self.state.withLock { BulkMachine.Orders(rate: $0.rate, isPaused: $0.isPaused, isStopped: $0.isStopped) }
     }
 
-    func report(_ progress: BulkProgress) {
-        self.state.withLock { $0.progress = progress }
+    /// A run begins.
+    ///
+    /// - Returns: its number, from 1.
+    func begin() -> Int {
+        self.state.withLock { state in
+            state.runs += 1
+            state.progress = BulkProgress()
+            return state.runs
+        }
+    }
+
+    /// - Parameter run: which run this is about; only the last one that began is shown.
+    func report(_ progress: BulkProgress, of run: Int) {
+        self.state.withLock { if $0.runs == run { $0.progress = progress } }
     }
 
     private func change(_ body: (inout State) -> Void) {

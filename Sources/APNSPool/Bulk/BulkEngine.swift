@@ -66,6 +66,8 @@ final class BulkEngine {
     private var breaker: MassRejectionBreaker
     private var hasTrippedBreaker = false
     private let control: BulkControl
+    /// The control's number of this run; 0: it has not begun.
+    private var run = 0
     private var ordersVersion = -1
     @exclusivity(unchecked) private var progress = BulkProgress()
     @exclusivity(unchecked) private var prefix = CompletedPrefix()
@@ -143,6 +145,7 @@ final class BulkEngine {
     private func enter() {
         self.hasEntered = true
         if self.core.lifecycle.enter(.bulk) {
+            self.run = self.control.begin()
             self.span = self.core.tracing.bulk()
             self.control.listeners.add(self.collector) { [collector] in collector.signal() }
             self.core.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
@@ -157,7 +160,7 @@ final class BulkEngine {
         self.progress.unfinished = self.machine.unfinished
         self.progress.completedPrefix = Int(clamping: self.prefix.count)
         self.progress.hold = self.machine.hold?.error
-        self.control.report(self.progress)
+        self.control.report(self.progress, of: self.run)
         self.span?.note(self.progress)
         self.tally.flush(to: self.core.observer.pushes)
     }

@@ -231,6 +231,21 @@ struct BulkControlTests {
         }
     }
 
+    @Test("A control that two runs share shows the progress of the one that began last")
+    func sharedControl() async throws {
+        try await withServer { client, _ in
+            let options = BulkOptions(control: BulkControl())
+            let deliveries = client.deliveries(of: samplePush(), to: 0..<10, token: { .sample($0) }, options: options)
+            var first: PushDeliveries<Int>.AsyncIterator? = deliveries.makeAsyncIterator()
+            _ = await first?.next()
+            var second = deliveries.makeAsyncIterator()
+            while await second.next() != nil {}
+            first = nil
+            #expect(deliveries.control.progress.outcomes.accepted == 10)
+            #expect(deliveries.control.progress.pulled == 10)
+        }
+    }
+
     @Test func aPausedRunPullsNothingUntilItGoesOn() async throws {
         try await withServer { client, server in
             let control = BulkControl()
