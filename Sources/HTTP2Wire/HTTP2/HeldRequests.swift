@@ -25,8 +25,9 @@ struct HeldRequest {
 
 /// The requests that wait, in the order in which they go.
 struct HeldRequests {
-    private var interactive: [HeldRequest] = []
-    private var bulk: [HeldRequest] = []
+    // Hundreds may wait, and each is taken from the front.
+    private var interactive = CircularBuffer<HeldRequest>()
+    private var bulk = CircularBuffer<HeldRequest>()
 
     var isEmpty: Bool { self.interactive.isEmpty && self.bulk.isEmpty }
     var count: Int { self.interactive.count + self.bulk.count }
@@ -40,12 +41,12 @@ struct HeldRequests {
     }
 
     mutating func removeFirst() {
-        if self.interactive.isEmpty { self.bulk.removeFirst() } else { self.interactive.removeFirst() }
+        _ = self.interactive.popFirst() ?? self.bulk.popFirst()
     }
 
     /// Takes out the requests for which `condition` holds.
     mutating func remove(where condition: (HeldRequest) -> Bool) -> [HeldRequest] {
-        let removed = (self.interactive + self.bulk).filter(condition)
+        let removed = Array(self.interactive.filter(condition)) + self.bulk.filter(condition)
         if !removed.isEmpty {
             self.interactive.removeAll(where: condition)
             self.bulk.removeAll(where: condition)
@@ -54,5 +55,8 @@ struct HeldRequests {
     }
 
     /// The earliest deadline.
-    var deadline: NIODeadline? { (self.interactive + self.bulk).lazy.map(\.stream.deadline).min() }
+    var deadline: NIODeadline? {
+        [self.interactive.lazy.map(\.stream.deadline).min(), self.bulk.lazy.map(\.stream.deadline).min()]
+            .compactMap { $0 }.min()
+    }
 }
