@@ -328,7 +328,8 @@ struct BulkMachine {
             return
         }
         let isTemporary = [.unavailable, .queueFull, .credential, .notRunning].contains(code)
-        // Each push has its own deadline. A fault of the configuration does not pass by itself, so no push waits for that.
+        // A checkout that timed out ends none here: each push has its own deadline. A fault of the configuration does not
+        // pass by itself, so no push waits for that.
         if code != .deadlineExceeded, !isTemporary || self.isPullingOver {
             self.refused = (self.takeAllWaiting(), end)
         }

@@ -10,8 +10,8 @@ import Synchronization
 #endif
 
 /// Has the provider token of one key signed, one call at a time, in a task of its own: callers only wait, so that a
-/// cancelled one disturbs nobody. When a token is needed, the cache's machine decides; what a call that takes too long
-/// leads to, `SignerCallMachine` decides.
+/// cancelled one disturbs nobody. The cache's machine decides when a token is needed, `SignerCallMachine` what follows from a
+/// call that takes too long.
 ///
 /// A signer and a token source are the user's code. Nobody awaits the tasks that run it: one that never returns delays
 /// neither the pushes beyond `TokenPolicy.longestWait` nor the end of this actor.
@@ -72,7 +72,7 @@ actor TokenActor {
         self.clock = clock
         self.wallClock = wallClock
         self.onResult = onResult
-        // The source of this library may be asked again while it has not answered; a user's may not.
+        // A plain signer and `ProcessTokenSource` may be asked again before they have answered; other sources may not.
         let mayOverlap = source == nil || source is ProcessTokenSource
         self.machine = SignerCallMachine(patience: mayOverlap ? .zero : TokenPolicy.sourcePatience)
         (events, event) = AsyncStream.makeStream()
