@@ -422,6 +422,25 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
+    @Test("What a GOAWAY ends is told after it, so that nothing is sent again over this connection")
+    func endsAfterGoAway() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.submit(1...3, within: .seconds(30))
+        try link.exchange()
+        try link.send(.headers(1, status: 200, end: true), .goAway(3), .headers(3, status: 200, end: true))
+        #expect(
+            link.delegate.told == [
+                .ready,
+                .finished([Ended(1, .response, .answered)]),
+                .goingAway(.goAway),
+                .finished([Ended(3, .notProcessed, .goAway), Ended(2, .response, .answered)]),
+                .closed(.goAway),
+            ]
+        )
+        link.finish()
+    }
+
     @Test("Only frames that advance an open stream count as responses")
     func framesThatSayNothing() throws {
         let link = try MemoryLink()

@@ -551,11 +551,20 @@ extension Connection: WireOwner {
             self.lastResponse = now
         }
         let wasReady = self.state == .ready
-        // Results first: a server that answered before its GOAWAY has answered.
-        self.deliverResults()
+        self.deliverAnswersBeforeGoAway(of: session)
         self.handleEvents(of: session)
         if !wasReady, self.state == .ready { self.arm(self.pathCheck.deadline(openStreams: 0)) }
         self.deliverResults()
+    }
+
+    /// A server that answered before its GOAWAY has answered. What the GOAWAY ended comes after the event, so that no
+    /// push is sent again over this connection.
+    private func deliverAnswersBeforeGoAway(of session: HTTP2Session) {
+        guard let count = session.resultsBeforeGoAway else { return }
+        session.resultsBeforeGoAway = nil
+        let answers = Array(session.results.prefix(count))
+        session.results.removeFirst(answers.count)
+        self.deliver(answers)
     }
 
     private func handleEvents(of session: HTTP2Session) {
@@ -578,9 +587,10 @@ extension Connection: WireOwner {
         for channel in self.connecting { channel.close(mode: .all, promise: nil) }
         self.connecting.removeAll()
         if let session {
-            self.deliver(session.results)
+            self.deliverAnswersBeforeGoAway(of: session)
             // A GOAWAY that came in the same bytes as the end explains the end.
             self.handleEvents(of: session)
+            self.deliver(session.results)
         }
         let delegate = self.delegate
         self.formerDelegate = delegate

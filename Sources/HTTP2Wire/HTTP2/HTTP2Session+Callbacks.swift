@@ -204,6 +204,7 @@ extension HTTP2Session {
         case NGHTTP2_GOAWAY:
             let last = capns_frame_goaway_last_stream_id(frame)
             self.hasGoAway = true
+            if self.resultsBeforeGoAway == nil { self.resultsBeforeGoAway = self.results.count }
             self.lowestGoAwayStreamID = min(self.lowestGoAwayStreamID, last)
             let debug = UnsafeBufferPointer(
                 start: capns_frame_goaway_debug_data(frame),

@@ -92,6 +92,8 @@ package final class HTTP2Session {
     private var firstFrame: UnsafeMutableRawBufferPointer?
     /// The peer sent GOAWAY. A graceful one names 2^31-1, so the id alone does not tell.
     var hasGoAway = false
+    /// How many of `results` are older than the first GOAWAY of the bytes just read; nil: there was none.
+    var resultsBeforeGoAway: Int?
     /// Why nghttp2 itself ended the session: the peer broke the protocol.
     var violation: WireError?
     private(set) var hasSubmittedGoAway = false
