@@ -85,14 +85,24 @@ extension APNSClient {
         push: @escaping (Rows.Element) -> BulkPull
     ) -> PushDeliveries<Rows.Element> {
         PushDeliveries(client: self, options: options) {
-            var iterator = rows.makeIterator()
+            let rows = PulledRows(rows.makeIterator())
             return { place in
-                guard let element = iterator.next() else { return .end }
+                guard let element = rows.iterator.next() else { return .end }
                 place.initialize(to: element)
                 return push(element)
             }
         }
     }
+}
+
+/// The rows of one bulk call.
+@usableFromInline
+final class PulledRows<Iterator: IteratorProtocol> {
+    // Unchecked: only the consumer's task pulls, one row at a time, and the iterator does not know this object.
+    @exclusivity(unchecked) @usableFromInline var iterator: Iterator
+
+    @inlinable
+    init(_ iterator: Iterator) { self.iterator = iterator }
 }
 
 // The same over asynchronous inputs: a database's rows, a queue's messages, the lines of a file.

@@ -57,7 +57,7 @@ final class BulkEngine {
 
     @exclusivity(unchecked) private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
     private var readyPosition = 0
-    private var tally = AcceptedTally()
+    @exclusivity(unchecked) private var tally = AcceptedTally()
     /// Nil: nobody traces.
     private var span: BulkSpan?
     /// The fields of the last push, which the next one shares most often.

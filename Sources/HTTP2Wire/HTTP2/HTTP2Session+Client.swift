@@ -38,20 +38,14 @@ extension HTTP2Session {
             deadline: deadline,
             isBulk: isBulk
         )
-        if self.mustHold(bodyCount: stream.bodyCount, isBulk: isBulk) {
-            self.hold(
-                HeldRequest(
-                    shared: request.shared,
-                    credential: request.credential,
-                    values: request.values,
-                    stream: stream
-                )
-            )
-            return .accepted
-        }
         stream.fixed = try self.fixedFields(request.shared, request.credential)
         defer { self.dropFixed(stream.fixed) }
-        return try Self.rethrow(request.values.withUnsafeBufferPointer { self.open(stream, $0) })
+        let result: Result<Submission, WireError> = request.values.withUnsafeBufferPointer { values in
+            guard self.mustHold(bodyCount: stream.bodyCount, isBulk: isBulk) else { return self.open(stream, values) }
+            self.hold(stream, values)
+            return .success(.accepted)
+        }
+        return try Self.rethrow(result)
     }
 
     /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Those for which there is no
@@ -91,14 +85,7 @@ extension HTTP2Session {
                     isBulk: batch.isBulk
                 )
                 if self.mustHold(bodyCount: stream.bodyCount, isBulk: stream.isBulk) {
-                    self.hold(
-                        HeldRequest(
-                            shared: batch.shared,
-                            credential: batch.credential,
-                            values: Array(values[position..<end]),
-                            stream: stream
-                        )
-                    )
+                    self.hold(stream, UnsafeBufferPointer(rebasing: values[position..<end]))
                     earliest = min(earliest, stream.deadline)
                 } else {
                     switch self.open(stream, UnsafeBufferPointer(rebasing: values[position..<end])) {

@@ -20,10 +20,17 @@ extension HTTP2Session {
             )
     }
 
-    func hold(_ request: HeldRequest) {
-        self.bodies.hold(slot: request.stream.body)
-        self.held.append(request)
+    /// - Parameter stream: with its fixed fields laid out.
+    func hold(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
+        self.bodies.hold(slot: stream.body)
+        self.holdFixed(stream.fixed)
+        self.held.append(stream, values)
         self.openCount += 1
+    }
+
+    private func drop(_ request: HeldRequest) {
+        self.bodies.drop(slot: request.stream.body)
+        self.dropFixed(request.stream.fixed)
     }
 
     /// Opens streams for the requests that wait, as far as the send window reaches.
@@ -44,22 +51,19 @@ extension HTTP2Session {
                 if window > 0, self.streams.count == 0, self.windowRule.relax(isProof: true) { continue }
                 return
             }
-            self.held.removeFirst()
-            self.openCount -= 1
-            defer { self.bodies.drop(slot: stream.body) }
-            try self.openHeld(request)
+            try self.open(request)
         }
     }
 
-    private func openHeld(_ request: HeldRequest) throws(WireError) {
-        var stream = request.stream
-        guard let slot = self.layOut(request.shared, request.credential) else {
-            self.results.append(.notSent(.faulty, tag: stream.tag))
-            throw Self.unfit
-        }
-        defer { self.dropFixed(slot) }
-        stream.fixed = slot
-        switch request.values.withUnsafeBufferPointer({ self.open(stream, $0) }) {
+    /// Opens the stream of the first request that waits.
+    private func open(_ request: HeldRequest) throws(WireError) {
+        let stream = request.stream
+        self.openCount -= 1
+        self.layOut(slot: stream.fixed)
+        let result = self.held.withValues(of: request) { self.open(stream, $0) }
+        self.held.removeFirst()
+        self.drop(request)
+        switch result {
         case .success(.accepted):
             break
         case .success(.noSlot):
@@ -80,7 +84,7 @@ extension HTTP2Session {
     func giveUpHeld(cause: StreamCause, where condition: (HeldRequest) -> Bool = { _ in true }) {
         guard !self.held.isEmpty else { return }
         for request in self.held.remove(where: condition) {
-            self.bodies.drop(slot: request.stream.body)
+            self.drop(request)
             self.openCount -= 1
             self.results.append(.notSent(cause, tag: request.stream.tag))
         }

@@ -102,11 +102,11 @@ package final class HTTP2Session {
     /// Frames that advanced an open stream: final HEADERS, DATA with a body, RST_STREAM. Whether it has changed says
     /// whether the peer works on requests; frames on closed streams and 1xx blocks say nothing of that.
     var responseFrames: UInt64 = 0
-    /// Whether new requests wait: it is not known whether the path to the peer is still there.
-    package var holdsRequests = false
     /// Streams whose HEADERS nghttp2 has not given out yet.
     var unwrittenCount = 0
     // Unchecked as `bodies`: each push touches them.
+    /// Whether new requests wait: it is not known whether the path to the peer is still there.
+    @exclusivity(unchecked) package var holdsRequests = false
     /// Requests that wait.
     @exclusivity(unchecked) var held = HeldRequests()
     @exclusivity(unchecked) var windowRule = SendWindowRule()
@@ -302,6 +302,8 @@ package final class HTTP2Session {
     private struct FixedFields {
         var shared: HeaderBlock
         var credential: HeaderBlock?
+
+        var count: Int { self.shared.fields.count + (self.credential?.fields.count ?? 0) }
     }
 
     /// Lays out the fields that a request shares with others, and keeps their memory. The slot has one use more, which
@@ -313,22 +315,34 @@ package final class HTTP2Session {
             self.fixed.hold(slot: laidOut.slot)
             return laidOut.slot
         }
-        let count = shared.fields.count + (credential?.fields.count ?? 0)
-        guard count + self.variableNames.fields.count <= self.scratch.count else { return nil }
+        let fields = FixedFields(shared: shared, credential: credential)
+        guard fields.count + self.variableNames.fields.count <= self.scratch.count else { return nil }
+        let slot = self.fixed.hold(fields)
+        self.layOut(fields, slot)
+        return slot
+    }
+
+    /// Lays out the fields of a slot that is in use.
+    func layOut(slot: Int32) {
+        guard self.laidOut?.slot != slot, let fields = self.fixed[slot] else { return }
+        self.layOut(fields, slot)
+    }
+
+    private func layOut(_ fields: FixedFields, _ slot: Int32) {
         var position = 1  // the first variable field stands before them
-        for field in shared.fields {
+        for field in fields.shared.fields {
             self.scratch[position] = field
             position += 1
         }
-        if let credential {
+        if let credential = fields.credential {
             for field in credential.fields {
                 self.scratch[position] = field
                 position += 1
             }
         }
-        let slot = self.fixed.hold(FixedFields(shared: shared, credential: credential))
-        self.laidOut = (slot, ObjectIdentifier(shared), credential.map(ObjectIdentifier.init), count)
-        return slot
+        self.laidOut = (
+            slot, ObjectIdentifier(fields.shared), fields.credential.map(ObjectIdentifier.init), fields.count
+        )
     }
 
     /// One more stream needs the memory of these fields.

@@ -14,49 +14,101 @@ struct NewStream {
 }
 
 /// A request that waits until its body fits into the connection's send window, or until the path is known to be there.
-/// nghttp2 knows nothing of it, so nothing
-/// of it is written.
+/// nghttp2 knows nothing of it, so nothing of it is written.
 struct HeldRequest {
-    var shared: HeaderBlock
-    var credential: HeaderBlock?
-    var values: [UInt8]
+    /// Its slots have one use more for the wait.
     var stream: NewStream
+    /// Where its values begin among all that the lane has ever held, in bytes.
+    fileprivate var position: Int
+    fileprivate var valueCount: Int
 }
 
 /// The requests that wait, in the order in which they go.
 struct HeldRequests {
-    // Hundreds may wait, and each is taken from the front.
-    private var interactive = CircularBuffer<HeldRequest>()
-    private var bulk = CircularBuffer<HeldRequest>()
+    private var interactive = Lane()
+    private var bulk = Lane()
 
-    var isEmpty: Bool { self.interactive.isEmpty && self.bulk.isEmpty }
-    var count: Int { self.interactive.count + self.bulk.count }
-    var first: HeldRequest? { self.interactive.first ?? self.bulk.first }
+    var isEmpty: Bool { self.interactive.requests.isEmpty && self.bulk.requests.isEmpty }
+    var count: Int { self.interactive.requests.count + self.bulk.requests.count }
+    var first: HeldRequest? { self.interactive.requests.first ?? self.bulk.requests.first }
 
     /// Whether a new request must queue behind others of its lane.
-    func isWaiting(isBulk: Bool) -> Bool { !self.interactive.isEmpty || (isBulk && !self.bulk.isEmpty) }
+    func isWaiting(isBulk: Bool) -> Bool {
+        !self.interactive.requests.isEmpty || (isBulk && !self.bulk.requests.isEmpty)
+    }
 
-    mutating func append(_ request: HeldRequest) {
-        if request.stream.isBulk { self.bulk.append(request) } else { self.interactive.append(request) }
+    /// - Parameter values: the fields that differ from request to request. They are copied.
+    mutating func append(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
+        if stream.isBulk { self.bulk.append(stream, values) } else { self.interactive.append(stream, values) }
+    }
+
+    /// Calls `body` with the values of a request that still waits.
+    func withValues<Result>(of request: HeldRequest, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        (request.stream.isBulk ? self.bulk : self.interactive).withValues(of: request, body)
     }
 
     mutating func removeFirst() {
-        _ = self.interactive.popFirst() ?? self.bulk.popFirst()
+        if self.interactive.requests.isEmpty { self.bulk.removeFirst() } else { self.interactive.removeFirst() }
     }
 
     /// Takes out the requests for which `condition` holds.
     mutating func remove(where condition: (HeldRequest) -> Bool) -> [HeldRequest] {
-        let removed = Array(self.interactive.filter(condition)) + self.bulk.filter(condition)
-        if !removed.isEmpty {
-            self.interactive.removeAll(where: condition)
-            self.bulk.removeAll(where: condition)
-        }
-        return removed
+        self.interactive.remove(where: condition) + self.bulk.remove(where: condition)
     }
 
     /// The earliest deadline.
     var deadline: NIODeadline? {
-        [self.interactive.lazy.map(\.stream.deadline).min(), self.bulk.lazy.map(\.stream.deadline).min()]
-            .compactMap { $0 }.min()
+        [self.interactive, self.bulk].compactMap { $0.requests.lazy.map(\.stream.deadline).min() }.min()
+    }
+}
+
+/// The waiting requests of one lane. Hundreds may wait and each is taken from the front, so their values stand in one
+/// array instead of one each.
+private struct Lane {
+    private(set) var requests = CircularBuffer<HeldRequest>()
+    private var values: [UInt8] = []
+    /// How many bytes of values were in front of `values` and are gone.
+    private var discarded = 0
+
+    /// Bytes that an empty lane keeps for the next requests.
+    private static let keptCapacity = 32 * 1024
+
+    mutating func append(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
+        let position = self.discarded + self.values.count
+        self.requests.append(HeldRequest(stream: stream, position: position, valueCount: values.count))
+        self.values.append(contentsOf: values)
+    }
+
+    func withValues<Result>(of request: HeldRequest, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        let start = request.position - self.discarded
+        return self.values.withUnsafeBufferPointer { all in
+            body(UnsafeBufferPointer(rebasing: all[start..<start + request.valueCount]))
+        }
+    }
+
+    mutating func removeFirst() {
+        self.requests.removeFirst()
+        self.discardValues()
+    }
+
+    mutating func remove(where condition: (HeldRequest) -> Bool) -> [HeldRequest] {
+        let removed = self.requests.filter(condition)
+        guard !removed.isEmpty else { return [] }
+        self.requests.removeAll(where: condition)
+        self.discardValues()
+        return Array(removed)
+    }
+
+    /// Forgets values in front of the first request's, once that moves fewer bytes than it frees.
+    private mutating func discardValues() {
+        guard let first = self.requests.first else {
+            self.discarded += self.values.count
+            self.values.removeAll(keepingCapacity: self.values.capacity <= Self.keptCapacity)
+            return
+        }
+        let gone = first.position - self.discarded
+        guard gone > self.values.count / 2 else { return }
+        self.values.removeFirst(gone)
+        self.discarded += gone
     }
 }
