@@ -139,6 +139,28 @@ struct ClientGroupTests {
         }
     }
 
+    @Test("What waits for a client that other apps keep goes with the replaced key")
+    func waitsBesideANeighbour() async throws {
+        let keys = [SimulatedKey(), SimulatedKey()]
+        var simulation = Simulator.Configuration()
+        simulation.credential = .keys(keys.map { .init($0) })
+        try await self.withGroup(simulation: simulation, configure: { $0.maxConnections = 1 }) { group, simulator in
+            let wrongKey = SimulatedKey()
+            try group.add(self.app(0, simulator, key: keys[0]))
+            for number in 1...2 { try group.add(self.app(number, simulator, key: wrongKey)) }
+            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
+            let gate = Gate()
+            async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await gate.wait() }
+            await until { group.status.contains { $0.isRunning } }
+            async let waiting = self.deliver(group, 1, simulator)
+            await until { group.core.waiting("app1", environment) == 1 }
+            try group.replace(self.app(1, simulator, key: keys[1]))
+            gate.open()
+            #expect(await waiting.certainty == .accepted)
+            _ = try await busy
+        }
+    }
+
     @Test func whatIdlesIsStoppedAndStartsAgain() async throws {
         let clock = ShiftedClock()
         try await self.withGroup(configure: {

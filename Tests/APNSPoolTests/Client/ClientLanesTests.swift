@@ -139,6 +139,21 @@ import Testing
         #expect(lanes.state(1) == .running && lanes.users(1) == 2)
     }
 
+    @Test("Who used a client that ended by itself counts until they leave, and as nobody else")
+    func usersOfAnEarlierLife() {
+        var lanes = running(1, cap: 1, each: 1)
+        #expect(lanes.enter(1, asCall: true, now: at(0)).0 == .use)
+        #expect(lanes.ended(1, keepsWaiting: true, now: at(1)) == [])
+        #expect(lanes.enter(1, now: at(2)) == (.wait, [.start(1, connections: 1)]))
+        #expect(lanes.started(1, now: at(3)) == [])
+        let second = lanes.add(connections: 1)
+        #expect(lanes.enter(second, now: at(4)) == (.wait, []))
+        // The call of the earlier life ends while a push of this one is under way.
+        #expect(lanes.leave(1, asCall: true, now: at(5)) == [])
+        #expect(lanes.users(1) == 1)
+        #expect(lanes.leave(1, now: at(6)) == [.stop(1)])
+    }
+
     @Test func aRemovedOneEndsWithItsLastUser() {
         var lanes = running(1, cap: 4, each: 4)
         _ = lanes.enter(1, now: at(0))
@@ -220,10 +235,11 @@ import Testing
                         note(actions)
                     }
                 case 9:
-                    if let lane = stopping.first {
+                    // Now and then a client ends by itself, whoever uses it.
+                    let isFault = Int.random(in: 0..<8, using: &random) == 0
+                    if let lane = isFault ? running.keys.randomElement(using: &random) : stopping.first {
                         stopping.remove(lane)
                         running[lane] = nil
-                        calls[lane] = nil
                         note(lanes.ended(lane, keepsWaiting: true, now: at(now)))
                     }
                 case 10: note(lanes.giveUp(lane, asCall: Int.random(in: 0..<4, using: &random) == 0, now: at(now)))

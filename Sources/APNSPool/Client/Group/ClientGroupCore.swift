@@ -252,11 +252,10 @@ final class ClientGroupCore: Sendable {
         let (result, lane, turn) = self.enter(name, environment, asCall)
         if let result { return result }
         let answer = await self.wait(for: turn, lane, asCall, until: deadline)
-        // The app was given another key meanwhile.
-        if case .failure = answer, self.hasMoved(name, environment, from: lane) {
-            return await self.use(name, environment, asCall: asCall, until: deadline)
-        }
-        return answer
+        // The app was given another key meanwhile: the client that came has the old one, of apps that still have it.
+        guard self.hasMoved(name, environment, from: lane) else { return answer }
+        if case .success(let use) = answer { self.leave(use) }
+        return await self.use(name, environment, asCall: asCall, until: deadline)
     }
 
     private func enter(

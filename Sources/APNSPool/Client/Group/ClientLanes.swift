@@ -193,8 +193,7 @@ struct ClientLanes: Sendable {
         guard var entry = self.entries[lane], entry.granted > 0 else { return [] }
         self.used -= entry.granted
         entry.granted = 0
-        entry.users = 0
-        entry.calls = 0
+        // A client may end while it is used. Those users still leave, so they count until then.
         if !keepsWaiting {
             entry.waiting = 0
             entry.waitingCalls = 0
