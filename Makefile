@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
 
@@ -29,6 +29,11 @@ test: toolchain ## Run all tests
 	@.ci/install-packages test
 	@.ci/promtool > /dev/null
 	@.ci/test
+
+test-thorough: toolchain ## Run all tests in their long form, ten times the random histories (TEST_SCALE=n)
+	@.ci/install-packages test
+	@.ci/promtool > /dev/null
+	@TEST_SCALE=$(or $(TEST_SCALE),10) .ci/test
 
 test-tsan: toolchain ## Run the tests of what is concurrent under the Thread Sanitizer
 	@.ci/install-packages test
@@ -74,7 +79,7 @@ api-breakage: toolchain ## List what of the public API is gone or changed since 
 	@.ci/install-packages build
 	.ci/api-breakage $(BASE)
 
-bench: toolchain ## Measure CPU per push beside h2load; fails above the limits (PUSHES=200000, ROUNDS=5)
+bench: toolchain ## Measure CPU per push beside h2load and a minimal client in C; fails above the limits (PUSHES=200000, ROUNDS=5)
 	@.ci/install-packages bench
 	Benchmarks/bench.sh
 

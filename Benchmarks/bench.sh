@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# CPU per push of this client beside that of h2load, nghttp2's own load tool: the practical limit on one core.
+# CPU per push of this client beside that of h2load, nghttp2's own load tool, and of floor.c, the least that a client
+# with paths and ids of its own can do: the practical limits on one core.
 #
 # One server (the simulator) for all; client and server each on a core of their own where there are two; rounds of all
-# four, interleaved, and the least of each: what disturbs a run only ever adds to it. Fails if one costs more than it may.
+# five, interleaved, and the least of each: what disturbs a run only ever adds to it. Fails if one costs more than it may.
 #
 #   PUSHES=200000   pushes of each run
 #   ROUNDS=5        rounds; as many again, twice at the most, while something is missed: a machine that others share may
@@ -46,6 +47,9 @@ die() {
     exit 1
 }
 
+# shellcheck disable=SC2046 # one word each
+"${CC:-cc}" -O2 -o "$work/floor" floor.c $(pkg-config --cflags --libs libnghttp2 openssl)
+
 mkfifo "$work/input" "$work/output"
 ${server_core[@]+"${server_core[@]}"} "$throughput" --serve < "$work/input" > "$work/output" &
 exec 9> "$work/input"
@@ -85,6 +89,13 @@ run_h2load() {
     awk -v t="$time" -v n="$count" 'BEGIN { printf "%.3f -\n", t * 1e6 / n }'
 }
 
+run_floor() {
+    local count=$1 time
+    time=$(seconds floor-run "$work/floor" "$port" "$ca_file" "$work/payload" "$authorization" "$count" "$in_flight")
+    grep -q "^accepted $count$" "$work/floor-run" || die "floor: not every push was accepted"
+    awk -v t="$time" -v n="$count" 'BEGIN { printf "%.3f -\n", t * 1e6 / n }'
+}
+
 run_ours() {
     local mode=$1 count=$2 time
     time=$(seconds "$mode" "$throughput" --endpoint "$endpoint" --ca-file "$ca_file" --mode "$mode" \
@@ -98,10 +109,13 @@ run_ours() {
 }
 
 run() {
-    if [ "$1" = h2load ]; then run_h2load "$2"; else run_ours "$1" "$2"; fi
+    case "$1" in
+        h2load | floor) "run_$1" "$2" ;;
+        *) run_ours "$1" "$2" ;;
+    esac
 }
 
-clients=(h2load prepared encoded single)
+clients=(h2load floor prepared encoded single)
 
 # Whether all of them get through at all, before minutes are spent.
 for client in "${clients[@]}"; do run "$client" 2000 > /dev/null; done
@@ -134,11 +148,11 @@ run_rounds() {
     done_rounds=$((done_rounds + rounds))
 }
 
-# ratio CLIENT: to h2load.
-ratio() { awk -v a="$(least "$1" 1)" -v b="$(least h2load 1)" 'BEGIN { printf "%.2f", a / b }'; }
+# ratio CLIENT OTHER
+ratio() { awk -v a="$(least "$1" 1)" -v b="$(least "$2" 1)" 'BEGIN { printf "%.2f", a / b }'; }
 
 # Judged as it is printed, so that no line contradicts itself.
-is_missed() { awk -v r="$(ratio "$1")" -v bound="$2" 'BEGIN { exit !(r > bound) }'; }
+is_missed() { awk -v r="$(ratio "$1" h2load)" -v bound="$2" 'BEGIN { exit !(r > bound) }'; }
 
 count_missed() {
     local client bound
@@ -157,7 +171,8 @@ for _ in 1 2 3; do
 done
 
 echo
-printf '%-10s %12s %16s %10s %8s %8s\n' "us a push" "whole run" "from connect on" "x h2load" "must be" "aim"
+printf '%-10s %12s %16s %10s %8s %8s %8s\n' \
+    "us a push" "whole run" "from connect on" "x h2load" "must be" "aim" "x floor"
 for client in "${clients[@]}"; do
     read -r bound aim < <(must "$client")
     verdict=
@@ -165,7 +180,8 @@ for client in "${clients[@]}"; do
         verdict=ok
         if is_missed "$client" "$bound"; then verdict=MISSED; fi
     fi
-    printf '%-10s %12s %16s %10s %8s %8s   %s\n' \
-        "$client" "$(least "$client" 1)" "$(least "$client" 2)" "$(ratio "$client")" "$bound" "$aim" "$verdict"
+    printf '%-10s %12s %16s %10s %8s %8s %8s   %s\n' \
+        "$client" "$(least "$client" 1)" "$(least "$client" 2)" "$(ratio "$client" h2load)" "$bound" "$aim" \
+        "$(ratio "$client" floor)" "$verdict"
 done
 [ "$missed" -eq 0 ] || die "$missed missed"

@@ -28,7 +28,7 @@ struct BulkResumeTests {
         }
     }
 
-    @Test(arguments: [UInt64(1), 2])
+    @Test(arguments: TestScale.isThorough ? [1, 2] : [1] as [UInt64])
     func killsLoseNothingAndRepeatNoMoreThanIsInFlight(seed: UInt64) async throws {
         try await Server.with({ $0.responseDelay = .milliseconds(10) }) { server in
             var random = SeededRandom(seed: seed)

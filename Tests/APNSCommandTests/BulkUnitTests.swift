@@ -121,7 +121,7 @@ struct BulkUnitTests {
         let writer = ResultWriter(path: path, descriptor: descriptor, window: window)
         var begun = 0
         var recorded = 0
-        for _ in 0..<2000 {
+        for _ in 0..<TestScale.times(400) {
             if Bool.random(using: &random) {
                 let room = writer.admit(upTo: Int.random(in: 1...20, using: &random))
                 let back = room > 1 && Bool.random(using: &random) ? 1 : 0

@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test func randomValues() throws {
-        let run = PropertyRun(commands: 3_000, runs: 3_000)
+        let run = PropertyRun(commands: 600, runs: 600)
         for seed in run.seeds {
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
@@ -46,7 +46,7 @@ import Testing
     @Test func bytesOfValuesInOrder() throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let run = PropertyRun(commands: 3_000, runs: 1_000)
+        let run = PropertyRun(commands: 600, runs: 200)
         for seed in run.seeds {
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {

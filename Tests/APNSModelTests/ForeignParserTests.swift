@@ -115,7 +115,7 @@ struct ForeignParserTests {
     @Test func values() async throws {
         let encoder = JSONEncoder()
         var lines = Lines()
-        let run = PropertyRun(commands: 4_000, runs: 1_000)
+        let run = PropertyRun(commands: 800, runs: 200)
         for seed in run.seeds {
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
@@ -141,7 +141,7 @@ struct ForeignParserTests {
     /// The typed writer, too.
     @Test func notifications() async throws {
         var lines = Lines()
-        let run = PropertyRun(commands: 1_000, runs: 200)
+        let run = PropertyRun(commands: 200, runs: 40)
         for seed in run.seeds {
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {

@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test func payloadsAndTheirCodedForms() throws {
-        let run = PropertyRun(commands: 500, runs: 250)
+        let run = PropertyRun(commands: 100, runs: 50)
         for seed in run.seeds {
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
@@ -168,7 +168,7 @@ import Testing
     }
 
     @Test func liveActivities() throws {
-        let run = PropertyRun(commands: 500, runs: 100)
+        let run = PropertyRun(commands: 100, runs: 20)
         for seed in run.seeds {
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {

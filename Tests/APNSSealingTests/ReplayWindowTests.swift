@@ -135,7 +135,7 @@ import Testing
     /// Random messages, clocks and restarts beside a model that never forgets: what was admitted once never is again,
     /// and what is new, in time and above what was forgotten, always is.
     @Test func besideAModel() throws {
-        let run = PropertyRun(commands: 60_000, runs: 20)
+        let run = PropertyRun(commands: 12_000, runs: 4)
         for seed in run.seeds {
             var random = SeededRandom(seed: seed)
             let capacity = Int.random(in: 1...40, using: &random)

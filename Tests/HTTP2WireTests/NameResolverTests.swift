@@ -189,7 +189,7 @@ struct NameResolverTests {
         #expect(queue.next() == "b")
     }
 
-    @Test("Any order of events answers each who waits once", arguments: PropertyRun(commands: 20_000, runs: 10).seeds)
+    @Test("Any order of events answers each who waits once", arguments: PropertyRun(commands: 4_000, runs: 2).seeds)
     func anyOrder(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         var queue = LookUpQueue(threadLimit: 3)

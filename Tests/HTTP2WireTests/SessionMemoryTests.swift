@@ -17,7 +17,7 @@ struct SessionMemoryTests {
         }
     }
 
-    @Test(arguments: PropertyRun(commands: 20_000, runs: 10).seeds)
+    @Test(arguments: PropertyRun(commands: 4_000, runs: 2).seeds)
     func blocksKeepTheirBytes(_ seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
         let memory = SessionMemory()

@@ -1,13 +1,8 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// How much a property test runs and from which seeds. `COMMANDS=n` makes each test run that many
-/// random commands in all its runs; with `SEED=n` beside it, one run of that many from that seed.
+/// How much a property test runs and from which seeds. All but the last run begin with the same seeds each time; the last
+/// one, and all that `TEST_SCALE` adds, with random ones.
+///
+/// `COMMANDS=n` makes each test run that many random commands in all its runs; with `SEED=n` beside it, one run of that
+/// many from that seed.
 public struct PropertyRun: Sendable {
     /// One for each run.
     public let seeds: [UInt64]
@@ -15,26 +10,27 @@ public struct PropertyRun: Sendable {
     public let commandsPerRun: Int
 
     /// - Parameters:
-    ///   - commands: Random commands in all.
-    ///   - runs: Runs that they are spread over, each from the beginning.
+    ///   - commands: Random commands in all, at the scale 1.
+    ///   - runs: Runs that they are spread over, each from the beginning; at the scale 1.
     public init(commands: Int, runs: Int) {
-        let wanted = Self.environment("COMMANDS").map { Int(clamping: $0) }
-        if let seed = Self.environment("SEED") {
+        let runs = max(1, runs)
+        let wanted = TestScale.environment("COMMANDS").map { Int(clamping: $0) }
+        if let seed = TestScale.environment("SEED") {
             seeds = [seed]
-            commandsPerRun = max(1, wanted ?? commands / max(1, runs))
-        } else {
-            var random = SeededRandom()
-            seeds = (0..<max(1, runs)).map { _ in random.next() }
-            commandsPerRun = max(1, (wanted ?? commands) / max(1, runs))
+            commandsPerRun = max(1, wanted ?? commands / runs)
+            return
         }
+        var fixed = SeededRandom(seed: 1)
+        var random = SeededRandom()
+        let all = TestScale.times(runs)
+        seeds = (0..<all).map { $0 < runs - 1 ? fixed.next() : random.next() }
+        commandsPerRun = max(1, wanted.map { $0 / all } ?? commands / runs)
+        // A run that traps says no more.
+        print("random seeds:", seeds.dropFirst(runs - 1).prefix(8).map { "\($0)" }.joined(separator: " "))
     }
 
     /// What to say of a run that failed.
     public func replay(_ seed: UInt64) -> String {
         "SEED=\(seed) COMMANDS=\(commandsPerRun) replays this"
-    }
-
-    private static func environment(_ name: String) -> UInt64? {
-        getenv(name).flatMap { UInt64(String(cString: $0)) }
     }
 }

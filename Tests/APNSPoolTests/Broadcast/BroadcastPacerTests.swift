@@ -69,7 +69,7 @@ import Testing
 
     /// Whatever comes when, with turns given back: no two turns of a channel are closer than the spacing.
     @Test func noTwoTurnsAreTooClose() {
-        let run = PropertyRun(commands: 20_000, runs: 50)
+        let run = PropertyRun(commands: 4_000, runs: 10)
         for seed in run.seeds {
             var random = SeededRandom(seed: seed)
             var machine = Machine()

@@ -348,7 +348,7 @@ struct PushRateTests {
 }
 
 struct CompletedPrefixTests {
-    @Test(arguments: PropertyRun(commands: 20_000, runs: 10).seeds)
+    @Test(arguments: PropertyRun(commands: 4_000, runs: 2).seeds)
     func itAgreesWithASet(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         var prefix = CompletedPrefix()

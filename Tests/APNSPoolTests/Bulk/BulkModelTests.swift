@@ -6,7 +6,7 @@ import Testing
 
 /// Random histories of a bulk call against a naive model of its world: an input, a pool and a connection.
 @Suite struct BulkModelTests {
-    private static let run = PropertyRun(commands: 25_000, runs: 50)
+    private static let run = PropertyRun(commands: 15_000, runs: 30)
 
     @Test(
         "Each element ends once and in time, and the input is pulled no further than it may be",

@@ -214,11 +214,9 @@ struct BulkTests {
         try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
             async let single = client.deliver(samplePush(), to: deviceToken)
             await server.wait { $0.held == 1 }
-            let start = ContinuousClock.now
             let all = await outcomes(10, client, options: BulkOptions(deadline: .milliseconds(100)))
             #expect(all.allSatisfy { $0.count == 1 && $0[0].error?.code == .deadlineExceeded })
             #expect(all.allSatisfy { $0[0].certainty == .notSent })
-            #expect(start.duration(to: .now) < .seconds(5))
             server.release()
             #expect(await single.certainty == .accepted)
         }
@@ -228,11 +226,9 @@ struct BulkTests {
         let script: ScriptedServer.Script = { $0.number == 1 ? [.answer(200)] : [.hold] }
         try await withServer(limit: 1, script: script) { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let start = ContinuousClock.now
             let all = await outcomes(10, client, options: BulkOptions(deadline: .seconds(1)))
             #expect(all.count { $0[0].certainty == .unknown } >= 1)
             #expect(all.allSatisfy { $0.count == 1 && $0[0].error?.code == .deadlineExceeded })
-            #expect(start.duration(to: .now) < .seconds(8))
         }
     }
 

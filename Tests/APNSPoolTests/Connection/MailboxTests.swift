@@ -205,6 +205,8 @@ struct BulkGroupsTests {
         var random = SeededRandom(seed: seed)
         var groups = BulkGroups()
         var model: [UInt64: Int] = [:]
+        // The keys of the model, for a draw that takes no sorting.
+        var tags: [UInt64] = []
         var next = 0
         for _ in 0..<500 {
             if Bool.random(using: &random) || model.isEmpty {
@@ -212,11 +214,14 @@ struct BulkGroupsTests {
                 let tag = groups.insert(batch(Array(next..<next + count), BulkCollector()))
                 for position in 0..<count {
                     #expect(model.updateValue(next + position, forKey: tag | UInt64(position)) == nil)
+                    tags.append(tag | UInt64(position))
                 }
                 next += count
             } else {
                 for _ in 0..<40 {
-                    guard let tag = model.keys.sorted().randomElement(using: &random) else { break }
+                    guard let place = tags.indices.randomElement(using: &random) else { break }
+                    tags.swapAt(place, tags.count - 1)
+                    let tag = tags.removeLast()
                     #expect(groups.close(tag) == model.removeValue(forKey: tag))
                     groups.releaseIfDone(BulkGroups.slot(tag))
                 }

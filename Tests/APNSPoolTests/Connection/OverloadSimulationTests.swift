@@ -116,7 +116,10 @@ struct OverloadSimulationTests {
         }
     }
 
-    @Test(arguments: [(1, 1), (2, 2), (4, 3), (8, 4)] as [(Int, UInt64)])
+    private static let sizes: [(Int, UInt64)] =
+        [(1, 1), (4, 3)] + (TestScale.isThorough ? [(2, 2), (8, 4)] : [])
+
+    @Test(arguments: Self.sizes)
     func tenPercentOf503OpenFewConnections(_ size: Int, _ seed: UInt64) {
         var world = World(size: size, errorPercent: 10, seed: seed)
         for index in world.workers.indices { world.apply(world.workers[index].machine.connect(), index, 0) }

@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test func likeAModel() {
-        let run = PropertyRun(commands: 40_000, runs: 40)
+        let run = PropertyRun(commands: 8_000, runs: 8)
         for seed in run.seeds {
             var random = SeededRandom(seed: seed)
             let machine = Machine(timestampLimit: 1000)

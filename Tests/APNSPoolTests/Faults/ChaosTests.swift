@@ -16,11 +16,8 @@ import Testing
 struct ChaosTests {
     /// In one life of a client.
     private static let pushesPerRound = 5000
-    private static let pushes = environment("CHAOS_PUSHES").map { Int(clamping: $0) } ?? 15_000
-
-    private static func environment(_ name: String) -> UInt64? {
-        ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) }
-    }
+    private static let pushes =
+        TestScale.environment("CHAOS_PUSHES").map { Int(clamping: $0) } ?? TestScale.times(5_000)
 
     /// What all rounds came to.
     private struct Sum {
@@ -68,7 +65,7 @@ struct ChaosTests {
     }
 
     @Test func eachPushHasOneOutcomeThatTheRecordConfirms() async throws {
-        let seed = Self.environment("SEED") ?? UInt64.random(in: .min ... .max)
+        let seed = TestScale.environment("SEED") ?? UInt64.random(in: .min ... .max)
         var random = SeededRandom(seed: seed)
         var sum = Sum()
         let rounds = max(2, (Self.pushes + Self.pushesPerRound - 1) / Self.pushesPerRound)

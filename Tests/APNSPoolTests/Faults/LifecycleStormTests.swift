@@ -15,14 +15,12 @@ import Testing
 @Suite(.timeLimit(.minutes(20)), .serialized)
 struct LifecycleStormTests {
     private static let seeds: [UInt64] = {
-        if let seed = environment("SEED") { return [seed] }
+        if let seed = TestScale.environment("SEED") { return [seed] }
         var random = SeededRandom()
-        return (0..<(environment("STORMS").map { Int(clamping: $0) } ?? 8)).map { _ in random.next() }
+        return (0..<(TestScale.environment("STORMS").map { Int(clamping: $0) } ?? TestScale.times(3))).map { _ in
+            random.next()
+        }
     }()
-
-    private static func environment(_ name: String) -> UInt64? {
-        ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) }
-    }
 
     /// How long the end of a client may take beyond the time that it was given.
     private static let patience = Duration.seconds(10)

@@ -27,7 +27,7 @@ struct NodeServerTests {
         var all: [String: [PushOutcome]] { self.outcomes.withLock { $0 } }
     }
 
-    @Test(arguments: [1, 2, UInt64.random(in: 3 ... .max)])
+    @Test(arguments: TestScale.seeds(fixed: 1))
     func eachPushHasOneOutcomeThatNodeConfirms(_ seed: UInt64) async throws {
         let server = try await NodePushServer.start(seed: seed)
         defer { server.stop() }

@@ -5,7 +5,7 @@ import Testing
 
 /// Random commands against the machine, and a model's naive books beside it.
 @Suite struct PoolModelTests {
-    private static let run = PropertyRun(commands: 150_000, runs: 30)
+    private static let run = PropertyRun(commands: 30_000, runs: 6)
 
     @Test(.timeLimit(.minutes(1)))
     func noSlotIsLostOrHandedOutTwiceAndTheStatusEqualsTheModel() {

@@ -5,7 +5,7 @@ import Testing
 
 /// Random lives of supervisors.
 @Suite struct SupervisorModelTests {
-    private static let run = PropertyRun(commands: 120_000, runs: 600)
+    private static let run = PropertyRun(commands: 24_000, runs: 120)
     private static let strategies: [SupervisionStrategy] = [.oneForOne, .oneForAll, .restForOne]
     private static let names: [ChildSpec.ID] = ["a", "b", "c", "d", "e"]
 
@@ -128,7 +128,7 @@ import Testing
 
     /// Children that take their time, fail while others stop, and do not listen; restarts that wait.
     @Test(.timeLimit(.minutes(1))) func nothingIsLostWhateverChildrenDo() {
-        let run = PropertyRun(commands: 80_000, runs: 400)
+        let run = PropertyRun(commands: 16_000, runs: 80)
         for seed in run.seeds {
             var random = SeededRandom(seed: seed)
             var step = 0

@@ -71,8 +71,10 @@ struct Page: ParsableCommand {
     }
 
     private static let comparisonText = """
-        h2load is nghttp2's own load tool: it does no more than the protocol needs, so it is the practical limit of a \
-        core. All send the same pushes to the same server, in turns, client and server on a core each; the least of each \
+        Two yardsticks. h2load is nghttp2's own load tool: it does no more than the protocol needs, and sends one id \
+        over and over. `floor` is the least that a correct client can cost: some 250 lines of C over nghttp2 and OpenSSL \
+        (`Benchmarks/floor.c`), one connection, a path and an apns-id of its own for each push, whole TLS records. All \
+        send to the same server, in turns, client and server on a core each; the least of each \
         counts, since what disturbs a run only adds to it. Single pushes depend most on the machine: what hundreds of \
         waiting tasks hold does not fit into a core's own cache, and the next one is shared with neighbours.
         """
