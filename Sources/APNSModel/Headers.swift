@@ -45,6 +45,19 @@ public enum Expiration: Sendable, Hashable, Codable {
         .at(secondsSince1970: Int64(exactly: date.timeIntervalSince1970.rounded(.down)) ?? Int64.max)
     }
 
+    /// Until so much time from now, rounded up to a whole second.
+    ///
+    /// - Parameters:
+    ///   - duration: how long APNs keeps the push; 0 and less is `immediate`. At most 30 days.
+    ///   - now: when that begins.
+    public static func `in`(_ duration: Duration, from now: Date = Date()) -> Expiration {
+        guard duration > .zero else { return .immediate }
+        let (seconds, attoseconds) = duration.components
+        // Far beyond what validation lets pass, and far from an overflow.
+        let whole = Double(min(seconds, 1 << 40)) + Double(attoseconds) * 1e-18
+        return .at(secondsSince1970: Int64(exactly: (now.timeIntervalSince1970 + whole).rounded(.up)) ?? Int64.max)
+    }
+
     /// The header's number, or nil if the header is left out.
     public var headerValue: Int64? {
         switch self {

@@ -16,6 +16,8 @@ final class PseudoTerminal: Sendable {
     private let master: Int32
     private let process: Process
     private let screen = Mutex<[UInt8]>([])
+    /// Whether all has been read that was written.
+    private let isReadOut = Atomic<Bool>(false)
 
     /// - Parameter outputGoesTo: a file for standard output; nil: the terminal.
     init(
@@ -24,7 +26,7 @@ final class PseudoTerminal: Sendable {
         environment: [String: String] = [:],
         outputGoesTo file: FileHandle? = nil
     ) throws {
-        let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        let master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         // TIOCSPTLCK and TIOCGPTN, which are macros: unlocks the other end, and gives its number.
         var isLocked: Int32 = 0
         var number: UInt32 = 0
@@ -32,7 +34,7 @@ final class PseudoTerminal: Sendable {
             throw Failure()
         }
         self.master = master
-        let slave = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
+        let slave = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)
         guard slave >= 0 else { throw Failure() }
         var size = winsize(ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
         guard ioctl(slave, UInt(TIOCSWINSZ), &size) == 0 else { throw Failure() }
@@ -57,7 +59,8 @@ final class PseudoTerminal: Sendable {
             while true {
                 let count = read(master, &bytes, bytes.count)
                 // When the last process has closed the other end it is an error.
-                guard count > 0, let self else { return }
+                guard let self else { return }
+                guard count > 0 else { return self.isReadOut.store(true, ordering: .releasing) }
                 self.screen.withLock { $0 += bytes[..<count] }
             }
         }
@@ -85,7 +88,10 @@ final class PseudoTerminal: Sendable {
     }
 
     func end() async throws -> Int32 {
-        guard try await eventually({ !self.process.isRunning }) else { throw Failure() }
+        // What it wrote last may still be on its way here.
+        guard try await eventually({ !self.process.isRunning && self.isReadOut.load(ordering: .acquiring) }) else {
+            throw Failure()
+        }
         return self.process.terminationStatus
     }
 }

@@ -78,7 +78,7 @@ import Testing
             #expect(text == shown, "\(block)")
         }
         let outcome = try JSONDecoder().decode(PushOutcome.self, from: Data(blocks[2].text.utf8))
-        #expect(outcome.tokenInvalid?.millisecondsSince1970 == 1_700_000_000_123)
+        #expect(outcome.invalidation?.millisecondsSince1970 == 1_700_000_000_123)
     }
 
     /// The comments of the reasons say what the table says.

@@ -68,7 +68,7 @@ import Testing
             let error = PushError.rejected(Rejection(status: reason.status ?? 0, reason: reason), attempts: 1)
             #expect(error.canResend == (resend[reason] != nil), "\(reason)")
             #expect(error.retryAfter == (resend[reason] ?? nil), "\(reason)")
-            #expect((error.tokenInvalid != nil) == (reason == .unregistered || reason == .expiredToken), "\(reason)")
+            #expect((error.invalidation != nil) == (reason == .unregistered || reason == .expiredToken), "\(reason)")
             #expect(error.certainty == .rejected)
             let expected: Advice
             switch reason {
@@ -96,7 +96,7 @@ import Testing
         )
         #expect(error.canResend == canResend)
         #expect(error.advice == advice)
-        #expect(error.tokenInvalid == nil)
+        #expect(error.invalidation == nil)
     }
 }
 
@@ -109,7 +109,7 @@ import Testing
         let gone = parse(#"{"reason":"Unregistered","timestamp":1454948015990}"#)
         #expect(gone.reason == .unregistered)
         #expect(gone.timestamp == 1_454_948_015_990)
-        #expect(gone.tokenInvalid?.since == Date(timeIntervalSince1970: 1_454_948_015.99))
+        #expect(gone.invalidation?.since == Date(timeIntervalSince1970: 1_454_948_015.99))
         #expect(parse(" \n{ \"timestamp\" : 1.5e3 , \"x\":[{}], \"reason\" : \"\\u0041b\\n\" } x").timestamp == 1_500)
         #expect(parse(#"{"reason":"\u00e9\ud83c\udf89\/"}"#).reason?.rawValue == "é🎉/")
         #expect(parse(#"{"reason":"\ud83c"}"#).reason?.rawValue == "\u{FFFD}")
@@ -175,9 +175,9 @@ import Testing
         #expect(!unknown.shouldRemove(registeredAt: nil))
         #expect(!unknown.shouldRemove(registeredAt: .distantPast))
         // 410 with an empty body is APNs' answer; 410 with an unknown reason is not understood.
-        #expect(parse("").tokenInvalid == TokenInvalidation(millisecondsSince1970: nil))
-        #expect(parse(#"{"reason":"New","timestamp":1}"#).tokenInvalid == nil)
-        #expect(parse(#"{"reason":"Unregistered","timestamp":1}"#, status: 400).tokenInvalid == nil)
+        #expect(parse("").invalidation == TokenInvalidation(millisecondsSince1970: nil))
+        #expect(parse(#"{"reason":"New","timestamp":1}"#).invalidation == nil)
+        #expect(parse(#"{"reason":"Unregistered","timestamp":1}"#, status: 400).invalidation == nil)
     }
 }
 
@@ -200,7 +200,7 @@ import Testing
                 let error = PushError(code: code, certainty: certainty, message: "m")
                 let safe = certainty == .notSent || certainty == .notProcessed
                 #expect(error.canResend == (safe && !never.contains(code)))
-                #expect(error.tokenInvalid == nil)
+                #expect(error.invalidation == nil)
                 if certainty == .unknown { #expect(error.advice == .none) }
             }
         }

@@ -74,7 +74,7 @@ func sendTwice(_ notification: PushNotification, to token: DeviceToken, with sen
 
 func settle(_ outcome: PushOutcome, of device: Device, in store: some DeviceStore) async {
     guard let error = outcome.error else { return }
-    if let end = error.tokenInvalid, end.shouldRemove(registeredAt: device.registeredAt) {
+    if let end = error.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
         // APNs answered 410, and the app has not registered the token since.
         await store.forget(device)
     } else if error.canResend {
@@ -123,7 +123,7 @@ final class PushLifecycle: Sendable {
 func announce(_ notification: PushNotification, to devices: [Device], with client: APNSClient) async throws {
     let push = try notification.prepared()
     for await delivery in client.deliveries(of: push, to: devices, token: \.token) {
-        if delivery.outcome.tokenInvalid != nil { print("forget", delivery.element.token) }
+        if delivery.outcome.invalidation != nil { print("forget", delivery.element.token) }
     }
 }
 

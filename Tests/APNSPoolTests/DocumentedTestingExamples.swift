@@ -14,7 +14,7 @@ struct User: Sendable {
 /// Greets a user. False: the device is gone, and its token should be deleted.
 func greet(_ user: User, with sender: some PushSender) async -> Bool {
     let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Hello, \(user.name)!")
-    return await sender.deliver(notification, to: user.deviceToken).tokenInvalid == nil
+    return await sender.deliver(notification, to: user.deviceToken).invalidation == nil
 }
 
 @Test func theGreetingNamesTheUser() async throws {

@@ -19,7 +19,7 @@ struct Row {
 func campaign(_ push: PreparedPush, to rows: [Row], with client: APNSClient, _ control: BulkControl) async {
     let options = BulkOptions(rate: .perSecond(5_000), control: control)
     for await delivery in client.deliveries(of: push, to: rows, token: \.deviceToken, options: options) {
-        if delivery.outcome.tokenInvalid != nil { print("forget", delivery.element.deviceToken) }
+        if delivery.outcome.invalidation != nil { print("forget", delivery.element.deviceToken) }
     }
     // After stop(), or a crash: go on from here.
     print("done before row", control.progress.completedPrefix)
@@ -98,9 +98,14 @@ func sendCode(_ code: String, to deviceToken: String, with client: some PushSend
     switch outcome {
     case .accepted:
         return true
-    case .failed(let error):
-        if error.tokenInvalid != nil { print("forget", deviceToken) }
+    case .rejected(let error):
+        print("refused:", error.reason?.rawValue ?? "", "dead token:", error.invalidation != nil)
+        return false
+    case .notProcessed(let error), .notSent(let error):
         if error.canResend { print("put it back on the queue, for", error.retryAfter ?? .zero) }
+        return false
+    case .unknown:
+        print("it may have arrived: not sent again")
         return false
     }
 }
@@ -137,7 +142,7 @@ func shipped(order: Int, to deviceToken: String, with client: APNSClient) async 
         print(receipt.apnsID)
     } catch {
         switch error.certainty {
-        case .rejected where error.tokenInvalid != nil: print("forget", deviceToken)
+        case .rejected where error.invalidation != nil: print("forget", deviceToken)
         case .unknown: print("it may have arrived: not sent again")
         default: print(error, "may be sent again:", error.canResend)
         }

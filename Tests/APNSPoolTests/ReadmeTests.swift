@@ -20,7 +20,7 @@ func announce(to deviceTokens: [String]) async throws {
     let push = try notification.prepared()
     try await withAPNSClient(configuration: configuration) { client in
         for await delivery in client.deliveries(of: push, to: deviceTokens, token: { $0 }) {
-            if delivery.outcome.tokenInvalid != nil { print("forget", delivery.element) }
+            if delivery.outcome.invalidation != nil { print("forget", delivery.element) }
         }
     }
 }
@@ -33,7 +33,7 @@ func announce(to deviceTokens: [String]) async throws {
         let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
         let outcome = await client.deliver(notification, to: "00fa11ce")
         #expect(outcome.certainty == .rejected)
-        #expect(outcome.tokenInvalid != nil)
+        #expect(outcome.invalidation != nil)
     }
 }
 // README ends

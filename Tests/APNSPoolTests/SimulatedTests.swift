@@ -30,7 +30,7 @@ struct SimulatedTests {
             simulator.setToken(dead.hexadecimal, .unregistered(sinceMilliseconds: 1_700_000_000_123))
             let outcome = await client.deliver(notification, to: dead)
             #expect(outcome.certainty == .rejected)
-            #expect(outcome.tokenInvalid?.millisecondsSince1970 == 1_700_000_000_123)
+            #expect(outcome.invalidation?.millisecondsSince1970 == 1_700_000_000_123)
             #expect(!outcome.canResend)
         }
     }

@@ -59,7 +59,7 @@ struct ClosedLoop: Sendable {
             case .accepted:
                 latencies.append(latency)
                 if latencies.count == 64 { total.addAccepted(&latencies) }
-            case .failed(let error):
+            case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
                 total.addFailed(latency, "\(error)")
             }
         }
@@ -72,7 +72,7 @@ struct ClosedLoop: Sendable {
             tally.latencies.record(MonotonicTime.microseconds() - delivery.element.pulled)
             switch delivery.outcome {
             case .accepted: tally.accepted += 1
-            case .failed(let error): tally.note("\(error)")
+            case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error): tally.note("\(error)")
             }
         }
         return tally

@@ -25,7 +25,7 @@ struct ResultRow: Sendable {
         bytes.append(contentsOf: #","attempts":"#.utf8)
         Self.append(number: self.outcome.attempts, to: &bytes)
         bytes.append(contentsOf: #","tokenInvalidSince":"#.utf8)
-        Self.append(number: self.outcome.tokenInvalid?.millisecondsSince1970, to: &bytes)
+        Self.append(number: self.outcome.invalidation?.millisecondsSince1970, to: &bytes)
         bytes.append(contentsOf: #","advice":"#.utf8)
         Self.append(self.outcome.advice.rawValue, to: &bytes)
         bytes.append(contentsOf: #","retryAfterSeconds":"#.utf8)
@@ -56,7 +56,7 @@ struct ResultRow: Sendable {
             if let id = error.apnsID { text += " apns-id \(id.description.lowercased())" }
             text += " advice \(error.advice)"
             if let wait = error.retryAfter { text += " retry-after \(Self.seconds(wait)) s" }
-            if let since = error.tokenInvalid?.millisecondsSince1970 { text += " token-invalid-since \(since)" }
+            if let since = error.invalidation?.millisecondsSince1970 { text += " token-invalid-since \(since)" }
             text += ": \(error.message)"
         }
         if self.outcome.attempts > 1 { text += " (\(self.outcome.attempts) attempts)" }

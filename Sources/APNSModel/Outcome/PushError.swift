@@ -1,6 +1,6 @@
 /// Why a push was not accepted, and what is certain about it. Every failure of a client is one of these.
 ///
-/// Three questions have an answer each time: `canResend`, `retryAfter`, `tokenInvalid`.
+/// Three questions have an answer each time: `canResend`, `retryAfter`, `invalidation`.
 ///
 /// Coded form, stable; keys that are nil are left out: `{"code", "certainty", "attempts", "message", "apnsID",
 /// "retryAfterSeconds", "rejection": {…}, "validation": {…}}`.
@@ -113,6 +113,8 @@ public struct PushError: Error, Sendable, Hashable {
         get { storage.fields.rejection }
         set { fields.rejection = newValue }
     }
+    /// Why APNs refused the push; nil if it did not, or gave no reason.
+    public var reason: RejectionReason? { rejection?.reason }
     /// What was wrong before the network, with the code `validation`; else nil.
     public var validation: ValidationError? {
         get { storage.fields.validation }
@@ -204,8 +206,8 @@ public struct PushError: Error, Sendable, Hashable {
     }
 
     /// That APNs called the device token invalid (status 410); nil otherwise.
-    public var tokenInvalid: TokenInvalidation? {
-        certainty == .rejected ? rejection?.tokenInvalid : nil
+    public var invalidation: TokenInvalidation? {
+        certainty == .rejected ? rejection?.invalidation : nil
     }
 
     /// What to do now, in a word.

@@ -46,39 +46,56 @@ public struct Advice: RawRepresentable, Sendable, Hashable, Codable, CustomStrin
     public static let fixCredential = Advice(rawValue: "fix-credential")
 }
 
-/// How one push ended. Each push has exactly one outcome.
+/// How one push ended: one of five cases. Each push has exactly one outcome.
+///
+/// The error of a case has the case's certainty; ``failed(_:)`` makes the case that fits an error.
 ///
 /// Coded form, stable: `{"outcome": certainty, "receipt": {…}}` if accepted, else `{"outcome": certainty,
 /// "error": {…}}`.
 public enum PushOutcome: Sendable, Hashable {
     /// APNs answered 200: it took the push. That is not yet delivery.
     case accepted(Receipt)
-    /// Indirect, so that an accepted push does not carry the room of an error about.
-    indirect case failed(PushError)
+    // Indirect, so that an accepted push does not carry the room of an error about.
+    /// APNs answered that it refuses the push; `error.reason` says why.
+    indirect case rejected(PushError)
+    /// The push left this process, and APNs proved that it did not look at it.
+    indirect case notProcessed(PushError)
+    /// No byte of the push left this process.
+    indirect case notSent(PushError)
+    /// The push was written and no answer came: it may have been delivered.
+    indirect case unknown(PushError)
+
+    /// The outcome of a push that ended with an error, by the error's certainty. An error cannot say that a push was
+    /// accepted: such a one makes it `unknown`.
+    public static func failed(_ error: PushError) -> PushOutcome {
+        switch error.certainty {
+        case .rejected: return .rejected(error)
+        case .notProcessed: return .notProcessed(error)
+        case .notSent: return .notSent(error)
+        case .unknown: return .unknown(error)
+        case .accepted:
+            var error = error
+            error.certainty = .unknown
+            return .unknown(error)
+        }
+    }
 
     /// What is known about the fate of the push.
     public var certainty: Certainty {
         switch self {
         case .accepted: .accepted
-        case .failed(let error): error.certainty
+        case .rejected: .rejected
+        case .notProcessed: .notProcessed
+        case .notSent: .notSent
+        case .unknown: .unknown
         }
     }
 
     /// The id of the push; nil if it never got one.
-    public var apnsID: APNSID? {
-        switch self {
-        case .accepted(let receipt): receipt.apnsID
-        case .failed(let error): error.apnsID
-        }
-    }
+    public var apnsID: APNSID? { receipt?.apnsID ?? error?.apnsID }
 
     /// How often the push was given to a connection; 0 if none had it.
-    public var attempts: Int {
-        switch self {
-        case .accepted(let receipt): receipt.attempts
-        case .failed(let error): error.attempts
-        }
-    }
+    public var attempts: Int { receipt?.attempts ?? error?.attempts ?? 0 }
 
     /// The receipt of an accepted push; nil otherwise.
     public var receipt: Receipt? {
@@ -87,14 +104,18 @@ public enum PushOutcome: Sendable, Hashable {
 
     /// Why the push was not accepted; nil if it was.
     public var error: PushError? {
-        if case .failed(let error) = self { error } else { nil }
+        switch self {
+        case .accepted: nil
+        case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error): error
+        }
     }
 
     /// The HTTP status of APNs' answer; nil if there was none.
     public var status: Int? {
         switch self {
         case .accepted: 200
-        case .failed(let error): error.rejection?.status
+        case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
+            error.rejection?.status
         }
     }
 
@@ -105,7 +126,7 @@ public enum PushOutcome: Sendable, Hashable {
     public var retryAfter: Duration? { error?.retryAfter }
 
     /// That APNs called the device token invalid (status 410); nil otherwise.
-    public var tokenInvalid: TokenInvalidation? { error?.tokenInvalid }
+    public var invalidation: TokenInvalidation? { error?.invalidation }
 
     /// What to do now, in a word.
     public var advice: Advice { error?.advice ?? .none }
@@ -116,7 +137,7 @@ public enum PushOutcome: Sendable, Hashable {
     public func get() throws(PushError) -> Receipt {
         switch self {
         case .accepted(let receipt): return receipt
-        case .failed(let error): throw error
+        case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error): throw error
         }
     }
 }
@@ -137,9 +158,7 @@ extension PushOutcome: Codable {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(certainty, forKey: .outcome)
-        switch self {
-        case .accepted(let receipt): try container.encode(receipt, forKey: .receipt)
-        case .failed(let error): try container.encode(error, forKey: .error)
-        }
+        try container.encodeIfPresent(receipt, forKey: .receipt)
+        try container.encodeIfPresent(error, forKey: .error)
     }
 }

@@ -91,7 +91,7 @@ public struct Rejection: Sendable, Hashable {
     var delay: Duration? { reason?.entry?.delay }
 
     /// That the device token is dead; nil unless APNs said so with status 410.
-    public var tokenInvalid: TokenInvalidation? {
+    public var invalidation: TokenInvalidation? {
         guard status == 410, disposition == .tokenInvalid else { return nil }
         return TokenInvalidation(millisecondsSince1970: timestamp)
     }

@@ -114,6 +114,14 @@ extension PushNotification {
         return consume self
     }
 
+    /// The header `apns-expiration`, counted from this call: APNs keeps the push for so long and then drops it.
+    ///
+    /// - Parameter duration: at most 30 days; rounded up to a whole second; 0 and less is `immediate`.
+    public consuming func expires(in duration: Duration) -> PushNotification {
+        storage = .in(duration)
+        return consume self
+    }
+
     /// The header `apns-collapse-id`, at most 64 bytes, checked by `prepared()`.
     public consuming func collapseID(_ id: String) -> PushNotification {
         collapse = id

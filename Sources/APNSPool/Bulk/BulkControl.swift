@@ -10,6 +10,8 @@ public final class BulkControl: Sendable {
         var isPaused = false
         var isStopped = false
         var progress = BulkProgress()
+        /// What the consumer of the last run has been given.
+        var given: GivenOutcomes?
         /// How many runs have begun.
         var runs = 0
     }
@@ -47,9 +49,15 @@ public final class BulkControl: Sendable {
     /// Whether `stop()` was called: for good.
     public var isStopped: Bool { self.state.withLock { $0.isStopped } }
 
-    /// How far the run is. It is brought up to date whenever the consumer has taken the outcomes that were ready, and it is
-    /// exact when the run has ended.
-    public var progress: BulkProgress { self.state.withLock { $0.progress } }
+    /// How far the run is. `outcomes` is exact at any moment: all that the consumer has been given. The rest is brought up
+    /// to date whenever the consumer has taken the outcomes that were ready, and is exact when the run has ended.
+    public var progress: BulkProgress {
+        self.state.withLock { state in
+            var progress = state.progress
+            if let given = state.given { progress.outcomes = given.summary }
+            return progress
+        }
+    }
 
     // MARK: For the run
 
@@ -63,10 +71,11 @@ public final class BulkControl: Sendable {
     /// A run begins.
     ///
     /// - Returns: its number, from 1.
-    func begin() -> Int {
+    func begin(_ given: GivenOutcomes) -> Int {
         self.state.withLock { state in
             state.runs += 1
             state.progress = BulkProgress()
+            state.given = given
             return state.runs
         }
     }

@@ -70,6 +70,7 @@ final class BulkEngine {
     private var run = 0
     private var ordersVersion = -1
     @exclusivity(unchecked) private var progress = BulkProgress()
+    private let given = GivenOutcomes()
     @exclusivity(unchecked) private var prefix = CompletedPrefix()
     /// The element whose outcome the consumer has, until it asks for the next.
     private var handedOut: UInt64?
@@ -86,7 +87,7 @@ final class BulkEngine {
         self.control = control
         self.pull = pull
         self.closeInput = closeInput
-        self.breaker = MassRejectionBreaker(limits: options.breaker ?? core.configuration.massRejection)
+        self.breaker = MassRejectionBreaker(limits: options.massRejection ?? core.configuration.massRejection)
         self.machine = BulkMachine(maxInFlight: options.maxInFlight)
         self.deadlineNanoseconds =
             options.deadline.map { TimeAmount($0).nanoseconds } ?? core.live.deadlineNanoseconds
@@ -119,7 +120,7 @@ final class BulkEngine {
         self.readyPosition += 1
         self.handedOut = delivery.sequence
         self.flights.release(delivery.index)
-        self.progress.outcomes.count(delivery.outcome.certainty)
+        self.given.count(delivery.outcome.certainty)
         return (delivery.index, delivery.outcome)
     }
 
@@ -145,7 +146,7 @@ final class BulkEngine {
     private func enter() {
         self.hasEntered = true
         if self.core.lifecycle.enter(.bulk) {
-            self.run = self.control.begin()
+            self.run = self.control.begin(self.given)
             self.span = self.core.tracing.bulk()
             self.control.listeners.add(self.collector) { [collector] in collector.signal() }
             self.core.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
@@ -158,6 +159,7 @@ final class BulkEngine {
 
     private func reportProgress() {
         self.progress.unfinished = self.machine.unfinished
+        self.progress.outcomes = self.given.summary
         self.progress.completedPrefix = Int(clamping: self.prefix.count)
         self.progress.hold = self.machine.hold?.error
         self.control.report(self.progress, of: self.run)

@@ -14,7 +14,7 @@ public struct BulkOptions: Sendable {
     public var rate: PushRate?
     /// When so many device tokens are refused that the environment or topic must be wrong: no further element is
     /// pulled, and what was pulled but not sent ends with the code `suspectedMisconfiguration`. Nil: the client's.
-    public var breaker: MassRejectionLimits?
+    public var massRejection: MassRejectionLimits?
     /// The handle of the call while it runs; its rate becomes `rate` if that is given. Nil: one of its own, which the
     /// call's result has as `control`.
     public var control: BulkControl?
@@ -24,21 +24,21 @@ public struct BulkOptions: Sendable {
     ///   - deadline: of each push; nil: the client's.
     ///   - lane: whom the pushes wait behind when streams are short.
     ///   - rate: how many are begun in a second; nil: as many as go.
-    ///   - breaker: when so many device tokens are refused that the call stops; nil: the client's.
+    ///   - massRejection: when so many device tokens are refused that the call stops; nil: the client's.
     ///   - control: the handle of the call; nil: one of its own.
     public init(
         maxInFlight: Int = 1000,
         deadline: Duration? = nil,
         lane: PushLane = .bulk,
         rate: PushRate? = nil,
-        breaker: MassRejectionLimits? = nil,
+        massRejection: MassRejectionLimits? = nil,
         control: BulkControl? = nil
     ) {
         self.maxInFlight = min(max(maxInFlight, 1), 100_000)
         self.deadline = deadline
         self.lane = lane
         self.rate = rate
-        self.breaker = breaker
+        self.massRejection = massRejection
         self.control = control
     }
 

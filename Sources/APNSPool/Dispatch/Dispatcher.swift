@@ -77,7 +77,7 @@ extension ClientCore {
     /// Tells those who listen for device tokens that are to be forgotten.
     @inline(never)
     func tellInvalid(_ outcome: PushOutcome, _ push: PreparedPush, _ token: DeviceToken) {
-        guard let invalidation = outcome.tokenInvalid else { return }
+        guard let invalidation = outcome.invalidation else { return }
         self.invalidTokens.post(
             InvalidToken(deviceToken: token, topic: push.topic, invalidation: invalidation)
         )

@@ -35,7 +35,7 @@ final class CallSpan: Sendable {
         switch outcome {
         case .accepted(let receipt):
             self.end(accepted: 200, attempts: receipt.attempts, uniqueID: receipt.apnsUniqueID)
-        case .failed(let error):
+        case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
             self.end(error)
         }
     }

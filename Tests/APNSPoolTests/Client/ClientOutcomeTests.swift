@@ -47,7 +47,7 @@ struct ClientOutcomeTests {
         let body = Array(#"{"reason":"Unregistered","timestamp":1700000000000}"#.utf8)
         try await withServer(script: { _ in [.answerBytes(410, body)] }) { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
-            #expect(outcome.tokenInvalid?.millisecondsSince1970 == 1_700_000_000_000)
+            #expect(outcome.invalidation?.millisecondsSince1970 == 1_700_000_000_000)
         }
     }
 

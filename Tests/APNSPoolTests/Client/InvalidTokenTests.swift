@@ -21,7 +21,7 @@ import Testing
                 for await token in stream { journal.write(token) }
             }
             let outcome = await client.deliver(samplePush(), to: .sample(10))
-            #expect(outcome.tokenInvalid?.millisecondsSince1970 == 1_700_000_000_123)
+            #expect(outcome.invalidation?.millisecondsSince1970 == 1_700_000_000_123)
             let summary = await client.sendAll(samplePush(), to: (0..<160).map { .sample($0) })
             #expect(summary.rejected == 10)
             await journal.wait(count: 11)
@@ -52,7 +52,7 @@ import Testing
         try await withServer(script: { _ in [.answer(400, reason: "BadDeviceToken")] }) { client, _ in
             let stream = client.invalidTokens
             let outcome = await client.deliver(samplePush(), to: deviceToken)
-            #expect(outcome.certainty == .rejected && outcome.tokenInvalid == nil)
+            #expect(outcome.certainty == .rejected && outcome.invalidation == nil)
             await client.shutdown()
             var iterator = stream.makeAsyncIterator()
             #expect(await iterator.next() == nil)

@@ -24,7 +24,7 @@ struct MassRejectionTests {
             var rejected = 0
             var stopped: [PushError] = []
             for await delivery in client.deliveries(of: samplePush(), to: tokens, token: { $0 }) {
-                #expect(delivery.outcome.tokenInvalid == nil)
+                #expect(delivery.outcome.invalidation == nil)
                 switch delivery.outcome.error?.code {
                 case .some(.rejected): rejected += 1
                 case .some(.suspectedMisconfiguration): stopped.append(try #require(delivery.outcome.error))
@@ -48,7 +48,7 @@ struct MassRejectionTests {
         try await withSimulatedAPNS { client, simulator in
             simulator.inject(Fault(.answer(.deviceTokenNotForTopic), when: .always))
             let tokens = (0..<5000).map { DeviceToken.sample($0) }
-            let options = BulkOptions(breaker: MassRejectionLimits(window: 20, rejections: 15))
+            let options = BulkOptions(massRejection: MassRejectionLimits(window: 20, rejections: 15))
             let summary = await client.sendAll(samplePush(), to: tokens, options: options)
             #expect(summary.stopped?.code == .suspectedMisconfiguration)
             #expect(summary.total < 2000)
@@ -103,7 +103,7 @@ struct MassRejectionTests {
             simulator.inject(Fault(.answer(.badDeviceToken), when: .next(40)))
             for number in 0..<40 {
                 let outcome = await client.deliver(samplePush(), to: .sample(number))
-                #expect(outcome.error?.rejection?.reason == .badDeviceToken && outcome.tokenInvalid == nil)
+                #expect(outcome.error?.rejection?.reason == .badDeviceToken && outcome.invalidation == nil)
             }
             #expect(await client.status.suspectsMisconfiguration)
             for number in 40..<60 {

@@ -54,7 +54,7 @@ func makeRouter(
 func status(of outcome: PushOutcome) -> HTTPResponse.Status {
     guard let error = outcome.error else { return .ok }
     // Too much for this one device.
-    if error.rejection?.reason == .tooManyRequests { return .tooManyRequests }
+    if error.reason == .tooManyRequests { return .tooManyRequests }
     switch (error.advice, error.certainty) {
     // It may have arrived: the caller decides whether it may arrive twice.
     case (_, .unknown): return .gatewayTimeout
