@@ -50,10 +50,17 @@ struct UnitTests {
         let row = ResultRow(token: "a\"\\\t\u{1}\u{E9}", outcome: .failed(error), line: 7)
         #expect(
             row.json == #"{"token":"a\"\\\u0009\u0001\#u{E9}","outcome":"not-sent","status":null,"reason":null,"#
-                + #""apnsID":null,"attempts":0,"tokenInvalidSince":null,"advice":"wait","retryAfterSeconds":1.25,"line":7}"#
+                + #""apnsID":null,"attempts":0,"tokenInvalidSince":null,"advice":"wait","retryAfterSeconds":1.25,"line":7,"#
+                + #""apnsUniqueID":null}"#
         )
         let object = try JSONSerialization.jsonObject(with: Data(row.json.utf8)) as? [String: Any]
         #expect(object?["token"] as? String == row.token)
+    }
+
+    @Test("A row ends with the id that Apple's delivery log has") func rowsEndWithTheUniqueID() {
+        let receipt = Receipt(apnsID: .random(), apnsUniqueID: "6f2e0a4d-9b7c-4c0e-8d5e-0a1b2c3d4e5f")
+        let row = ResultRow(token: "00", outcome: .accepted(receipt), line: 1)
+        #expect(row.json.hasSuffix(#","line":1,"apnsUniqueID":"6f2e0a4d-9b7c-4c0e-8d5e-0a1b2c3d4e5f"}"#))
     }
 
     @Test func statusFollowsFromTheWorst() {
