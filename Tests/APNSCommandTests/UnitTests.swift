@@ -85,38 +85,35 @@ struct UnitTests {
         #expect(status([failed(.credential, .notSent)]) == 78)
     }
 
-    @Test(arguments: [
-        ("https://localhost:2197", "localhost", 2197), ("HTTPS://a.example", "a.example", 443),
-        ("https://[::1]:8443/", "::1", 8443), ("https://[::1]", "::1", 443), ("https://127.0.0.1:1", "127.0.0.1", 1),
-    ])
-    func endpointsAreRead(text: String, host: String, port: Int) throws {
-        let endpoint = try Endpoint(Setting(name: "--endpoint", text: text))
-        #expect(endpoint.host == host)
-        #expect(endpoint.port == port)
-    }
-
-    @Test(arguments: [
-        "", "https://", "https://:1", "https://a:", "https://a:x", "https://a:+1", "https://a:1:2", "https://[::1",
-        "https://[::1]x", "https://u@a:1", "https://a b", "https://a?b", "https://a:99999999999999999999", "ftp://a",
-    ])
-    func otherEndpointsAreNot(text: String) {
-        #expect(throws: (any Error).self) {
-            try Endpoint(Setting(name: "--endpoint", text: text))
-        }
-    }
-
-    @Test func theCommandLineWinsOverTheEnvironment() throws {
-        let variables = EnvironmentVariables { name in
-            ["APNS_ENDPOINT": "https://a.example:1", "APNS_POOL_SIZE": "7", "APNS_TOPIC": "", "APNS_TIMEOUT": "0.5"][
-                name
-            ]
-        }
-        let plain = try CommonOptions.parse(["--endpoint", "https://b.example:2"]).resolved(variables)
-        #expect(plain.environment.host == "b.example")
-        #expect(plain.poolSize == 7)
+    @Test("The command line goes before the environment, and an empty variable counts as not set")
+    func theCommandLineWinsOverTheEnvironment() throws {
+        let variables = [
+            "APNS_ENDPOINT": "https://a.example:1", "APNS_POOL_SIZE": "7", "APNS_TOPIC": "",
+            "APNS_TIMEOUTS_DEADLINE": "0.5",
+        ]
+        let plain = try settings(["--endpoint", "https://b.example:2"], variables)
+        #expect(plain.configuration.environment.host == "b.example")
+        #expect(plain.configuration.pool.size == 7)
         #expect(plain.topic == nil)
-        #expect(plain.timeout == .milliseconds(500))
-        let other = try CommonOptions.parse(["--endpoint", "https://b.example:2", "--pool-size", "2"])
-        #expect(try other.resolved(variables).poolSize == 2)
+        #expect(plain.configuration.timeouts.deadline == .milliseconds(500))
+        let other = try settings(["--endpoint", "https://b.example:2", "--pool-size", "2"], variables)
+        #expect(other.configuration.pool.size == 2)
+    }
+}
+
+/// The settings that a command has of these options and variables.
+func settings(_ arguments: [String], _ variables: [String: String] = [:]) throws -> ToolSettings {
+    var process = ToolProcess()
+    process.variables = variables
+    return try ToolProcess.$current.withValue(process) { try CommonOptions.parse(arguments).resolved() }
+}
+
+/// What is wrong with the options and variables; empty: nothing.
+func complaint(_ arguments: [String], _ variables: [String: String] = [:]) -> String {
+    do {
+        _ = try settings(arguments, variables)
+        return ""
+    } catch {
+        return CommonOptions.message(for: error)
     }
 }
