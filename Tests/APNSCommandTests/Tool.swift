@@ -44,11 +44,11 @@ struct Tool {
         process.input = try open("input", input ?? "")
         process.output = try open("output")
         process.error = try open("error")
+        process.owner = OpenStreams(process.input, process.output, process.error)
         process.handlesSignals = false
         process.columns = 80
         let start = ContinuousClock.now
         let status = await ToolProcess.$current.withValue(process) { await APNSTool.status(of: arguments) }
-        for descriptor in [process.input, process.output, process.error] { SystemFile.close(descriptor) }
         return Result(
             status: status,
             output: try String(contentsOfFile: folder.path("output"), encoding: .utf8),
@@ -67,6 +67,19 @@ struct Tool {
     /// This process' variables but for those of the settings, and `environment`.
     static func variables(_ environment: [String: String]) -> [String: String] {
         ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("APNS_") }.merging(environment) { $1 }
+    }
+}
+
+/// Streams of a command, closed when neither the command nor one of its loggers has them.
+private final class OpenStreams: Sendable {
+    private let descriptors: [Int32]
+
+    init(_ descriptors: Int32...) {
+        self.descriptors = descriptors
+    }
+
+    deinit {
+        for descriptor in self.descriptors { SystemFile.close(descriptor) }
     }
 }
 

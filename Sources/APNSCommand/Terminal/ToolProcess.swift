@@ -12,6 +12,8 @@ struct ToolProcess: Sendable {
     var input: Int32 = 0
     var output: Int32 = 1
     var error: Int32 = 2
+    /// What keeps the streams open as long as anybody may write to them.
+    var owner: (any Sendable)?
     /// Whether SIGINT and SIGTERM are for the command.
     var handlesSignals = true
     /// How wide the help is; nil: as the terminal.

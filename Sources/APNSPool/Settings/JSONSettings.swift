@@ -82,9 +82,7 @@ enum JSONSettings {
         case null
 
         init(from decoder: any Decoder) throws {
-            if let container = try? decoder.container(keyedBy: AnyKey.self) {
-                var tree: [String: Node] = [:]
-                for key in container.allKeys { tree[key.stringValue] = try container.decode(Node.self, forKey: key) }
+            if let tree = try? [String: Node](from: decoder) {
                 self = .object(tree)
                 return
             }
@@ -105,12 +103,5 @@ enum JSONSettings {
                 self = .value(try value.decode(String.self))
             }
         }
-    }
-
-    private struct AnyKey: CodingKey {
-        var stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
     }
 }
