@@ -53,6 +53,7 @@ import Testing
         #expect(try self.resolved(json).credentialFile == "c.pem")
         let both = self.complaint(#"{"apns":{"keyFile":"a.p8","teamID":"ABCDE12345","certificateFile":"c.pem"}}"#)
         #expect(both.contains("apns.keyFile") && both.contains("'apns.certificateFile' exclude each other"))
+        #expect(both.split(separator: "\n").count == 1, "\(both)")
     }
 
     @Test("Mistakes are named with their key, all of them together") func mistakesAreNamed() throws {

@@ -95,10 +95,13 @@ extension SettingsDraft {
 
     /// What the settings say; nil when they say nothing, or nothing that can be used.
     private mutating func credential() -> APNSAuthentication? {
+        let count = self.faults.count
         guard let credential = self.only(Self.credentials.map(\.key)) else {
             self.findOrphans()
             return nil
         }
+        // Of two credentials nobody knows which one is meant, nor what is to go with it.
+        guard self.faults.count == count else { return nil }
         let companions = Self.credentials.first { $0.key == credential }?.value ?? []
         for key in Set(Self.credentials.flatMap(\.value)).subtracting(companions).sorted() {
             self.exclude(key, by: credential)
