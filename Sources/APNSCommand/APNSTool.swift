@@ -20,11 +20,12 @@ struct APNSTool: AsyncParsableCommand {
               set -a; . ./sim/apns.env; set +a
               apns send --title "Hey There" 740f4707bebcf74f
 
-            Where a push does not go, `apns doctor` says why. All options of a connection can also stand in the             environment or in a file (--config); the command line goes before the environment, and that before the file.
+            If pushes fail, run `apns doctor` to find out why. All options of a connection can also stand in the \
+            environment or in a file (--config); the command line goes before the environment, and that before the file.
 
             Completion of commands, options and files, here for bash (or zsh, fish):
 
-              apns --generate-completion-script bash \
+              apns --generate-completion-script bash \\
                 > ~/.local/share/bash-completion/completions/apns
 
             \(ExitStatus.help)
@@ -36,36 +37,52 @@ struct APNSTool: AsyncParsableCommand {
         ]
     )
 
-    /// What the library's settings are called here.
-    private static let options = [
-        "authentication.keyFile": "--key", "authentication.keyID": "--key-id", "authentication.teamID": "--team-id",
-        "trust.caFile": "--ca-file", "environment.host": "--endpoint", "environment.port": "--endpoint",
-        "proxy.host": "--proxy", "proxy.port": "--proxy", "proxy.username": "--proxy", "proxy.password": "--proxy",
-        "authentication.certificateFile": "--certificate", "authentication.pkcs12File": "--certificate",
-        "authentication.passphrase": "--certificate-password-file",
-    ]
-
-    /// Nil: none sets it.
-    static func option(for setting: String) -> String? { self.options[setting] }
-
     static func main() async {
         Standard.ignoreBrokenPipes()
+        let status = await self.status(of: Array(CommandLine.arguments.dropFirst()))
+        self.exit(withError: ExitCode(status))
+    }
+
+    /// Runs a command.
+    ///
+    /// - Parameter arguments: Without the tool's name.
+    /// - Returns: The exit status.
+    static func status(of arguments: [String]) async -> Int32 {
+        var running: any ParsableCommand.Type = self
         do {
-            var command = try self.parseAsRoot()
+            var command = try self.parseAsRoot(arguments)
+            running = type(of: command)
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
                 try command.run()
             }
+            return ExitStatus.success.rawValue
+        } catch let error as APNSSettingsError {
+            for fault in error.faults { Standard.error.print("apns: \(fault)") }
+            return ExitStatus.configuration.rawValue
         } catch let error as APNSConfigurationError {
-            let option = self.options[error.setting].map { "\($0): " } ?? ""
-            Standard.error.print("apns: \(option)\(error.message) (\(error.setting), \(error.code))")
-            self.exit(withError: ExitStatus.configuration)
+            Standard.error.print("apns: \(error.setting): \(error.message)")
+            return ExitStatus.configuration.rawValue
         } catch let error as InputOutputError {
             Standard.error.print("apns: \(error)")
-            self.exit(withError: ExitStatus.inputOutput)
+            return ExitStatus.inputOutput.rawValue
+        } catch let error as UsageError {
+            // The parser would name the usage of `apns` itself: it does not know which command ran.
+            Standard.error.print("Error: \(error.message)\n\(self.usage(of: running))")
+            return ExitStatus.usage.rawValue
         } catch {
-            self.exit(withError: error)
+            // Of the parser: help, version, or an option that it does not take.
+            let text = self.fullMessage(for: error, columns: ToolProcess.current.columns)
+            let code = self.exitCode(for: error)
+            if !text.isEmpty { (code.isSuccess ? Standard.output : Standard.error).print(text) }
+            return code.rawValue
         }
+    }
+
+    private static func usage(of command: any ParsableCommand.Type) -> String {
+        let usage = self.usageString(for: command)
+        let path = usage.split(separator: " ").prefix { $0.allSatisfy { $0.isLetter || $0 == "-" } && $0.first != "-" }
+        return "Usage: \(usage)\n  See '\(path.joined(separator: " ")) --help' for more information."
     }
 }

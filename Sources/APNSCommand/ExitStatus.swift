@@ -20,10 +20,10 @@ enum ExitStatus {
         Exit status:
           0   all pushes were accepted
           1   at least one was rejected, or refused as invalid
+          64  an option or a setting is wrong
+          74  a file could not be read or written to its end
           75  all that failed can be sent again; where the outcome is unknown, it
               may arrive twice
-          64  an option is wrong
-          74  a file could not be read or written to its end
           78  the configuration is wrong: key, certificate, host
         """
 }

@@ -12,6 +12,7 @@ struct ProviderTokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "provider-token",
         abstract: "Prints a provider token, for use with curl.",
+        usage: "apns provider-token [<options>]",
         discussion: """
             APNs takes it for an hour. Do not make a new one for each call: APNs answers too many of them with 429 \
             TooManyProviderTokenUpdates. With --token-file a new one is made only when the one in the file is used up.
@@ -36,27 +37,29 @@ struct ProviderTokenCommand: AsyncParsableCommand {
     )
 
     @OptionGroup var keyOptions: KeyOptions
-    @OptionGroup var configuration: ConfigurationOptions
 
     @Flag(help: "Print a JSON object with the token, its ids and when it was made.")
     var json = false
 
     func validate() throws {
-        _ = try self.key()
+        _ = try self.settings()
     }
 
     func run() async throws {
-        let key = try self.key()
+        let settings = try self.settings().checked()
         let issuedAt = Int64(Date().timeIntervalSince1970)
-        guard let token = try await key.authentication.providerToken(issuedAt: issuedAt) else { return }
+        guard let token = try await settings.configuration.authentication.providerToken(issuedAt: issuedAt) else {
+            return
+        }
         Standard.output.print(self.json ? JSONText.encode(try IssuedToken(token)) : token)
     }
 
-    private func key() throws -> KeyOptions.Key {
-        guard let key = try self.keyOptions.resolved(try self.configuration.sources(.process)) else {
-            throw UsageError("--key (or APNS_KEY_FILE) is missing: the .p8 file that signs the token.")
+    private func settings() throws -> ToolSettings {
+        let settings = try ToolSettings(self.keyOptions.values)
+        guard settings.hasKey else {
+            throw UsageError("Missing --key (or APNS_KEY_FILE): the .p8 file that signs the token.")
         }
-        return key
+        return settings
     }
 }
 

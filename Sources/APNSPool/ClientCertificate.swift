@@ -112,9 +112,9 @@ enum CertificateInput: Sendable {
                 setting: setting,
                 message: isPKCS12
                     ? "It is not a PKCS#12 file, or a part of it is missing: \(fault.detail). "
-                        + "If it is a PEM text, use certificate(certificateFile:keyFile:)."
+                        + "If it is a PEM text, give it as a certificate in PEM form."
                     : "It holds no certificate in PEM form or DER: \(fault.detail). "
-                        + "If it is a .p12 file, use certificate(pkcs12File:passphrase:)."
+                        + "If it is a .p12 file, give it as PKCS#12."
             )
         case .notAKey:
             APNSConfigurationError(
@@ -127,7 +127,7 @@ enum CertificateInput: Sendable {
             APNSConfigurationError(
                 .keyEncrypted,
                 setting: "authentication.passphrase",
-                message: "The key is encrypted, and no passphrase was given. Give passphrase."
+                message: "The key is encrypted, and no passphrase was given."
             )
         case .passphraseWrong:
             APNSConfigurationError(
@@ -142,8 +142,8 @@ enum CertificateInput: Sendable {
                 setting: isPKCS12 ? setting : keySetting,
                 message:
                     "It is encrypted in an old way (RC2 or the like) that OpenSSL 3 reads with its legacy provider "
-                    + "only. Convert it: 'openssl pkcs12 -legacy -in OLD.p12 -nodes -out apns.pem', then use "
-                    + "certificate(certificateFile: \"apns.pem\")."
+                    + "only. Convert it: 'openssl pkcs12 -legacy -in OLD.p12 -nodes -out apns.pem', then give "
+                    + "apns.pem as the certificate's file."
             )
         case .keyMismatch:
             APNSConfigurationError(

@@ -229,7 +229,7 @@ struct BulkResumeTests {
             #expect(server.simulator.record.requestsReceived == 8)
             let other = try await Tool.run(arguments, input: token(1) + "\n" + token(9))
             #expect(other.status == 64)
-            #expect(other.error.contains("line 2 of '-'"), "\(other.error)")
+            #expect(other.error.contains("line 2 of standard input"), "\(other.error)")
             #expect(server.simulator.record.requestsReceived == 8)
         }
     }

@@ -9,7 +9,7 @@ struct BulkTests {
     static let payload = #"{"aps":{"alert":"Hello"}}"#
     private static let keys = [
         "token", "outcome", "status", "reason", "apnsID", "attempts", "tokenInvalidSince", "advice",
-        "retryAfterSeconds", "line",
+        "retryAfterSeconds", "line", "apnsUniqueID",
     ]
 
     /// The options of a run over these lines; results go to `results.ndjson`.
@@ -53,7 +53,10 @@ struct BulkTests {
             let bad = try #require(rows.first { $0.token == token(6) })
             #expect(bad.status == 400 && bad.reason == "BadDeviceToken" && bad.advice == "check-environment")
             let none = try #require(rows.last)
-            #expect(none.token == "no token" && none.outcome == "not-sent" && none.status == nil)
+            #expect(
+                none.token == "no token" && none.outcome == "not-sent" && none.status == nil
+                    && none.reason == "deviceTokenNotHexadecimal" && none.advice == "fix-request"
+            )
             let accepted = rows.filter { $0.outcome == "accepted" }
             #expect(accepted.allSatisfy { $0.status == 200 && $0.reason == nil && $0.advice == "none" })
             #expect(Set(accepted.compactMap(\.apnsID)).count == 998)

@@ -26,15 +26,23 @@ struct BulkUnitTests {
             #expect(scan.outcome == certainty)
             #expect(scan.line == 4711)
             #expect(scan.token == RowScan.fingerprint(of: token))
+            // As earlier versions wrote it.
+            let old = Self.row(token, certainty, 4711).json.replacing(#","apnsUniqueID":null"#, with: "")
+            #expect(old.hasSuffix(#","line":4711}"#))
+            #expect(RowScan(Array(old.utf8))?.line == 4711)
         }
+        let receipt = Receipt(apnsID: .random(), apnsUniqueID: "6f2e0a4d-9b7c")
+        let unique = ResultRow(token: token, outcome: .accepted(receipt), line: 4711)
+        #expect(RowScan(Array(unique.json.utf8))?.line == 4711)
     }
 
     @Test func otherLinesAreNoRows() {
         let row = Self.row("00ff", .accepted, 12).json
         for text in [
             "", "{}", "nonsense", String(row.dropLast()), String(row.dropFirst()), row + " ",
-            row.replacing("accepted", with: "eaten"), row.replacing(":12}", with: ":}"),
-            row.replacing(":12}", with: ":-12}"), row.replacing(":12}", with: ":99999999999999999999}"),
+            row.replacing("accepted", with: "eaten"), row.replacing(":12,", with: ":,"),
+            row.replacing(":12,", with: ":-12,"), row.replacing(":12,", with: ":99999999999999999999,"),
+            row.replacing(":null}", with: ":nil}"), row.replacing("apnsUniqueID", with: "apnsID"), "\"}", "}",
         ] {
             #expect(RowScan(Array(text.utf8)) == nil, "\(text)")
         }

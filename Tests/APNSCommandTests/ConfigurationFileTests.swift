@@ -11,12 +11,11 @@ import Testing
         _ json: String,
         _ arguments: [String] = [],
         _ variables: [String: String] = [:]
-    ) throws -> CommonOptions.Resolved {
+    ) throws -> ToolSettings {
         let folder = try Folder()
         defer { withExtendedLifetime(folder) {} }
         let path = try folder.write(json, to: "apns.json")
-        let options = try CommonOptions.parse(["--config", path, "--endpoint", "https://localhost:1"] + arguments)
-        return try options.resolved(EnvironmentVariables { variables[$0] })
+        return try settings(["--config", path, "--endpoint", "https://localhost:1"] + arguments, variables)
     }
 
     private func complaint(_ json: String, _ arguments: [String] = []) -> String {
@@ -28,46 +27,53 @@ import Testing
         }
     }
 
-    @Test func theFirstPlaceCounts() throws {
+    @Test("An option goes before the environment, that before the file, and that before the default")
+    func theFirstPlaceCounts() throws {
         let json =
-            #"{"apns":{"pool":{"size":3,"maxOverflow":4}},"tool":{"topic":"from.file","inFlight":5},"other":[1]}"#
+            #"{"apns":{"pool":{"size":3,"maxOverflow":4},"topic":"from.file","inFlight":5},"other":[1]}"#
         let plain = try self.resolved(json)
-        #expect(plain.poolSize == 3 && plain.maxOverflow == 4 && plain.topic == "from.file" && plain.inFlight == 5)
+        #expect(plain.configuration.pool.size == 3 && plain.configuration.pool.maxOverflow == 4)
+        #expect(plain.topic == "from.file" && plain.inFlight == 5 && plain.configuration.pool.maxQueued == 10_000)
         let more = try self.resolved(json, ["--pool-size", "9"], ["APNS_POOL_SIZE": "8", "APNS_TOPIC": "from.env"])
-        #expect(more.poolSize == 9 && more.maxOverflow == 4 && more.topic == "from.env")
+        #expect(more.configuration.pool.size == 9 && more.configuration.pool.maxOverflow == 4)
+        #expect(more.topic == "from.env")
         let origins = Dictionary(uniqueKeysWithValues: more.given.map { ($0.option, $0.origin) })
         #expect(origins["--pool-size"] == "command line")
         #expect(origins["--topic"] == "APNS_TOPIC")
-        #expect(origins["--in-flight"]?.hasPrefix("tool.inFlight in /") == true)
+        #expect(origins["--in-flight"]?.hasPrefix("apns.inFlight in /") == true)
     }
 
-    @Test func whatExcludesEachOtherIsTakenFromTheFirstPlace() throws {
+    @Test("Of settings that exclude each other the one of the first place counts; in one place they are an error")
+    func whatExcludesEachOtherIsTakenFromTheFirstPlace() throws {
         let json = #"{"apns":{"environment":"development","certificateFile":"c.pem"}}"#
         let options = try self.resolved(json, ["--key", "AuthKey_ABCDE12345.p8", "--team-id", "ABCDE12345"])
-        #expect(options.key?.file.text == "AuthKey_ABCDE12345.p8" && options.certificate == nil)
-        #expect(options.environment.host == "localhost")
-        #expect(try self.resolved(json).certificate?.text == "c.pem")
-        let both = #"{"apns":{"keyFile":"a.p8","teamID":"ABCDE12345","certificateFile":"c.pem"}}"#
-        #expect(self.complaint(both).contains("apns.keyFile and apns.certificateFile contradict each other"))
+        #expect(options.credentialFile == "AuthKey_ABCDE12345.p8")
+        #expect(options.configuration.environment.host == "localhost")
+        #expect(!options.given.contains { $0.value == "c.pem" })
+        #expect(try self.resolved(json).credentialFile == "c.pem")
+        let both = self.complaint(#"{"apns":{"keyFile":"a.p8","teamID":"ABCDE12345","certificateFile":"c.pem"}}"#)
+        #expect(both.contains("apns.keyFile") && both.contains("'apns.certificateFile' exclude each other"))
+        #expect(both.split(separator: "\n").count == 1, "\(both)")
     }
 
-    @Test func mistakesAreNamed() throws {
-        #expect(self.complaint("[1]").contains("holds no JSON object"))
-        #expect(self.complaint(#"{"apns":{"pool":{"sise":1}}}"#).contains("'apns.pool.sise' is no setting"))
-        #expect(self.complaint(#"{"tool":{"topic":["a"]}}"#).contains("'tool.topic' is a list"))
-        #expect(self.complaint(#"{"apns":{"pool":{"size":"many"}}}"#).contains("apns.pool.size: 'many'"))
-        #expect(throws: (any Error).self) {
-            try CommonOptions.parse(["--config", "/nowhere", "--endpoint", "https://localhost:1"])
-        }
+    @Test("Mistakes are named with their key, all of them together") func mistakesAreNamed() throws {
+        #expect(self.complaint("[1]").contains("not a JSON object"))
+        #expect(self.complaint(#"{"apns":{"pool":{"sise":1}}}"#).contains("did you mean 'apns.pool.size'"))
+        #expect(self.complaint(#"{"apns":{"topic":["a"]}}"#).contains("it is a list"))
+        let two = self.complaint(#"{"apns":{"pool":{"size":"many"}}}"#, ["--in-flight", "0"])
+        #expect(two.contains("apns.pool.size (/") && two.contains("'many' is not a whole number"))
+        #expect(two.contains("--in-flight: '0' is out of range"))
+        #expect(two.split(separator: "\n").count == 2)
+        #expect(APNSCommandTests.complaint(["--config", "/nowhere"]).contains("--config: /nowhere"))
     }
 
-    @Test func theClientsOwnSettingsHold() throws {
+    @Test("All settings of the client hold, under their own names") func theClientsOwnSettingsHold() throws {
         let json = #"{"apns":{"retry":{"maxAttempts":5},"timeouts":{"deadline":"9s","answer":"2s"}}}"#
         let options = try self.resolved(json, [], ["APNS_RETRY_MAX_ATTEMPTS": "4", "APNS_POOL_MAX_QUEUED": "77"])
         #expect(options.configuration.retry.maxAttempts == 4)
         #expect(options.configuration.pool.maxQueued == 77)
         #expect(options.configuration.timeouts.answer == .seconds(2))
-        #expect(options.configuration.timeouts.deadline == .seconds(9) && options.timeout == .seconds(9))
+        #expect(options.configuration.timeouts.deadline == .seconds(9))
         #expect(options.configuration.pool.size == 1 && options.configuration.environment.host == "localhost")
         let origins = Dictionary(uniqueKeysWithValues: options.given.map { ($0.option, $0.origin) })
         #expect(origins["apns.retry.maxAttempts"] == "APNS_RETRY_MAX_ATTEMPTS")
@@ -78,17 +84,29 @@ import Testing
         #expect(complaint.contains("apns.retry.maxAttempts") && complaint.contains("apns.pool.strategy"))
     }
 
-    @Test func aPasswordComesFromAFile() throws {
+    @Test("The password of a certificate comes from a file, and no password is shown") func aPasswordComesFromAFile()
+        throws
+    {
         let folder = try Folder()
         defer { withExtendedLifetime(folder) {} }
         let password = try folder.write("s3cret\nmore\n", to: "password")
         let options = try self.resolved(
-            #"{"tool":{"proxy":"http://u:s3cret@proxy:1"}}"#,
+            #"{"apns":{"proxy":"http://u:s3cret@proxy:1"}}"#,
             ["--certificate", "c.p12", "--certificate-password-file", password]
         )
-        #expect(options.certificate?.text == "c.p12")
+        #expect(options.credentialFile == "c.p12")
         #expect(!"\(options.given)".contains("s3cret"))
         let key = ["--certificate", "c.p12", "--certificate-key", "k.pem"]
         #expect(self.complaint("{}", key).contains("--certificate-key: 'c.p12' is a PKCS#12 file"))
+        #expect(
+            self.complaint("{}", ["--certificate", "c.p12", "--certificate-password-file", "/nowhere"])
+                .contains("--certificate-password-file: '/nowhere' cannot be read")
+        )
+    }
+
+    @Test("The library knows the tool's own settings by name") func theLibraryKnowsTheToolsKeys() {
+        #expect(Set(SettingOption.rows.map(\.key)) == SettingsTable.toolKeys)
+        let keys = Set((SettingsTable.settings + SettingOption.rows).map(\.key))
+        #expect(SettingOption.all.allSatisfy { keys.contains($0.key) })
     }
 }

@@ -69,22 +69,17 @@ struct DocumentationTests {
         #expect(listed.subtracting(documented).isEmpty, "not documented")
     }
 
-    @Test func eachVariableOfTheHelpStandsBesideItsOption() async throws {
-        let help = try await Tool.run(["send", "--help"]).output
+    @Test("The table of connection options names each option's variable and key, and so does the help the variable")
+    func eachOptionStandsBesideItsVariableAndKey() async throws {
+        let help = try await Tool.run(["send", "--help"]).output.split { $0.isWhitespace }.joined(separator: " ")
         let rows = Self.section("Connection options").split(separator: "\n").filter { $0.hasPrefix("| `--") }
-        let variables = help.matches(of: #/env:\s+(APNS_[A-Z_]+)/#).map { String($0.output.1) }
-        #expect(variables.count == rows.count)
-        for variable in variables {
-            #expect(rows.contains { $0.contains("`\(variable)`") }, "\(variable)")
+        #expect(rows.count == SettingOption.all.count)
+        for (row, option) in zip(rows, SettingOption.all) {
+            #expect(row.hasPrefix("| `\(option.written)"), "\(option.name)")
+            #expect(row.contains("| `\(option.variable)` |"), "\(option.name)")
+            #expect(row.contains("| `apns.\(option.key)` |") == (option.key != "config"), "\(option.name)")
+            #expect(help.contains("[env: \(option.variable)"), "\(option.name)")
         }
-    }
-
-    @Test func eachKeyOfTheFileIsInTheTable() {
-        let rows = Self.section("Connection options").split(separator: "\n").filter { $0.hasPrefix("| `--") }
-        let keys = rows.flatMap { row in
-            row.matches(of: #/`((?:apns|tool)\.[A-Za-z0-9.]+)`/#).map { String($0.output.1) }
-        }
-        #expect(Set(keys) == ConfigurationFile.keys)
     }
 
     @Test func eachCommandIsInTheTable() async throws {

@@ -86,16 +86,4 @@ struct OtherCommandsTests {
         #expect(wrong.error.hasPrefix("apns: --key: "))
         #expect(wrong.output.isEmpty)
     }
-
-    @Test(arguments: [
-        [], ["send"], ["bulk"], ["simulator"], ["provider-token"], ["demo"], ["doctor"], ["broadcast"], ["channels"],
-    ])
-    func helpTeaches(command: [String]) async throws {
-        let result = try await Tool.run(command + ["--help"])
-        #expect(result.status == 0)
-        let lines = result.output.split(separator: "\n")
-        #expect(lines.count { $0.contains("  apns ") || $0.contains("$(apns ") || $0.contains("  curl ") } >= 2)
-        // The tool's own lines; those that begin with USAGE are not wrapped.
-        #expect(lines.allSatisfy { $0.count <= 80 || $0.hasPrefix("USAGE") })
-    }
 }

@@ -12,6 +12,7 @@ struct ResultLine: Decodable {
     var advice: String
     var retryAfterSeconds: Double?
     var line: Int
+    var apnsUniqueID: String?
 
     static func all(_ lines: [String]) throws -> [ResultLine] {
         try lines.map { try JSONDecoder().decode(ResultLine.self, from: Data($0.utf8)) }

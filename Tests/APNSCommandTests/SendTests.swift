@@ -30,7 +30,7 @@ struct SendTests {
             #expect(
                 result.lines.last == #"{"token":"\#(token(2))","outcome":"rejected","status":410,"#
                     + #""reason":"Unregistered","apnsID":"\#(id)","attempts":1,"tokenInvalidSince":1700000000123,"#
-                    + #""advice":"remove-token","retryAfterSeconds":null,"line":2}"#
+                    + #""advice":"remove-token","retryAfterSeconds":null,"line":2,"apnsUniqueID":null}"#
             )
         }
     }
@@ -68,7 +68,7 @@ struct SendTests {
         try await Server.with { server in
             let result = try await Tool.run(["send", "--title", "Hey", "--json", "xyz"] + server.options)
             #expect(result.status == 1)
-            #expect(result.output.contains(#""outcome":"not-sent","status":null,"reason":null"#))
+            #expect(result.output.contains(#""outcome":"not-sent","status":null,"reason":"deviceTokenNotHexadecimal""#))
             #expect(result.output.contains(#""advice":"fix-request""#))
             #expect(server.simulator.record.requestsReceived == 0)
         }

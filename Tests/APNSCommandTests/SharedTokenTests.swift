@@ -26,7 +26,7 @@ struct SharedTokenTests {
     }
 
     private func token() async throws -> String {
-        let result = try await Tool.run(self.arguments("provider-token"))
+        let result = try await Tool.spawn(self.arguments("provider-token"))
         #expect(result.status == 0, "\(result.error)")
         return result.output
     }
@@ -40,7 +40,7 @@ struct SharedTokenTests {
                 "--title", "Hello", String(repeating: "ab", count: 32),
             ]
         return try await withThrowingTaskGroup(of: Tool.Result.self) { group in
-            for _ in 0..<4 { group.addTask { try await Tool.run(arguments) } }
+            for _ in 0..<4 { group.addTask { try await Tool.spawn(arguments) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
     }

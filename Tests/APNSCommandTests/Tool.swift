@@ -1,9 +1,12 @@
+import APNSPool
 import APNSSimulator
 import Foundation
 import Synchronization
 import Testing
 
-/// The built tool as a child process.
+@testable import APNSCommand
+
+/// The tool, in this process or as a process of its own.
 struct Tool {
     struct Result: Sendable {
         var status: Int32
@@ -26,15 +29,57 @@ struct Tool {
         return candidates.first { FileManager.default.isExecutableFile(atPath: $0) } ?? candidates[0]
     }
 
+    /// Runs a command in this process, with streams of its own.
     static func run(
         _ arguments: [String],
         environment: [String: String] = [:],
         input: String? = nil
     ) async throws -> Result {
+        let folder = try Folder()
+        func open(_ name: String, _ text: String = "") throws -> Int32 {
+            try SystemFile.open(try folder.write(text, to: name), O_RDWR | O_APPEND | O_CLOEXEC).get()
+        }
+        var process = ToolProcess()
+        process.variables = self.variables(environment)
+        process.input = try open("input", input ?? "")
+        process.output = try open("output")
+        process.error = try open("error")
+        process.owner = OpenStreams(process.input, process.output, process.error)
+        process.handlesSignals = false
+        process.columns = 80
+        let start = ContinuousClock.now
+        let status = await ToolProcess.$current.withValue(process) { await APNSTool.status(of: arguments) }
+        return Result(
+            status: status,
+            output: try String(contentsOfFile: folder.path("output"), encoding: .utf8),
+            error: try String(contentsOfFile: folder.path("error"), encoding: .utf8),
+            time: start.duration(to: .now)
+        )
+    }
+
+    /// Runs the built tool as a process of its own.
+    static func spawn(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
         let running = try Running(arguments, environment: environment)
-        if let input { running.write(input) }
         running.closeInput()
         return await running.end()
+    }
+
+    /// This process' variables but for those of the settings, and `environment`.
+    static func variables(_ environment: [String: String]) -> [String: String] {
+        ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("APNS_") }.merging(environment) { $1 }
+    }
+}
+
+/// Streams of a command, closed when neither the command nor one of its loggers has them.
+private final class OpenStreams: Sendable {
+    private let descriptors: [Int32]
+
+    init(_ descriptors: Int32...) {
+        self.descriptors = descriptors
+    }
+
+    deinit {
+        for descriptor in self.descriptors { SystemFile.close(descriptor) }
     }
 }
 
@@ -52,9 +97,7 @@ final class Running: Sendable {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: Tool.path)
         process.arguments = arguments
-        var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("APNS_") }
-        variables.merge(environment) { $1 }
-        process.environment = variables
+        process.environment = Tool.variables(environment)
         process.standardInput = self.input
         // Files, since a full pipe would stop the tool.
         process.standardOutput = try Self.file(self.folder.appendingPathComponent("output"))

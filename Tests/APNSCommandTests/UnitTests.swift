@@ -50,10 +50,17 @@ struct UnitTests {
         let row = ResultRow(token: "a\"\\\t\u{1}\u{E9}", outcome: .failed(error), line: 7)
         #expect(
             row.json == #"{"token":"a\"\\\u0009\u0001\#u{E9}","outcome":"not-sent","status":null,"reason":null,"#
-                + #""apnsID":null,"attempts":0,"tokenInvalidSince":null,"advice":"wait","retryAfterSeconds":1.25,"line":7}"#
+                + #""apnsID":null,"attempts":0,"tokenInvalidSince":null,"advice":"wait","retryAfterSeconds":1.25,"line":7,"#
+                + #""apnsUniqueID":null}"#
         )
         let object = try JSONSerialization.jsonObject(with: Data(row.json.utf8)) as? [String: Any]
         #expect(object?["token"] as? String == row.token)
+    }
+
+    @Test("A row ends with the id that Apple's delivery log has") func rowsEndWithTheUniqueID() {
+        let receipt = Receipt(apnsID: .random(), apnsUniqueID: "6f2e0a4d-9b7c-4c0e-8d5e-0a1b2c3d4e5f")
+        let row = ResultRow(token: "00", outcome: .accepted(receipt), line: 1)
+        #expect(row.json.hasSuffix(#","line":1,"apnsUniqueID":"6f2e0a4d-9b7c-4c0e-8d5e-0a1b2c3d4e5f"}"#))
     }
 
     @Test func statusFollowsFromTheWorst() {
@@ -78,38 +85,35 @@ struct UnitTests {
         #expect(status([failed(.credential, .notSent)]) == 78)
     }
 
-    @Test(arguments: [
-        ("https://localhost:2197", "localhost", 2197), ("HTTPS://a.example", "a.example", 443),
-        ("https://[::1]:8443/", "::1", 8443), ("https://[::1]", "::1", 443), ("https://127.0.0.1:1", "127.0.0.1", 1),
-    ])
-    func endpointsAreRead(text: String, host: String, port: Int) throws {
-        let endpoint = try Endpoint(Setting(name: "--endpoint", text: text))
-        #expect(endpoint.host == host)
-        #expect(endpoint.port == port)
-    }
-
-    @Test(arguments: [
-        "", "https://", "https://:1", "https://a:", "https://a:x", "https://a:+1", "https://a:1:2", "https://[::1",
-        "https://[::1]x", "https://u@a:1", "https://a b", "https://a?b", "https://a:99999999999999999999", "ftp://a",
-    ])
-    func otherEndpointsAreNot(text: String) {
-        #expect(throws: (any Error).self) {
-            try Endpoint(Setting(name: "--endpoint", text: text))
-        }
-    }
-
-    @Test func theCommandLineWinsOverTheEnvironment() throws {
-        let variables = EnvironmentVariables { name in
-            ["APNS_ENDPOINT": "https://a.example:1", "APNS_POOL_SIZE": "7", "APNS_TOPIC": "", "APNS_TIMEOUT": "0.5"][
-                name
-            ]
-        }
-        let plain = try CommonOptions.parse(["--endpoint", "https://b.example:2"]).resolved(variables)
-        #expect(plain.environment.host == "b.example")
-        #expect(plain.poolSize == 7)
+    @Test("The command line goes before the environment, and an empty variable counts as not set")
+    func theCommandLineWinsOverTheEnvironment() throws {
+        let variables = [
+            "APNS_ENDPOINT": "https://a.example:1", "APNS_POOL_SIZE": "7", "APNS_TOPIC": "",
+            "APNS_TIMEOUTS_DEADLINE": "0.5",
+        ]
+        let plain = try settings(["--endpoint", "https://b.example:2"], variables)
+        #expect(plain.configuration.environment.host == "b.example")
+        #expect(plain.configuration.pool.size == 7)
         #expect(plain.topic == nil)
-        #expect(plain.timeout == .milliseconds(500))
-        let other = try CommonOptions.parse(["--endpoint", "https://b.example:2", "--pool-size", "2"])
-        #expect(try other.resolved(variables).poolSize == 2)
+        #expect(plain.configuration.timeouts.deadline == .milliseconds(500))
+        let other = try settings(["--endpoint", "https://b.example:2", "--pool-size", "2"], variables)
+        #expect(other.configuration.pool.size == 2)
+    }
+}
+
+/// The settings that a command has of these options and variables.
+func settings(_ arguments: [String], _ variables: [String: String] = [:]) throws -> ToolSettings {
+    var process = ToolProcess()
+    process.variables = variables
+    return try ToolProcess.$current.withValue(process) { try CommonOptions.parse(arguments).resolved() }
+}
+
+/// What is wrong with the options and variables; empty: nothing.
+func complaint(_ arguments: [String], _ variables: [String: String] = [:]) -> String {
+    do {
+        _ = try settings(arguments, variables)
+        return ""
+    } catch {
+        return CommonOptions.message(for: error)
     }
 }

@@ -34,9 +34,12 @@ import Testing
         try await sendToASimulator()
     }
 
-    @Test func theEnvironmentMakesAConfiguration() throws {
-        #expect(throws: APNSConfigurationError.self) { try configurationFromEnvironment([:]) }
-        let variables = ["APNS_KEY_FILE": "key.p8", "APNS_TEAM_ID": "ABBM6U9RM5", "APNS_ENVIRONMENT": "development"]
+    @Test("The environment makes a configuration") func theEnvironmentMakesAConfiguration() throws {
+        #expect(throws: APNSSettingsError.self) { try configurationFromEnvironment([:]) }
+        let variables = [
+            "APNS_PRIVATE_KEY": KeyTexts.p256, "APNS_KEY_ID": "9UC9ZLQ8YW", "APNS_TEAM_ID": "ABBM6U9RM5",
+            "APNS_ENVIRONMENT": "development",
+        ]
         #expect(try configurationFromEnvironment(variables).environment == .development)
     }
 

@@ -50,13 +50,7 @@ func sendToASimulator() async throws {
 }
 
 func configurationFromEnvironment(_ variables: [String: String]) throws -> APNSClientConfiguration {
-    guard let keyFile = variables["APNS_KEY_FILE"], let teamID = variables["APNS_TEAM_ID"] else {
-        throw APNSConfigurationError(.missing, setting: "APNS_KEY_FILE", message: "set it, and APNS_TEAM_ID")
-    }
-    return APNSClientConfiguration(
-        authentication: .token(keyFile: keyFile, keyID: variables["APNS_KEY_ID"], teamID: teamID),
-        environment: variables["APNS_ENVIRONMENT"] == "development" ? .development : .production
-    )
+    try APNSClientConfiguration(settings: [.environment(variables)])  // without an argument: those of the process
 }
 
 func sendTwice(_ notification: PushNotification, to token: DeviceToken, with sender: some PushSender) async {

@@ -9,7 +9,12 @@ import Testing
 // swift-format-ignore-file
 
 // README begins
-func announce(to deviceTokens: [String]) async throws {
+struct Device {
+    var token: String
+    var registeredAt: Date
+}
+
+func announce(to devices: [Device]) async throws {
     let configuration = APNSClientConfiguration(
         authentication: .token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
     )
@@ -19,8 +24,11 @@ func announce(to deviceTokens: [String]) async throws {
     ).badge(1).sound("cow.wav")
     let push = try notification.prepared()
     try await withAPNSClient(configuration: configuration) { client in
-        for await delivery in client.deliveries(of: push, to: deviceTokens, token: { $0 }) {
-            if delivery.outcome.invalidation != nil { print("forget", delivery.element) }
+        for await delivery in client.deliveries(of: push, to: devices, token: { $0.token }) {
+            let device = delivery.element
+            if let end = delivery.outcome.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
+                print("forget", device.token)
+            }
         }
     }
 }

@@ -72,7 +72,8 @@ struct ClosedLoop: Sendable {
             tally.latencies.record(MonotonicTime.microseconds() - delivery.element.pulled)
             switch delivery.outcome {
             case .accepted: tally.accepted += 1
-            case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error): tally.note("\(error)")
+            case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
+                tally.note("\(error)")
             }
         }
         return tally

@@ -54,7 +54,8 @@ struct OpenLoop: Sendable {
                         let latency = MonotonicTime.microseconds() - due
                         switch outcome {
                         case .accepted: total.addAccepted(latency)
-                        case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error): total.addFailed(latency, "\(error)")
+                        case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
+                            total.addFailed(latency, "\(error)")
                         }
                         open.countDown()
                     }

@@ -115,7 +115,7 @@ struct BulkCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let options = try self.common.resolved()
+        let options = try self.common.checked()
         let topic = try options.requireTopic()
         let bytes = try Payload.read(self.files.payload)
         let push = try self.headers.prepared(topic: topic, payload: bytes)
@@ -168,10 +168,10 @@ struct BulkCommand: AsyncParsableCommand {
         _ run: BulkRun,
         _ push: PreparedPush,
         _ reader: LineReader,
-        _ options: CommonOptions.Resolved
+        _ options: ToolSettings
     ) throws {
         let earlier = try self.files.resume ? BulkStart.look(run, results: self.files.results, self.files) : nil
-        var rehearsal = BulkRehearsal(run: run, push: push, endpoint: options.environment.description)
+        var rehearsal = BulkRehearsal(run: run, push: push, endpoint: options.configuration.environment.description)
         try rehearsal.read(reader, path: self.files.tokens, earlier: earlier)
         if self.json {
             Standard.output.print(JSONText.encode(rehearsal.summary))

@@ -27,14 +27,14 @@ struct BulkRehearsal {
                 reader.waitForInput()
             case .end:
                 if let error = reader.failure {
-                    throw InputOutputError(description: "--tokens: '\(path)' cannot be read: \(error)")
+                    throw InputOutputError(description: "--tokens: \(Files.name(path)) cannot be read: \(error)")
                 }
                 return
             case .line(let token, let number):
                 if let earlier {
                     guard earlier.isRow(ofLine: number, for: token) else {
                         throw UsageError(
-                            "--tokens: line \(number) of '\(path)' is not the one that these results began with."
+                            "--tokens: line \(number) of \(Files.name(path)) is not the one that these results began with."
                         )
                     }
                     if case .skip = earlier.plan(forLine: number) {

@@ -88,8 +88,8 @@ struct EarlierResults: Sendable {
     }
 }
 
-/// A row as it stands in a results file: what a later run must know of it. It takes the form that `ResultRow` writes and no
-/// other. Pure.
+/// A row as it stands in a results file: what a later run must know of it. It takes the form that `ResultRow` writes, and
+/// the older one that ends with the line's number. Pure.
 struct RowScan {
     var outcome: Certainty
     var line: Int
@@ -99,10 +99,12 @@ struct RowScan {
     private static let start = Array(#"{"token":""#.utf8)
     private static let middle = Array(#","outcome":""#.utf8)
     private static let end = Array(#","line":"#.utf8)
+    private static let uniqueID = Array(#","apnsUniqueID":"#.utf8)
 
     init?(_ bytes: some BidirectionalCollection<UInt8>) {
-        let bytes = Array(bytes)
-        guard bytes.starts(with: Self.start), bytes.last == UInt8(ascii: "}") else { return nil }
+        guard let bytes = Self.withoutUniqueID(Array(bytes)), bytes.starts(with: Self.start),
+            bytes.last == UInt8(ascii: "}")
+        else { return nil }
         var position = Self.start.count
         var hash = Fingerprint()
         while position < bytes.count, bytes[position] != UInt8(ascii: "\"") {
@@ -128,6 +130,23 @@ struct RowScan {
         self.outcome = outcome
         self.line = line
         self.token = hash.value
+    }
+
+    /// The row without the key that older rows do not have; nil if what stands in its place is no value of it.
+    private static func withoutUniqueID(_ bytes: [UInt8]) -> [UInt8]? {
+        guard bytes.last == UInt8(ascii: "}") else { return nil }
+        // An id has no escaped quotation marks.
+        var start = bytes.count - 1
+        if bytes[start - 1 < 0 ? 0 : start - 1] == UInt8(ascii: "\"") {
+            guard let quote = bytes[..<(start - 1)].lastIndex(of: UInt8(ascii: "\"")) else { return nil }
+            start = quote
+        } else if bytes.dropLast().suffix(4).elementsEqual("null".utf8) {
+            start -= 4
+        } else {
+            return bytes
+        }
+        guard bytes[..<start].suffix(self.uniqueID.count).elementsEqual(self.uniqueID) else { return nil }
+        return bytes[..<(start - self.uniqueID.count)] + [UInt8(ascii: "}")]
     }
 
     static func fingerprint(of token: String) -> UInt32 {

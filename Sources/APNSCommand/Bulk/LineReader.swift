@@ -29,7 +29,7 @@ final class LineReader {
     /// Opens the file, or takes standard input for `-`.
     init(path: String, option: String, chunkSize: Int = 64 * 1024) throws {
         self.ownsDescriptor = path != "-"
-        self.descriptor = path == "-" ? 0 : try Files.open(path).orUsageError(option, path)
+        self.descriptor = path == "-" ? ToolProcess.current.input : try Files.open(path).orUsageError(option, path)
         self.chunk = [UInt8](repeating: 0, count: max(chunkSize, 1))
     }
 

@@ -19,7 +19,7 @@ struct ResultRow: Sendable {
         bytes.append(contentsOf: #","status":"#.utf8)
         Self.append(number: status, to: &bytes)
         bytes.append(contentsOf: #","reason":"#.utf8)
-        Self.append(rejection?.reason?.rawValue, to: &bytes)
+        Self.append(rejection?.reason?.rawValue ?? self.outcome.error?.validation?.code.rawValue, to: &bytes)
         bytes.append(contentsOf: #","apnsID":"#.utf8)
         Self.append(self.outcome.apnsID?.description.lowercased(), to: &bytes)
         bytes.append(contentsOf: #","attempts":"#.utf8)
@@ -32,6 +32,8 @@ struct ResultRow: Sendable {
         bytes.append(contentsOf: (self.outcome.retryAfter.map(Self.seconds) ?? "null").utf8)
         bytes.append(contentsOf: #","line":"#.utf8)
         Self.append(number: self.line, to: &bytes)
+        bytes.append(contentsOf: #","apnsUniqueID":"#.utf8)
+        Self.append(self.outcome.receipt?.apnsUniqueID, to: &bytes)
         bytes.append(UInt8(ascii: "}"))
     }
 

@@ -68,7 +68,7 @@ actor TokenFeed {
                 return (lines, true)
             case .end:
                 if let failure = self.reader.failure {
-                    self.end = .failed("--tokens: '\(self.path)' cannot be read: \(failure)")
+                    self.end = .failed("--tokens: \(Files.name(self.path)) cannot be read: \(failure)")
                 } else {
                     self.end = .endOfFile
                 }
@@ -81,7 +81,7 @@ actor TokenFeed {
                 guard earlier.isRow(ofLine: number, for: token) else {
                     self.isOtherFile = true
                     self.end = .failed(
-                        "--tokens: line \(number) of '\(self.path)' is not the one that these results began with"
+                        "--tokens: line \(number) of \(Files.name(self.path)) is not the one that these results began with"
                     )
                     return (lines, false)
                 }

@@ -25,8 +25,8 @@ struct BroadcastCommand: AsyncParsableCommand {
             Exit status:
               0   APNs took it, with however many subscribers
               1   APNs refused it
-              75  it was not sent, or nobody knows
               64  an option or the payload is wrong
+              75  it was not sent, or nobody knows
               78  the configuration is wrong: key, certificate, host
             """
     )
@@ -63,7 +63,7 @@ struct BroadcastCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let options = try self.common.resolved()
+        let options = try self.common.checked()
         let topic = try options.requireTopic()
         let channel = try ChannelOptions.channelID(self.channel)
         let headers = try HeaderValues(priority: self.priority, expiration: self.expiration, now: WallTime.now)

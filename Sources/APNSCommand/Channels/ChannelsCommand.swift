@@ -21,9 +21,9 @@ struct ChannelsCommand: AsyncParsableCommand {
             Exit status:
               0   it was done; for delete also when there was no such channel
               1   APNs refused
+              64  an option or the id is wrong
               75  it was not done, or nobody knows; try again (before another create,
                   look at the list)
-              64  an option or the id is wrong
               78  the configuration is wrong: key, certificate, host
             """,
         subcommands: [ListChannels.self, CreateChannel.self, ShowChannel.self, DeleteChannel.self]
@@ -44,7 +44,7 @@ struct ChannelOptions: ParsableArguments {
         text: (Value) -> String,
         _ call: (APNSChannels, _ bundleID: String) async throws(PushError) -> Value
     ) async throws {
-        let options = try self.common.resolved()
+        let options = try self.common.checked()
         let bundleID = try options.requireTopic()
         var configuration = options.configuration
         // None for pushes, of which there are none.

@@ -14,15 +14,15 @@ struct Doctor {
     /// From here on a certificate's end is worth a word.
     private static let certificateDays = 30
 
-    private let options: CommonOptions.Resolved
+    private let options: ToolSettings
     private var report = DoctorReport()
 
-    init(_ options: CommonOptions.Resolved) {
+    init(_ options: ToolSettings) {
         self.options = options
     }
 
-    private var host: String { self.options.environment.host }
-    private var port: Int { self.options.environment.port }
+    private var host: String { self.options.configuration.environment.host }
+    private var port: Int { self.options.configuration.environment.port }
 
     mutating func examine() async -> DoctorReport {
         self.report.settings = self.options.given
@@ -46,7 +46,7 @@ struct Doctor {
         // One connection, and not before it is asked for.
         configuration.pool.size = 0
         configuration.pool.maxOverflow = 1
-        let file = self.options.certificate?.text ?? self.options.key?.file.text
+        let file = self.options.credentialFile
         do throws(APNSConfigurationError) {
             let client = try APNSClient(configuration: configuration)
             let status = client.authenticationStatus
@@ -69,7 +69,7 @@ struct Doctor {
                     found,
                     "Other users of this machine may read the file: chmod 600 '\(file)'."
                 )
-            } else if file == nil {
+            } else if !self.options.hasCredential {
                 self.report.warn("credential", ["none"], "APNs itself wants one: give --key and --team-id.")
             } else {
                 self.report.pass("credential", found)
@@ -78,7 +78,7 @@ struct Doctor {
         } catch {
             self.report.fail(
                 error.setting.hasPrefix("trust") ? "trust roots" : "credential",
-                [error.message],
+                [self.options.fault(for: error).message],
                 self.advice(for: error),
                 .configuration
             )
@@ -94,7 +94,7 @@ struct Doctor {
                 + "membership page of the developer portal."
         case .keyTypeWrong, .notAKey, .keyDamaged, .keyEncrypted:
             "Give the file AuthKey_….p8 as it was loaded from the developer portal (Keys)."
-        default: "Change \(APNSTool.option(for: error.setting) ?? error.setting)."
+        default: "Change \(self.options.fault(for: error).written)."
         }
     }
 
@@ -102,8 +102,8 @@ struct Doctor {
 
     private mutating func reach() -> NetworkProbe? {
         // A proxy looks the server's name up itself.
-        let target = self.options.proxy.map { (host: $0.host, port: $0.port) } ?? (self.host, self.port)
-        let prefix = self.options.proxy == nil ? "" : "proxy "
+        let target = self.options.configuration.proxy.map { (host: $0.host, port: $0.port) } ?? (self.host, self.port)
+        let prefix = self.options.configuration.proxy == nil ? "" : "proxy "
         guard let addresses = self.lookUp(target, prefix + "name") else {
             self.report.skip(prefix + "TCP")
             self.skipServer()
@@ -113,7 +113,7 @@ struct Doctor {
             self.skipServer()
             return nil
         }
-        guard let proxy = self.options.proxy else { return probe }
+        guard let proxy = self.options.configuration.proxy else { return probe }
         var credentials: ProxyEndpoint.Credentials?
         if let username = proxy.username {
             credentials = .init(username: username, password: proxy.password ?? "")
@@ -195,7 +195,8 @@ struct Doctor {
 
     private mutating func examineServer(_ probe: NetworkProbe) {
         var tls = TLSConfiguration()
-        tls.caFile = self.options.caFile
+        tls.caFile = self.options.configuration.trust.caFile
+        tls.caPEM = self.options.configuration.trust.caPEM
         let handshake: HandshakeReport
         do throws(WireError) {
             handshake = try probe.handshake(try TLSContext(.client, configuration: tls), host: self.host)
@@ -249,7 +250,7 @@ struct Doctor {
 
     private mutating func examineClock(_ probe: NetworkProbe) {
         do throws(WireError) {
-            let answer = try probe.ask(authority: self.options.environment.description)
+            let answer = try probe.ask(authority: self.options.configuration.environment.description)
             guard let date = answer.date, let theirs = ClockSkew.seconds(imfFixdate: date) else {
                 return self.report.skip("clock", "the server's answer (\(answer.status)) has no date")
             }

@@ -70,7 +70,7 @@ struct HeaderValues: Sendable {
     /// - Parameter now: seconds since 1970.
     init(priority: String?, expiration: String?, now: Int64) throws {
         if let priority {
-            self.priority = Priority(rawValue: try Setting(name: "--priority", text: priority).integer(1...10))
+            self.priority = Priority(rawValue: try wholeNumber(priority, "--priority", 1...10))
         }
         if let text = expiration {
             guard let seconds = Int64(text), seconds >= 0, seconds <= 99_999_999_999 else {

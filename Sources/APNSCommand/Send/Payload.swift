@@ -17,7 +17,9 @@ enum Payload {
         do {
             _ = try JSONDecoder().decode(AnyObjectOfJSON.self, from: Data(bytes))
         } catch {
-            throw UsageError("--payload: '\(path)' holds no JSON object, such as {\"aps\":{\"alert\":\"Hello\"}}.")
+            throw UsageError(
+                "--payload: \(Files.name(path)) holds no JSON object, such as {\"aps\":{\"alert\":\"Hello\"}}."
+            )
         }
         return bytes
     }

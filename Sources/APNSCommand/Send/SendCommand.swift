@@ -61,8 +61,7 @@ struct NotificationOptions: ParsableArguments {
             notification = PushNotification(topic: topic, alert: alert).pushType(type)
         }
         if let badge {
-            let setting = Setting(name: "--badge", text: badge)
-            notification = notification.badge(try setting.integer(0...Int(Int32.max)))
+            notification = notification.badge(try wholeNumber(badge, "--badge", 0...Int(Int32.max)))
         }
         if let sound { notification = notification.sound(sound) }
         if !self.hasAlert, self.badge == nil, self.sound == nil {
@@ -113,7 +112,7 @@ struct SendCommand: AsyncParsableCommand {
     var tokens: [String]
 
     func run() async throws {
-        let options = try self.common.resolved()
+        let options = try self.common.checked()
         let push = try self.notification.prepared(topic: try options.requireTopic())
         let tokens = self.tokens
         let printsJSON = self.json

@@ -38,10 +38,8 @@ struct DemoCommand: AsyncParsableCommand {
 
     private func demo() throws -> Demo {
         Demo(
-            pushes: try Setting(name: "--pushes", text: self.pushes)
-                .integer(Demo.fewest...5_000_000),
-            inFlight: try Setting(name: "--in-flight", text: self.inFlight)
-                .integer(1...10_000),
+            pushes: try wholeNumber(self.pushes, "--pushes", Demo.fewest...5_000_000),
+            inFlight: try wholeNumber(self.inFlight, "--in-flight", 1...10_000),
             isVerbose: self.verbose
         )
     }

@@ -13,11 +13,12 @@ struct SimulatorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulator",
         abstract: "Runs a server that behaves like APNs, and misbehaves on script.",
+        usage: "apns simulator [<options>]",
         discussion: """
             It makes a certificate authority and a key of its own, checks what APNs checks, and answers with APNs' \
             reasons. It says how to send to it, and runs until Ctrl-C.
 
-            With credentials for other programs, which read them from the environment:
+            With credentials for this tool and for programs that configure the library from their environment:
 
               apns simulator --port 2197 --write-credentials ./sim
               set -a; . ./sim/apns.env; set +a
@@ -71,12 +72,12 @@ struct SimulatorCommand: AsyncParsableCommand {
     }
 
     private func portNumber() throws -> Int {
-        try Setting(name: "--port", text: self.port).integer(0...65535)
+        try wholeNumber(self.port, "--port", 0...65535)
     }
 
     private func seedNumber() throws -> UInt64? {
         guard let seed else { return nil }
-        return UInt64(try Setting(name: "--seed", text: seed).integer(0...Int.max))
+        return UInt64(try wholeNumber(seed, "--seed", 0...Int.max))
     }
 
     func run() async throws {

@@ -38,12 +38,17 @@ enum Files {
         return poll(&request, 1, milliseconds) != 0
     }
 
+    /// A file in a message: its path in quotation marks, or standard input for `-`.
+    static func name(_ path: String) -> String { path == "-" ? "standard input" : "'\(path)'" }
+
     /// A whole file, or standard input for `-`.
     static func contents(of path: String, option: String, limit: Int) throws -> [UInt8] {
-        let descriptor = path == "-" ? 0 : try self.open(path).orUsageError(option, path)
+        let descriptor = path == "-" ? ToolProcess.current.input : try self.open(path).orUsageError(option, path)
         defer { if path != "-" { SystemFile.close(descriptor) } }
         let bytes = try SystemFile.contents(of: descriptor, limit: limit).orUsageError(option, path)
-        guard bytes.count <= limit else { throw UsageError("\(option): '\(path)' has more than \(limit) bytes.") }
+        guard bytes.count <= limit else {
+            throw UsageError("\(option): \(self.name(path)) has more than \(limit) bytes.")
+        }
         return bytes
     }
 
@@ -137,7 +142,7 @@ extension Result where Failure == SystemError {
     func orUsageError(_ option: String, _ path: String) throws -> Success {
         switch self {
         case .success(let value): return value
-        case .failure(let error): throw UsageError("\(option): '\(path)' cannot be opened: \(error).")
+        case .failure(let error): throw UsageError("\(option): \(Files.name(path)) cannot be opened: \(error).")
         }
     }
 }

@@ -26,6 +26,7 @@ enum Interrupts {
     ///
     /// - Parameter announces: and says that it did, on standard error.
     static func handle(announces: Bool = false) {
+        guard ToolProcess.current.handlesSignals else { return }
         // Touched before a signal can come, so that the handler makes no global.
         _ = self.isStopRequested
         _ = self.announcement.utf8CodeUnitCount + self.clearance.utf8CodeUnitCount

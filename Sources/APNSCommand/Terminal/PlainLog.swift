@@ -5,6 +5,8 @@ struct PlainLogHandler: LogHandler {
     var logLevel = Logger.Level.warning
     var metadata = Logger.Metadata()
     var metadataProvider: Logger.MetadataProvider?
+    /// Of the command that made it: lines come from tasks that are not the command's.
+    private let process = ToolProcess.current
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { self.metadata[key] }
@@ -18,7 +20,7 @@ struct PlainLogHandler: LogHandler {
         var line = "\(event.level): \(event.message)"
         for (key, value) in all.sorted(by: { $0.key < $1.key }) { line += " \(key)=\(value)" }
         if let error = event.error { line += " error=\(error)" }
-        Standard.error.print(line.replacing("\n", with: " "))
+        Standard(descriptor: self.process.error).print(line.replacing("\n", with: " "))
     }
 }
 

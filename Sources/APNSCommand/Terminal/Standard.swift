@@ -10,8 +10,8 @@ import APNSPool
 
 /// The standard streams, written to without a buffer of the C library: what was printed is out.
 struct Standard: Sendable {
-    static let output = Standard(descriptor: 1)
-    static let error = Standard(descriptor: 2)
+    static var output: Standard { Standard(descriptor: ToolProcess.current.output) }
+    static var error: Standard { Standard(descriptor: ToolProcess.current.error) }
 
     let descriptor: Int32
 

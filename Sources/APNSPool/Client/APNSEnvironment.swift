@@ -77,6 +77,12 @@ public struct APNSEnvironment: Sendable, Hashable, CustomStringConvertible {
         return port == 443 ? host : "\(host):\(port)"
     }
 
+    /// Whether the host is one of Apple's, which requires a credential.
+    package var isApples: Bool {
+        let name = self.host.lowercased()
+        return name == "push.apple.com" || name.hasSuffix(".push.apple.com")
+    }
+
     /// Whether it may be a host name or an address: visible ASCII characters, without a dot at the beginning.
     static func isHost(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.first != UInt8(ascii: ".")

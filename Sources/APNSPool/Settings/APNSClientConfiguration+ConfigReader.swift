@@ -32,8 +32,7 @@
                 name: "configuration",
                 written: { $0 },
                 find: { path, setting in self.finding(snapshot, ConfigKey(path), setting) },
-                present: { _ in [] },
-                isStrict: false
+                present: { _ in [] }
             )
         }
 

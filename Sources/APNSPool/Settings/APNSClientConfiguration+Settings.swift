@@ -1,5 +1,3 @@
-import Logging
-
 extension APNSClientConfiguration {
     /// A configuration of settings in texts: environment variables, JSON files. `Docs/Configuration.md` has all keys.
     ///
@@ -27,8 +25,6 @@ extension APNSClientConfiguration {
     /// configuration.pool.size = 2  // unless the environment says something else
     /// try configuration.apply(settings: [.environment()])
     /// ```
-    /// Environment variables that are no settings are warnings in `logger`.
-    ///
     /// - Parameters: as for `init(settings:prefix:)`.
     /// - Throws: ``APNSSettingsError`` with everything that is wrong. Nothing is then set.
     public mutating func apply(
@@ -37,13 +33,8 @@ extension APNSClientConfiguration {
     ) throws(APNSSettingsError) {
         var draft = SettingsDraft(self, prefix: prefix)
         draft.read(sources)
-        guard draft.faults.isEmpty else { throw APNSSettingsError(faults: draft.faults) }
+        draft.readFiles()
+        if let error = draft.error { throw error }
         self = draft.configuration
-        for warning in sources.filter({ !$0.isStrict }).flatMap({ $0.strangers(prefix: prefix) }) {
-            self.logger.warning(
-                "not a setting of the client",
-                metadata: ["name": "\(warning.written)", "message": "\(warning.message)"]
-            )
-        }
     }
 }

@@ -1,35 +1,40 @@
-/// One setting of the client as files and environments have it: a row of the table in `Docs/Configuration.md`.
+/// One setting as environment variables, files and options write it: a row of the table in `Docs/Configuration.md`.
 package struct APNSSetting: Sendable {
     /// Without the prefix: `pool.size`.
     package let key: String
     package let kind: SettingKind
     /// Whether its value must never be shown.
     package let isSecret: Bool
-    /// For people, in Markdown.
-    package let meaning: String
     /// The paths of the properties that it sets, as the errors of the client name them.
     let properties: [String]
     /// Sets it.
     let put: @Sendable (inout SettingsDraft, SettingKind.Value) -> Void
     /// Its value in a configuration, in the form in which it could be written; nil: none.
     let get: @Sendable (APNSClientConfiguration) -> String?
+    /// For people, in Markdown.
+    package private(set) var meaning = ""
 
     init(
         _ key: String,
         _ kind: SettingKind,
-        properties: [String]? = nil,
+        sets properties: [String]? = nil,
         isSecret: Bool = false,
-        _ meaning: String,
         put: @escaping @Sendable (inout SettingsDraft, SettingKind.Value) -> Void,
         get: @escaping @Sendable (APNSClientConfiguration) -> String?
     ) {
         self.key = key
         self.kind = kind
-        self.properties = properties ?? [key]
         self.isSecret = isSecret
-        self.meaning = meaning
+        self.properties = properties ?? [key]
         self.put = put
         self.get = get
+    }
+
+    /// The same row with what it means.
+    package func meaning(_ text: String) -> APNSSetting {
+        var row = self
+        row.meaning = text
+        return row
     }
 
     /// What a configuration has that nobody changed; nil: nothing.
@@ -67,41 +72,46 @@ package struct APNSSetting: Sendable {
 
 // MARK: - Rows
 
-/// The rows of one property each.
 extension APNSSetting {
     typealias Path<Value> = WritableKeyPath<APNSClientConfiguration, Value> & Sendable
 
-    static func integer(
+    /// A row that sets one property.
+    private static func property<Value: Sendable>(
         _ key: String,
-        _ path: any Path<Int>,
-        _ range: ClosedRange<Int>,
-        _ meaning: String
+        _ kind: SettingKind,
+        _ path: any Path<Value>,
+        sets property: String? = nil,
+        read: @escaping @Sendable (SettingKind.Value) -> Value?,
+        write: @escaping @Sendable (Value) -> String?
     ) -> APNSSetting {
-        APNSSetting(key, .integer(range), meaning) { draft, value in
-            if case .integer(let number?) = value { draft.configuration[keyPath: path] = number }
+        APNSSetting(key, kind, sets: [property ?? key]) { draft, value in
+            if let value = read(value) { draft.configuration[keyPath: path] = value }
         } get: {
-            "\($0[keyPath: path])"
+            write($0[keyPath: path])
         }
     }
 
-    static func size(
-        _ key: String,
-        _ path: any Path<Int>,
-        _ range: ClosedRange<Int>,
-        _ meaning: String
-    ) -> APNSSetting {
-        APNSSetting(key, .size(range), meaning) { draft, value in
-            if case .integer(let number?) = value { draft.configuration[keyPath: path] = number }
-        } get: {
-            SettingKind.text(bytes: $0[keyPath: path])
+    static func integer(_ key: String, _ path: any Path<Int>, _ range: ClosedRange<Int>) -> APNSSetting {
+        self.property(key, .integer(range), path) {
+            $0.integer
+        } write: {
+            "\($0)"
         }
     }
 
-    static func boolean(_ key: String, _ path: any Path<Bool>, _ meaning: String) -> APNSSetting {
-        APNSSetting(key, .boolean, meaning) { draft, value in
-            if case .boolean(let isSo) = value { draft.configuration[keyPath: path] = isSo }
-        } get: {
-            "\($0[keyPath: path])"
+    static func size(_ key: String, _ path: any Path<Int>, _ range: ClosedRange<Int>) -> APNSSetting {
+        self.property(key, .size(range), path) {
+            $0.integer
+        } write: {
+            SettingKind.text(bytes: $0)
+        }
+    }
+
+    static func boolean(_ key: String, _ path: any Path<Bool>) -> APNSSetting {
+        self.property(key, .boolean, path) {
+            $0.boolean
+        } write: {
+            "\($0)"
         }
     }
 
@@ -109,55 +119,62 @@ extension APNSSetting {
         _ key: String,
         _ path: any Path<Duration>,
         _ range: ClosedRange<Duration>,
-        properties: [String]? = nil,
-        _ meaning: String
+        sets property: String? = nil
     ) -> APNSSetting {
-        APNSSetting(key, .duration(range), properties: properties, meaning) { draft, value in
-            if case .duration(let time?) = value { draft.configuration[keyPath: path] = time }
-        } get: {
-            SettingKind.text($0[keyPath: path])
+        self.property(key, .duration(range), path, sets: property) {
+            $0.duration
+        } write: {
+            SettingKind.text($0)
         }
     }
 
     static func duration(
         _ key: String,
-        properties: [String]? = nil,
         orNever path: any Path<Duration?>,
         _ range: ClosedRange<Duration>,
-        _ meaning: String
+        sets property: String? = nil
     ) -> APNSSetting {
-        APNSSetting(key, .duration(range, neverIsAllowed: true), properties: properties, meaning) { draft, value in
-            if case .duration(let time) = value { draft.configuration[keyPath: path] = time }
-        } get: {
-            $0[keyPath: path].map { SettingKind.text($0) } ?? "never"
+        self.property(key, .duration(range, neverIsAllowed: true), path, sets: property) { value in
+            if case .duration(let time) = value { .some(time) } else { nil }
+        } write: {
+            $0.map { SettingKind.text($0) } ?? "never"
         }
     }
 
     static func choice<Value: Hashable & Sendable>(
         _ key: String,
         _ path: any Path<Value>,
-        _ words: [(String, Value)],
-        _ meaning: String
+        _ words: [(String, Value)]
     ) -> APNSSetting {
-        APNSSetting(key, .choice(words.map(\.0)), meaning) { draft, value in
-            guard case .text(let word) = value, let found = words.first(where: { $0.0 == word }) else { return }
-            draft.configuration[keyPath: path] = found.1
-        } get: { configuration in
-            words.first { $0.1 == configuration[keyPath: path] }?.0
+        self.property(key, .choice(words.map(\.0)), path) { value in
+            words.first { $0.0 == value.text }?.1
+        } write: { value in
+            words.first { $0.1 == value }?.0
         }
     }
 
-    /// A row of which something is made only together with others.
+    /// A row of which something is made only together with others, or by whoever added it to the table.
+    package static func part(
+        _ key: String,
+        _ kind: SettingKind,
+        sets properties: String...,
+        isSecret: Bool = false
+    ) -> APNSSetting {
+        APNSSetting(key, kind, sets: properties, isSecret: isSecret) {
+            $0.parts[key] = $1
+        } get: { _ in
+            nil
+        }
+    }
+
     static func part(
         _ key: String,
         _ kind: SettingKind,
-        properties: [String],
-        isSecret: Bool = false,
-        _ meaning: String,
-        get: @escaping @Sendable (APNSClientConfiguration) -> String? = { _ in nil }
+        sets property: String,
+        get: @escaping @Sendable (APNSClientConfiguration) -> String?
     ) -> APNSSetting {
-        APNSSetting(key, kind, properties: properties, isSecret: isSecret, meaning) { draft, value in
-            draft.parts[key] = value
+        APNSSetting(key, kind, sets: [property], isSecret: false) {
+            $0.parts[key] = $1
         } get: {
             get($0)
         }

@@ -6,7 +6,7 @@ public struct APNSSettingsError: Error, Sendable, Hashable, CustomStringConverti
         public let code: APNSConfigurationError.Code
         /// The setting's key with its prefix, as in `Docs/Configuration.md`: `apns.pool.size`.
         public let key: String
-        /// The key as it stands in its source: `APNS_POOL_SIZE`.
+        /// The key as it stands in its source: `APNS_POOL_SIZE`. Of a setting that is missing: how it could be written.
         public let written: String
         /// Where it stands: `environment`, a file's name. Nil: nowhere, it is missing.
         public let source: String?

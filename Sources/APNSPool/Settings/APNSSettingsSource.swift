@@ -15,25 +15,24 @@ public struct APNSSettingsSource: Sendable {
         case unusable(String)
     }
 
-    /// What it is called in errors.
-    let name: String
-    /// The key as this source writes it.
-    let written: @Sendable (_ path: String) -> String
+    /// What it is called in errors; nil: its keys say enough.
+    let name: String?
+    /// The key as this source writes it; nil: it cannot have the key.
+    let written: @Sendable (_ path: String) -> String?
     /// Looks a key up.
     let find: @Sendable (_ path: String, APNSSetting) -> Finding?
     /// The keys below the prefix, as this source writes them, whether the table has them or not.
     let present: @Sendable (_ prefix: String) -> [String]
-    /// Whether a key that the table does not have is an error; else it is a warning.
-    let isStrict: Bool
 
-    /// Environment variables: `APNS_POOL_SIZE` for `apns.pool.size`. An empty one counts as not set.
+    /// Environment variables: `APNS_POOL_SIZE` for `apns.pool.size`. An empty variable counts as not set.
     ///
-    /// A variable that begins with `APNS_` and is no setting is a warning in the client's log, not an error: it may be
-    /// another program's.
+    /// A variable that begins with `APNS_` and is no setting is an error, so that a misspelt host does not leave the client
+    /// with Apple's servers. Not so the settings of the tool `apns`, the build's own variables, those that Kubernetes sets
+    /// for a service (`APNS_SERVICE_HOST`, `APNS_PORT_443_TCP`), and `names`.
     ///
     /// - Parameters:
     ///   - variables: Nil: those of this process.
-    ///   - names: Variables that are known not to be settings.
+    ///   - names: Variables that begin with the prefix and belong to somebody else; they are not read.
     public static func environment(
         _ variables: [String: String]? = nil,
         ignoring names: Set<String> = []
@@ -42,13 +41,18 @@ public struct APNSSettingsSource: Sendable {
         return APNSSettingsSource(
             name: "environment",
             written: { APNSSetting.variable($0) },
-            find: { path, _ in variables[APNSSetting.variable(path)].map { Finding.text($0) } },
+            find: { path, _ in
+                let name = APNSSetting.variable(path)
+                return names.contains(name) ? nil : variables[name].map { Finding.text($0) }
+            },
             present: { prefix in
                 let start = APNSSetting.variable(prefix) + "_"
                 guard start != "_" else { return [] }
-                return variables.keys.filter { $0.hasPrefix(start) && !names.contains($0) }.sorted()
-            },
-            isStrict: false
+                return variables.filter { name, value in
+                    name.hasPrefix(start) && !value.isEmpty && !names.contains(name)
+                        && !KubernetesService.hasVariable(name, value)
+                }.keys.sorted()
+            }
         )
     }
 
@@ -85,8 +89,21 @@ public struct APNSSettingsSource: Sendable {
             name: name,
             written: { $0 },
             find: { path, _ in value(path).map { Finding.text($0) } },
-            present: { _ in [] },
-            isStrict: false
+            present: { _ in [] }
+        )
+    }
+
+    /// Options of a command line.
+    ///
+    /// - Parameters:
+    ///   - values: By the keys with their prefix.
+    ///   - names: What each key is called as an option; a key that is not there is no option.
+    package static func options(_ values: [String: String], names: [String: String]) -> APNSSettingsSource {
+        APNSSettingsSource(
+            name: nil,
+            written: { names[$0] },
+            find: { path, _ in values[path].map { Finding.text($0) } },
+            present: { _ in [] }
         )
     }
 
@@ -95,24 +112,49 @@ public struct APNSSettingsSource: Sendable {
             name: name,
             written: { $0 },
             find: { path, _ in values[path] },
-            present: { prefix in values.keys.filter { prefix.isEmpty || $0.hasPrefix(prefix + ".") }.sorted() },
-            isStrict: true
+            present: { prefix in values.keys.filter { prefix.isEmpty || $0.hasPrefix(prefix + ".") }.sorted() }
         )
     }
 
     /// The keys below the prefix that the table does not have.
-    func strangers(prefix: String) -> [APNSSettingsError.Fault] {
-        let known = SettingsTable.settings.map { self.written(APNSSetting.path(prefix, $0.key)) }
-        let isKnown = Set(known)
+    func strangers(to rows: [APNSSetting], prefix: String) -> [APNSSettingsError.Fault] {
+        let known = rows.compactMap { self.written(APNSSetting.path(prefix, $0.key)) }
+        // One environment serves both the library and the tool.
+        let others = prefix == "apns" ? SettingsTable.toolKeys.compactMap { self.written("apns.\($0)") } : []
+        let isKnown = Set(known + others).union(SettingsTable.buildVariables)
         return self.present(prefix).filter { !isKnown.contains($0) }.map { name in
-            let nearest = NearestKey.of(name, among: known)
+            let nearest = NearestKey.of(name, among: known + others)
             return APNSSettingsError.Fault(
                 code: .unknownSetting,
                 key: name,
-                written: SettingsDraft.shown(name),
+                written: SettingKind.shown(name),
                 source: self.name,
                 message: "there is no such setting" + (nearest.map { "; did you mean '\($0)'?" } ?? "")
             )
         }
+    }
+}
+
+/// The variables that Kubernetes puts into the environment of each container, for each service of its namespace: a
+/// service `apns` makes `APNS_SERVICE_HOST`, `APNS_SERVICE_PORT`, `APNS_PORT=tcp://10.0.0.7:443`, `APNS_PORT_443_TCP` and
+/// more. Source: Kubernetes, "Service", "Discovering services". Pure.
+enum KubernetesService {
+    static func hasVariable(_ name: String, _ value: String) -> Bool {
+        name.hasSuffix("_SERVICE_HOST") || name.hasSuffix("_SERVICE_PORT") || name.contains("_SERVICE_PORT_")
+            || name.contains(/_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/)
+            || (name.hasSuffix("_PORT") && self.isAddress(value))
+    }
+
+    /// `tcp://10.0.0.7:443`
+    static func isAddress(_ value: String) -> Bool {
+        ["tcp://", "udp://", "sctp://"].contains { value.hasPrefix($0) }
+    }
+
+    /// What to do when a variable of Kubernetes stands in a setting's place.
+    static func advice(_ name: String) -> String {
+        let service = name.hasSuffix("_PORT") ? String(name.dropLast("_PORT".count)) : name
+        return
+            "Kubernetes has set it, for a service '\(service.lowercased().replacing("_", with: "-"))' of this namespace; "
+            + "set enableServiceLinks: false in the pod's specification, or rename the service"
     }
 }

@@ -11,15 +11,9 @@
     import Darwin
 #endif
 
-/// Settings in JSON; the tool reads its own file by it, too.
-package enum JSONSettings {
-    /// What stands at a key.
-    package enum Value: Sendable, Hashable {
-        case text(String)
-        case list
-    }
-
-    package static let limit = 1024 * 1024
+/// Settings in JSON.
+enum JSONSettings {
+    static let limit = 1024 * 1024
 
     static func source(file path: String) throws(APNSSettingsError) -> APNSSettingsSource {
         let bytes: [UInt8]
@@ -39,25 +33,12 @@ package enum JSONSettings {
 
     static func source(_ json: [UInt8], name: String) throws(APNSSettingsError) -> APNSSettingsSource {
         do {
-            let values = try values(json).mapValues { value -> APNSSettingsSource.Finding in
-                switch value {
-                case .text(let text): .text(text)
-                case .list: .unusable("a list")
-                }
-            }
+            var values: [String: APNSSettingsSource.Finding] = [:]
+            flatten(try JSONDecoder().decode([String: Node].self, from: Data(json)), "", into: &values)
             return .flat(values, name: name)
         } catch {
             throw fault(.malformed, name, "it is not a JSON object: \(what(error))")
         }
-    }
-
-    /// All values of an object by their paths: `pool.size`. What is `null` is not there.
-    ///
-    /// - Throws: `DecodingError` when it is no JSON object.
-    package static func values(_ json: [UInt8]) throws -> [String: Value] {
-        var values: [String: Value] = [:]
-        flatten(try JSONDecoder().decode([String: Node].self, from: Data(json)), "", into: &values)
-        return values
     }
 
     private static func fault(
@@ -77,16 +58,17 @@ package enum JSONSettings {
         }
     }
 
+    /// All values by their paths: `pool.size`. What is `null` is not there.
     private static func flatten(
         _ tree: [String: Node],
         _ prefix: String,
-        into values: inout [String: Value]
+        into values: inout [String: APNSSettingsSource.Finding]
     ) {
         for (name, node) in tree {
             let path = APNSSetting.path(prefix, name)
             switch node {
             case .value(let text): values[path] = .text(text)
-            case .list: values[path] = .list
+            case .list: values[path] = .unusable("a list")
             case .object(let tree): flatten(tree, path, into: &values)
             case .null: break
             }
@@ -100,9 +82,7 @@ package enum JSONSettings {
         case null
 
         init(from decoder: any Decoder) throws {
-            if let container = try? decoder.container(keyedBy: AnyKey.self) {
-                var tree: [String: Node] = [:]
-                for key in container.allKeys { tree[key.stringValue] = try container.decode(Node.self, forKey: key) }
+            if let tree = try? [String: Node](from: decoder) {
                 self = .object(tree)
                 return
             }
@@ -123,12 +103,5 @@ package enum JSONSettings {
                 self = .value(try value.decode(String.self))
             }
         }
-    }
-
-    private struct AnyKey: CodingKey {
-        var stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
     }
 }

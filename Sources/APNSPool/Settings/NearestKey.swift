@@ -11,8 +11,9 @@ enum NearestKey {
             let distance = self.distance(wanted, Array(candidate.lowercased().utf8))
             if distance < (best?.distance ?? .max) { best = (candidate, distance) }
         }
-        guard let best, best.distance <= max(1, wanted.count / 3) else { return nil }
-        return best.name
+        if let best, best.distance <= max(1, wanted.count / 3) { return best.name }
+        // `APNS_TIMEOUT` is meant for `APNS_TIMEOUTS_DEADLINE`.
+        return wanted.count < 8 ? nil : names.first { $0.lowercased().utf8.starts(with: wanted) }
     }
 
     private static func last(_ name: [UInt8]) -> ArraySlice<UInt8>? {

@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-/// What kind of value a setting has, how that is written, and its limits. Pure.
+/// The kind of a setting's value: how the value is written, and its limits. Pure.
 package enum SettingKind: Sendable, Hashable {
     case string
     /// A host name or an address.
@@ -14,6 +14,10 @@ package enum SettingKind: Sendable, Hashable {
     case pem
     /// Bytes in base64.
     case base64
+    /// `https://HOST:PORT`
+    case endpoint
+    /// `http://USER:PASSWORD@HOST:PORT`
+    case proxy
     /// A whole number; `off` if that may be said instead.
     case integer(ClosedRange<Int>, offIsAllowed: Bool = false)
     case boolean
@@ -25,7 +29,7 @@ package enum SettingKind: Sendable, Hashable {
     case choice([String])
 
     /// A value that was understood and is within its limits.
-    enum Value: Sendable, Hashable {
+    package enum Value: Sendable, Hashable {
         case text(String)
         case bytes([UInt8])
         /// Nil: off.
@@ -33,12 +37,13 @@ package enum SettingKind: Sendable, Hashable {
         case boolean(Bool)
         /// Nil: never.
         case duration(Duration?)
+        case server(ServerURL)
     }
 
-    /// What is wrong with a text.
+    /// Why a text is not a value of the kind.
     struct Mistake: Error, Hashable {
         var code: APNSConfigurationError.Code
-        /// What it is not; nil when it is a good value outside its limits.
+        /// What the text is not; nil when it is a good value outside its limits.
         var expected: String?
     }
 
@@ -50,6 +55,8 @@ package enum SettingKind: Sendable, Hashable {
         case .path: "path"
         case .pem: "PEM text"
         case .base64: "bytes in base64"
+        case .endpoint: "`\(ServerURL.endpointForm)`"
+        case .proxy: "`\(ServerURL.proxyForm)`"
         case .integer(_, let offIsAllowed): offIsAllowed ? "whole number or `off`" : "whole number"
         case .boolean: "`true` or `false`"
         case .duration(_, let neverIsAllowed): neverIsAllowed ? "time or `never`" : "time"
@@ -61,7 +68,7 @@ package enum SettingKind: Sendable, Hashable {
     /// What is allowed; empty when everything of the kind is.
     package var limits: String {
         switch self {
-        case .string, .host, .path, .pem, .base64, .boolean: ""
+        case .string, .host, .path, .pem, .base64, .endpoint, .proxy, .boolean: ""
         case .integer(let range, _): "\(range.lowerBound) to \(range.upperBound)"
         case .duration(let range, _): "\(Self.text(range.lowerBound)) to \(Self.text(range.upperBound))"
         case .size(let range): "\(Self.text(bytes: range.lowerBound)) to \(Self.text(bytes: range.upperBound))"
@@ -72,31 +79,33 @@ package enum SettingKind: Sendable, Hashable {
     /// The value that a text stands for. Blanks around it do no harm, except in a `string`, which may be a password.
     func value(_ original: String) throws(Mistake) -> Value {
         let text = original.withoutBlanksAround
+        func malformed(_ expected: String) -> Mistake { Mistake(code: .malformed, expected: expected) }
         switch self {
         case .string:
             return .text(original)
         case .host:
             guard APNSEnvironment.isHost(text), !text.utf8.contains(where: { "/@?#".utf8.contains($0) }) else {
-                throw Mistake(code: .malformed, expected: "a host name or address, without scheme, user and port")
+                throw malformed("a host name or address, without scheme, user and port")
             }
             return .text(text)
         case .path:
-            guard !text.utf8.contains(where: { $0 < 0x20 }) else {
-                throw Mistake(code: .malformed, expected: "the path of a file")
-            }
+            guard !text.utf8.contains(where: { $0 < 0x20 }) else { throw malformed("the path of a file") }
             return .text(text)
         case .pem:
             return .text(text)
         case .base64:
-            let plain = text.filter { !$0.isWhitespace }
-            guard let bytes = Data(base64Encoded: plain), !bytes.isEmpty else {
-                throw Mistake(code: .malformed, expected: "base64")
+            guard let bytes = Data(base64Encoded: text.filter { !$0.isWhitespace }), !bytes.isEmpty else {
+                throw malformed("base64")
             }
             return .bytes(Array(bytes))
+        case .endpoint:
+            return .server(try ServerURL(endpoint: text))
+        case .proxy:
+            return .server(try ServerURL(proxy: text))
         case .integer(let range, let offIsAllowed):
             if offIsAllowed, text.lowercased() == "off" { return .integer(nil) }
             guard let number = Int(text) else {
-                throw Mistake(code: .malformed, expected: offIsAllowed ? "a whole number or 'off'" : "a whole number")
+                throw malformed(offIsAllowed ? "a whole number or 'off'" : "a whole number")
             }
             guard range.contains(number) else { throw Mistake(code: .outOfRange) }
             return .integer(number)
@@ -104,28 +113,57 @@ package enum SettingKind: Sendable, Hashable {
             switch text.lowercased() {
             case "true", "yes", "on", "1": return .boolean(true)
             case "false", "no", "off", "0": return .boolean(false)
-            default: throw Mistake(code: .malformed, expected: "'true' or 'false'")
+            default: throw malformed("'true' or 'false'")
             }
         case .duration(let range, let neverIsAllowed):
             if neverIsAllowed, text.lowercased() == "never" { return .duration(nil) }
             guard let time = Self.time(text) else {
                 let form = "a time: seconds, or a number with a unit as in '500ms', '10s', '2m', '1h', '1d'"
-                throw Mistake(code: .malformed, expected: neverIsAllowed ? form + ", or 'never'" : form)
+                throw malformed(neverIsAllowed ? form + ", or 'never'" : form)
             }
             guard range.contains(time) else { throw Mistake(code: .outOfRange) }
             return .duration(time)
         case .size(let range):
             guard let number = Self.byteCount(text) else {
-                throw Mistake(code: .malformed, expected: "a number of bytes, as in '65536', '64KiB', '16MiB'")
+                throw malformed("a number of bytes, as in '65536', '64KiB', '16MiB'")
             }
             guard range.contains(number) else { throw Mistake(code: .outOfRange) }
             return .integer(number)
         case .choice(let words):
             guard let word = words.first(where: { $0.lowercased() == text.lowercased() }) else {
-                throw Mistake(code: .malformed, expected: "one of \(words.joined(separator: ", "))")
+                throw malformed("one of \(words.joined(separator: ", "))")
             }
             return .text(word)
         }
+    }
+
+    /// What is wrong with a text, for people.
+    ///
+    /// - Parameter isShown: The text may be quoted.
+    func message(_ text: String, _ mistake: Mistake, isShown: Bool) -> String {
+        let value = isShown ? "'\(Self.shown(text))'" : "the value"
+        guard let expected = mistake.expected else { return "\(value) is out of range; allowed is \(self.limits)" }
+        if case .choice = self { return "\(value) is not \(expected)" }
+        return "\(value) is not \(expected)" + (self.limits.isEmpty ? "" : "; allowed is \(self.limits)")
+    }
+
+    /// A whole number that is no setting, such as an option of one command.
+    ///
+    /// - Returns: The number, or what is wrong with the text.
+    package static func wholeNumber(_ text: String, _ range: ClosedRange<Int>) -> Result<Int, APNSConfigurationError> {
+        let kind = SettingKind.integer(range)
+        do throws(Mistake) {
+            return .success(try kind.value(text).integer ?? range.lowerBound)
+        } catch {
+            let message = kind.message(text, error, isShown: true)
+            return .failure(APNSConfigurationError(error.code, setting: "", message: message))
+        }
+    }
+
+    /// A text in an error: short, in one line.
+    static func shown(_ text: String) -> String {
+        let plain = text.unicodeScalars.prefix(80).map { $0.value < 0x20 || $0.value == 0x7F ? " " : String($0) }
+        return plain.joined() + (text.unicodeScalars.count > 80 ? "…" : "")
     }
 
     // MARK: - Texts
@@ -141,17 +179,12 @@ package enum SettingKind: Sendable, Hashable {
     /// Seconds, or a number with a unit. Nil for all else, and for what no timer could measure.
     static func time(_ text: String) -> Duration? {
         let (number, unit) = split(text)
-        guard !number.isEmpty, number.utf8.contains(where: { $0 != UInt8(ascii: ".") }), let count = Double(number)
+        guard !number.isEmpty, number.utf8.contains(where: { $0 != UInt8(ascii: ".") }), let count = Double(number),
+            let factor = unit.isEmpty ? 1e9 : timeUnits.first(where: { $0.name == unit })?.nanoseconds
         else { return nil }
-        var factor = 1e9
-        if !unit.isEmpty {
-            guard let found = timeUnits.first(where: { $0.name == unit }) else { return nil }
-            factor = found.nanoseconds
-        }
         let nanoseconds = (count * factor).rounded()
         // 285 years, which fit into 64 bits.
-        guard nanoseconds <= 9e18 else { return nil }
-        return .nanoseconds(Int64(nanoseconds))
+        return nanoseconds <= 9e18 ? .nanoseconds(Int64(nanoseconds)) : nil
     }
 
     /// A whole number of bytes, or of a unit of them.
@@ -190,6 +223,28 @@ package enum SettingKind: Sendable, Hashable {
             return "\(bytes / length)\(unit)"
         }
         return "\(bytes)"
+    }
+}
+
+extension SettingKind.Value {
+    var text: String? { if case .text(let text) = self { text } else { nil } }
+    var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
+    var integer: Int? { if case .integer(let number) = self { number } else { nil } }
+    var boolean: Bool? { if case .boolean(let isSo) = self { isSo } else { nil } }
+    var duration: Duration? { if case .duration(let time) = self { time } else { nil } }
+    var server: ServerURL? { if case .server(let url) = self { url } else { nil } }
+}
+
+extension String {
+    /// Without the white space (Unicode's) at its beginning and end, which copying leaves.
+    var withoutBlanksAround: String {
+        // Most have none, which needs no look into Unicode's tables.
+        func isPlain(_ byte: UInt8?) -> Bool { (0x21...0x7E).contains(byte ?? 0) }
+        if isPlain(self.utf8.first), isPlain(self.utf8.last) { return self }
+        var text = self[...]
+        while let first = text.first, first.isWhitespace { text.removeFirst() }
+        while let last = text.last, last.isWhitespace { text.removeLast() }
+        return String(text)
     }
 }
 

@@ -14,285 +14,186 @@ package enum SettingsTable {
 
     package static let settings: [APNSSetting] = groups.flatMap { $0.settings }
 
+    /// Settings of the tool `apns` alone. They may stand in an environment or a file that both read.
+    package static let toolKeys: Set<String> = ["config", "topic", "inFlight", "verbose"]
+
+    /// Variables of this package's own build.
+    static let buildVariables: Set<String> = ["APNS_MICROBENCHMARKS"]
+
     static let authentication: [APNSSetting] = [
-        .part(
-            "keyFile",
-            .path,
-            properties: ["authentication.keyFile"],
-            "The `.p8` file with the key that signs provider tokens. With `certificateFile`: the certificate's key, if "
-                + "that is a file of its own."
-        ),
+        .part("keyFile", .path, sets: "authentication.keyFile")
+            .meaning("The `.p8` file with the key that signs provider tokens."),
         .part(
             "privateKey",
             .pem,
-            properties: ["authentication.privateKeyPEM", "authentication.privateKeyBytes"],
-            isSecret: true,
-            "Instead of `keyFile`: the text of the key. Its line ends may be written as `\\n` or be lost, and the whole "
-                + "may be in base64."
+            sets: "authentication.privateKeyPEM",
+            "authentication.privateKeyBytes",
+            isSecret: true
+        )
+        .meaning(
+            "Instead of `keyFile`: the text of the key. Its line ends may be written as `\\n` or be lost, "
+                + "and the whole may be in base64."
         ),
-        .part(
-            "keyID",
-            .string,
-            properties: ["authentication.keyID"],
-            "The key's id, 10 characters. Not needed where `keyFile` has the name that the developer portal gave it, "
-                + "`AuthKey_XXXXXXXXXX.p8`."
-        ),
-        .part(
-            "teamID",
-            .string,
-            properties: ["authentication.teamID"],
-            "The id of the developer account's team, 10 characters. Needed with a key for provider tokens."
-        ),
-        .part(
-            "certificateFile",
-            .path,
-            properties: ["authentication.certificateFile"],
-            "A client certificate (PEM or DER) instead of provider tokens; its key is in `keyFile` or in the same file."
-        ),
-        .part(
-            "certificate",
-            .pem,
-            properties: ["authentication.certificateBytes", "authentication"],
-            "Instead of `certificateFile`: the text of the certificate; its key is in `privateKey`."
-        ),
-        .part(
-            "pkcs12.file",
-            .path,
-            properties: ["authentication.pkcs12File"],
-            "A client certificate with its key as a `.p12` file."
-        ),
-        .part(
-            "pkcs12.data",
-            .base64,
-            properties: ["authentication.pkcs12Bytes"],
-            isSecret: true,
-            "Instead of `pkcs12.file`: what is in that file."
-        ),
-        .part(
-            "passphrase",
-            .string,
-            properties: ["authentication.passphrase"],
-            isSecret: true,
-            "Of the certificate's key or the `.p12` file."
-        ),
+        .part("keyID", .string, sets: "authentication.keyID")
+            .meaning(
+                "The key's id, 10 characters. Not needed where `keyFile` has the name that the developer portal "
+                    + "gave it, `AuthKey_XXXXXXXXXX.p8`."
+            ),
+        .part("teamID", .string, sets: "authentication.teamID")
+            .meaning("The id of the developer account's team, 10 characters. Needed with a key for provider tokens."),
+        .part("certificateFile", .path, sets: "authentication.certificateFile", "authentication.pkcs12File")
+            .meaning(
+                "A client certificate instead of provider tokens: PEM or DER, or PKCS#12 if its name ends in "
+                    + "`.p12` or `.pfx`."
+            ),
+        .part("certificateKeyFile", .path, sets: "authentication.keyFile")
+            .meaning("The certificate's private key, if it is in a file of its own."),
+        .part("certificate", .pem, sets: "authentication.certificateBytes", "authentication")
+            .meaning("Instead of `certificateFile`: the text of the certificate; its key is in `certificateKey`."),
+        .part("certificateKey", .pem, sets: "authentication.privateKeyBytes", isSecret: true)
+            .meaning("The text of the certificate's private key."),
+        .part("pkcs12.file", .path, sets: "authentication.pkcs12File")
+            .meaning("A client certificate with its key as a PKCS#12 file, whatever its name."),
+        .part("pkcs12.data", .base64, sets: "authentication.pkcs12Bytes", isSecret: true)
+            .meaning("Instead of `pkcs12.file`: what is in that file."),
+        .part("passphrase", .string, sets: "authentication.passphrase", isSecret: true)
+            .meaning("Of the certificate's key or the PKCS#12 file."),
+        .part("certificatePasswordFile", .path, sets: "authentication.passphrase")
+            .meaning("Instead of `passphrase`: a file whose first line it is."),
         .duration(
             "tokenRefreshInterval",
             \.authentication.tokenRefreshInterval,
             TokenPolicy.refreshLimits,
-            properties: ["authentication.tokenRefreshInterval"],
-            "How long one provider token is used."
-        ),
-        .part(
-            "tokenFile",
-            .path,
-            properties: ["authentication.tokenSource"],
-            "Shares the provider token with the other processes of this machine through this file "
-                + "(`SharedFileTokenSource`)."
-        ),
+            sets: "authentication.tokenRefreshInterval"
+        )
+        .meaning("How long one provider token is used."),
+        .part("tokenFile", .path, sets: "authentication.tokenSource")
+            .meaning(
+                "Shares the provider token with the other processes of this machine through this file "
+                    + "(`SharedFileTokenSource`)."
+            ),
         .duration(
             "fileCheckInterval",
-            properties: ["authentication.fileCheckInterval"],
             orNever: \.authentication.fileCheckInterval,
             .seconds(1)...(.seconds(86_400)),
-            "How often the files of keys and certificates are looked at; a changed one is taken into use."
-        ),
+            sets: "authentication.fileCheckInterval"
+        )
+        .meaning("How often the files of keys and certificates are looked at; a changed one is taken into use."),
     ]
 
     static let service: [APNSSetting] = [
-        .part(
-            "environment",
-            .choice(["production", "development", "sandbox"]),
-            properties: ["environment"],
-            "Which of APNs' environments; `sandbox` is another word for `development`."
-        ) {
+        .part("environment", .choice(["production", "development", "sandbox"]), sets: "environment") {
             $0.environment == .production ? "production" : $0.environment == .development ? "development" : nil
-        },
-        .part(
-            "host",
-            .host,
-            properties: ["environment.host"],
-            "Another server that speaks APNs' protocol, instead of `environment`; then no authentication is needed. Default: "
-                + "that of `environment`."
-        ),
-        .part(
-            "port",
-            .integer(1...65535),
-            properties: ["environment.port"],
-            "443, or 2197 where a firewall must tell APNs from other HTTPS."
-        ) {
+        }
+        .meaning("Which of APNs' environments; `sandbox` is another word for `development`."),
+        .part("endpoint", .endpoint, sets: "environment.host", "environment.port")
+            .meaning(
+                "Another server that speaks APNs' protocol, instead of `environment`; then no authentication is "
+                    + "needed."
+            ),
+        .part("host", .host, sets: "environment.host")
+            .meaning("Instead of `endpoint`: its host alone; `port` names its port. Default: that of `environment`."),
+        .part("port", .integer(1...65535), sets: "environment.port") {
             "\($0.environment.port)"
-        },
-        .part(
-            "managementHost",
-            .host,
-            properties: ["environment.managementHost"],
-            "The host that broadcast channels are managed on. Default: that of `environment`, or `host`."
+        }
+        .meaning(
+            "For APNs 443, or 2197 where a firewall must tell APNs from other HTTPS. An `endpoint` has its "
+                + "own."
         ),
-        .part(
-            "managementPort",
-            .integer(1...65535),
-            properties: ["environment.managementPort"],
-            "Its port. Default: 2196 in production, 2195 in development, with `host` the same as `port`."
-        ),
+        .part("managementHost", .host, sets: "environment.managementHost")
+            .meaning("The host that broadcast channels are managed on. Default: that of `environment`, or `host`."),
+        .part("managementPort", .integer(1...65535), sets: "environment.managementPort")
+            .meaning("Its port. Default: 2196 in production, 2195 in development, with `host` the same as `port`."),
     ]
 
     static let proxy: [APNSSetting] = [
-        .part(
-            "proxy.host",
-            .host,
-            properties: ["proxy.host"],
-            "An HTTP proxy that all connections go through (CONNECT)."
-        ),
-        .part("proxy.port", .integer(1...65535), properties: ["proxy.port"], "Its port. Needed with `proxy.host`."),
-        .part(
-            "proxy.username",
-            .string,
-            properties: ["proxy.username"],
-            "For Basic authentication with the proxy; without a colon."
-        ),
-        .part(
-            "proxy.password",
-            .string,
-            properties: ["proxy.password"],
-            isSecret: true,
-            "Goes with `proxy.username`."
-        ),
+        .part("proxy", .proxy, sets: "proxy.host", "proxy.port", "proxy.username", "proxy.password", isSecret: true)
+            .meaning(
+                "An HTTP proxy that all connections go through (CONNECT); user and password, if any, "
+                    + "percent-encoded."
+            ),
+        .part("proxy.host", .host, sets: "proxy.host")
+            .meaning("Instead of `proxy`, in parts: the proxy's host."),
+        .part("proxy.port", .integer(1...65535), sets: "proxy.port")
+            .meaning("Its port. Needed with `proxy.host`."),
+        .part("proxy.username", .string, sets: "proxy.username")
+            .meaning("For Basic authentication with the proxy; without a colon."),
+        .part("proxy.password", .string, sets: "proxy.password", isSecret: true)
+            .meaning("Goes with `proxy.username`."),
     ]
 
     static let pool: [APNSSetting] = [
-        .integer("pool.size", \.pool.size, 0...1000, "Connections that are kept open."),
-        .integer(
-            "pool.maxOverflow",
-            \.pool.maxOverflow,
-            0...1000,
-            "Connections opened above `pool.size` when pushes wait. The two together are 1 to 1000."
-        ),
-        .choice(
-            "pool.strategy",
-            \.pool.strategy,
-            [("leastLoaded", .leastLoaded), ("lifo", .lifo), ("fifo", .fifo)],
-            "Which connection gets the next push: the least loaded, the one used last, the one used longest ago."
-        ),
-        .integer("pool.maxQueued", \.pool.maxQueued, 1...1_000_000, "Pushes that may wait for a free stream."),
-        .size("pool.maxQueuedBytes", \.pool.maxQueuedBytes, 8192...(1 << 40), "Bytes of payload that may wait."),
-        .duration(
-            "pool.maxQueueAge",
-            orNever: \.pool.maxQueueAge,
-            .milliseconds(1)...(.seconds(86_400)),
-            "How long a push may wait for a stream; `never`: only its deadline counts."
-        ),
-        .integer(
-            "pool.maxConcurrentStreams",
-            \.pool.maxConcurrentStreams,
-            1...1000,
-            "Streams on one connection, if APNs allows as many."
-        ),
-        .duration(
-            "pool.idleTimeout",
-            \.pool.idleTimeout,
-            .seconds(1)...(.seconds(86_400)),
-            "How long a connection above `pool.size` may idle."
-        ),
-        .duration(
-            "pool.maximumLifetime",
-            orNever: \.pool.maximumLifetime,
-            .seconds(1)...(.seconds(86_400 * 365)),
-            "How long a connection is kept before another one takes its place, 10 % more or less; `never`: for ever."
-        ),
-        .duration(
-            "pool.connectSpacing",
-            \.pool.connectSpacing,
-            .zero ... .seconds(3600),
-            "The pause between two connects."
-        ),
-        .duration(
-            "pool.unavailableAfter",
-            \.pool.unavailableAfter,
-            .milliseconds(100)...(.seconds(3600)),
-            "Without any connection for this long, `pool.whenUnavailable` holds."
-        ),
-        .choice(
-            "pool.whenUnavailable",
-            \.pool.whenUnavailable,
-            [("fail", .fail), ("wait", .wait)],
-            "Whether pushes then fail at once or wait until their deadlines."
-        ),
+        .integer("pool.size", \.pool.size, 0...1000)
+            .meaning("Connections that are kept open."),
+        .integer("pool.maxOverflow", \.pool.maxOverflow, 0...1000)
+            .meaning("Connections opened above `pool.size` when pushes wait. The two together are 1 to 1000."),
+        .choice("pool.strategy", \.pool.strategy, [("leastLoaded", .leastLoaded), ("lifo", .lifo), ("fifo", .fifo)])
+            .meaning(
+                "Which connection gets the next push: the least loaded, the one used last, the one used longest "
+                    + "ago."
+            ),
+        .integer("pool.maxQueued", \.pool.maxQueued, 1...1_000_000)
+            .meaning("Pushes that may wait for a free stream."),
+        .size("pool.maxQueuedBytes", \.pool.maxQueuedBytes, 8192...(1 << 40))
+            .meaning("Bytes of payload that may wait."),
+        .duration("pool.maxQueueAge", orNever: \.pool.maxQueueAge, .milliseconds(1)...(.seconds(86_400)))
+            .meaning("How long a push may wait for a stream; `never`: only its deadline counts."),
+        .integer("pool.maxConcurrentStreams", \.pool.maxConcurrentStreams, 1...1000)
+            .meaning("Streams on one connection, if APNs allows as many."),
+        .duration("pool.idleTimeout", \.pool.idleTimeout, .seconds(1)...(.seconds(86_400)))
+            .meaning("How long a connection above `pool.size` may idle."),
+        .duration("pool.maximumLifetime", orNever: \.pool.maximumLifetime, .seconds(1)...(.seconds(86_400 * 365)))
+            .meaning(
+                "How long a connection is kept before another one takes its place, 10 % more or less; `never`: "
+                    + "for ever."
+            ),
+        .duration("pool.connectSpacing", \.pool.connectSpacing, .zero ... .seconds(3600))
+            .meaning("The pause between two connects."),
+        .duration("pool.unavailableAfter", \.pool.unavailableAfter, .milliseconds(100)...(.seconds(3600)))
+            .meaning("Without any connection for this long, `pool.whenUnavailable` holds."),
+        .choice("pool.whenUnavailable", \.pool.whenUnavailable, [("fail", .fail), ("wait", .wait)])
+            .meaning("Whether pushes then fail at once or wait until their deadlines."),
     ]
 
     static let timeouts: [APNSSetting] = [
-        .duration(
-            "timeouts.deadline",
-            \.timeouts.deadline,
-            .milliseconds(1)...(.seconds(86_400)),
-            "For a push that names no deadline: queue, connect, every try and the answer together."
-        ),
-        .duration(
-            "timeouts.answer",
-            \.timeouts.answer,
-            .milliseconds(1)...(.seconds(86_400)),
-            "For the answer to one try."
-        ),
-        .duration(
-            "timeouts.connect",
-            \.timeouts.connect,
-            .milliseconds(1)...(.seconds(3600)),
-            "For look-up, TCP, TLS and APNs' first SETTINGS together."
-        ),
-        .duration(
-            "timeouts.drain",
-            \.timeouts.drain,
-            .zero ... .seconds(86_400),
-            "For a graceful shutdown."
-        ),
+        .duration("timeouts.deadline", \.timeouts.deadline, .milliseconds(1)...(.seconds(86_400)))
+            .meaning("For a push that names no deadline: queue, connect, every try and the answer together."),
+        .duration("timeouts.answer", \.timeouts.answer, .milliseconds(1)...(.seconds(86_400)))
+            .meaning("For the answer to one try."),
+        .duration("timeouts.connect", \.timeouts.connect, .milliseconds(1)...(.seconds(3600)))
+            .meaning("For look-up, TCP, TLS and APNs' first SETTINGS together."),
+        .duration("timeouts.drain", \.timeouts.drain, .zero ... .seconds(86_400))
+            .meaning("For a graceful shutdown."),
     ]
 
     static let trust: [APNSSetting] = [
-        .part("caFile", .path, properties: ["trust.caFile"], "A PEM file with trust roots beside the system's."),
-        .part("caPEM", .pem, properties: ["trust.caPEM"], "Further trust roots as a PEM text."),
+        .part("caFile", .path, sets: "trust.caFile")
+            .meaning("A PEM file with trust roots beside the system's."),
+        .part("caPEM", .pem, sets: "trust.caPEM")
+            .meaning("Further trust roots as a PEM text."),
     ]
 
     static let retry: [APNSSetting] = [
-        .integer(
-            "retry.maxAttempts",
-            \.retry.maxAttempts,
-            1...5,
-            "Tries of one push, the first included; 1 turns retries off."
-        ),
-        .boolean(
-            "retry.retriesInternalServerError",
-            \.retry.retriesInternalServerError,
-            "Whether an answer 500 is tried again."
-        ),
-        .integer(
-            "retry.budgetPercent",
-            \.retry.budgetPercent,
-            0...100,
-            "Retries of 503 and 500 as a share of the last ten seconds' answers, in per cent."
-        ),
-        .boolean(
-            "retry.resendsUnknown",
-            \.retry.resendsUnknown,
-            "Whether a push that was written and got no answer is sent again. It may then arrive twice."
-        ),
+        .integer("retry.maxAttempts", \.retry.maxAttempts, 1...5)
+            .meaning("Tries of one push, the first included; 1 turns retries off."),
+        .boolean("retry.retriesInternalServerError", \.retry.retriesInternalServerError)
+            .meaning("Whether an answer 500 is tried again."),
+        .integer("retry.budgetPercent", \.retry.budgetPercent, 0...100)
+            .meaning("Retries of 503 and 500 as a share of the last ten seconds' answers, in per cent."),
+        .boolean("retry.resendsUnknown", \.retry.resendsUnknown)
+            .meaning("Whether a push that was written and got no answer is sent again. It may then arrive twice."),
     ]
 
     static let rest: [APNSSetting] = [
-        APNSSetting(
-            "massRejection.window",
-            .integer(1...100_000),
-            "Of so many device tokens, the last ones that were answered, …"
-        ) { draft, value in
+        APNSSetting("massRejection.window", .integer(1...100_000)) { draft, value in
             guard case .integer(let window?) = value else { return }
             let old = draft.configuration.massRejection
             draft.configuration.massRejection = MassRejectionLimits(window: window, rejections: old.rejections)
         } get: {
             "\($0.massRejection.window)"
-        },
-        APNSSetting(
-            "massRejection.rejections",
-            .integer(1...100_000, offIsAllowed: true),
-            "… so many refused ones mean that the environment or topic is wrong. At most `massRejection.window`."
-        ) { draft, value in
+        }
+        .meaning("Of so many device tokens, the last ones that were answered, …"),
+        APNSSetting("massRejection.rejections", .integer(1...100_000, offIsAllowed: true)) { draft, value in
             guard case .integer(let rejections) = value else { return }
             let old = draft.configuration.massRejection
             draft.configuration.massRejection = MassRejectionLimits(
@@ -301,36 +202,26 @@ package enum SettingsTable {
             )
         } get: {
             $0.massRejection.rejections == MassRejectionLimits.off.rejections ? "off" : "\($0.massRejection.rejections)"
-        },
-        .duration(
-            "broadcastSpacing",
-            \.broadcastSpacing,
-            .zero ... .seconds(3600),
-            "The least time between two broadcasts to one channel; 0: they are not held back."
+        }
+        .meaning(
+            "… so many refused ones mean that the environment or topic is wrong. At most `massRejection.window`."
         ),
-        .choice(
-            "onEscalation",
-            \.onEscalation,
-            [("restart", .restart), ("throw", .throw)],
-            "What `run()` does when the supervision tree gives up, which takes a bug in the library."
-        ),
-        APNSSetting(
-            "log.level",
-            .choice(Logger.Level.allCases.map(\.rawValue)),
-            properties: ["logger"],
-            "The least level that the client logs. Default: the logger's."
-        ) { draft, value in
+        .duration("broadcastSpacing", \.broadcastSpacing, .zero ... .seconds(3600))
+            .meaning("The least time between two broadcasts to one channel; 0: they are not held back."),
+        .choice("onEscalation", \.onEscalation, [("restart", .restart), ("throw", .throw)])
+            .meaning("What `run()` does when the supervision tree gives up, which takes a bug in the library."),
+        APNSSetting("log.level", .choice(Logger.Level.allCases.map(\.rawValue)), sets: ["logger"]) { draft, value in
             guard case .text(let name) = value, let level = Logger.Level(rawValue: name) else { return }
             draft.configuration.logger.logLevel = level
         } get: { _ in
             // What the program's logging backend begins with is not the client's.
             nil
-        },
-        .choice(
-            "log.deviceTokens",
-            \.logging.deviceTokens,
-            [("never", .never), ("shortened", .shortened)],
-            "Whether `debug` lines and spans about pushes name the device: its first four digits and its last four."
-        ),
+        }
+        .meaning("The least level that the client logs. Default: the logger's."),
+        .choice("log.deviceTokens", \.logging.deviceTokens, [("never", .never), ("shortened", .shortened)])
+            .meaning(
+                "Whether `debug` lines and spans about pushes name the device: its first four digits and its "
+                    + "last four."
+            ),
     ]
 }

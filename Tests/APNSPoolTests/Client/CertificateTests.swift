@@ -149,7 +149,7 @@ struct CertificateTests {
         #expect(wrong.code == .passphraseWrong && wrong.setting == "authentication.passphrase")
         #expect(
             try self.error(.certificate(certificateBytes: file, privateKeyBytes: file)).message
-                .contains("pkcs12File")
+                .contains("PKCS#12")
         )
         let missing = try self.error(.certificate(certificateFile: "/nowhere/apns.pem"))
         #expect(missing.code == .fileUnreadable && missing.setting == "authentication.certificateFile")

@@ -89,7 +89,7 @@ import Testing
         }
         let source = APNSSettingsSource.environment(variables)
         let configuration = try APNSClientConfiguration(settings: [source])
-        #expect(source.strangers(prefix: "apns") == [])
+        #expect(source.strangers(to: SettingsTable.settings, prefix: "apns") == [])
         #expect(configuration.pool.size == 2)
         #expect(configuration.timeouts.deadline == .seconds(10))
     }

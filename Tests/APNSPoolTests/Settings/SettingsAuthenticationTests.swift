@@ -26,10 +26,11 @@ struct SettingsAuthenticationTests {
         let both = files.path("both.pem")
         try files.write(files.certificatePEM + files.certificateKeyPEM, to: both)
         let ways: [[String: String]] = [
-            ["certificateFile": files.certificateFile, "keyFile": files.certificateKeyFile],
+            ["certificateFile": files.certificateFile, "certificateKeyFile": files.certificateKeyFile],
             ["certificateFile": both],
-            ["certificate": files.certificatePEM, "privateKey": files.certificateKeyPEM],
+            ["certificate": files.certificatePEM, "certificateKey": files.certificateKeyPEM],
             ["pkcs12.file": files.pkcs12File, "passphrase": "open sesame"],
+            ["certificateFile": files.pkcs12File, "certificatePasswordFile": files.passwordFile],
             ["pkcs12.data": Data(files.pkcs12).base64EncodedString(), "passphrase": "open sesame"],
         ]
         for way in ways {
@@ -71,7 +72,19 @@ struct SettingsAuthenticationTests {
             ["privateKey": KeyTexts.p256, "keyFile": "AuthKey_9UC9ZLQ8YW.p8"].merging(ids) { $1 }
         ),
         Case("passphrase", .conflict, ["privateKey": KeyTexts.p256, "passphrase": "S3CRET"].merging(ids) { $1 }),
-        Case("privateKey", .missing, ["certificate": KeyTexts.certificate]),
+        Case("certificateKey", .missing, ["certificate": KeyTexts.certificate]),
+        Case("certificateKey", .missing, ["certificateKey": KeyTexts.p256]),
+        Case("passphrase", .missing, ["passphrase": "S3CRET", "host": "h"]),
+        Case("tokenFile", .missing, ["tokenFile": "/run/token", "host": "h"]),
+        Case(
+            "certificatePasswordFile",
+            .fileUnreadable,
+            ["pkcs12.file": "c.p12", "certificatePasswordFile": "/nowhere"]
+        ),
+        Case("port", .conflict, ["endpoint": "https://h", "port": "2197"]),
+        Case("port", .outOfRange, ["port": "80"]),
+        Case("endpoint", .conflict, ["endpoint": "https://h", "host": "h"]),
+        Case("proxy.port", .conflict, ["host": "h", "proxy": "http://p:1", "proxy.port": "2"]),
         Case("privateKey", .conflict, ["certificateFile": "c.pem", "privateKey": KeyTexts.p256]),
         Case("teamID", .conflict, ["certificateFile": "c.pem", "teamID": "ABBM6U9RM5"]),
         Case("certificateFile", .conflict, ["certificateFile": "c.pem", "pkcs12.file": "c.p12"]),
@@ -131,7 +144,7 @@ struct SettingsAuthenticationTests {
     @Test func secretsAreInNoDescription() async throws {
         let files = try await SettingsFixtures()
         let made = try configuration([
-            "certificate": files.certificatePEM, "privateKey": files.certificateKeyPEM, "passphrase": "hunter2",
+            "certificate": files.certificatePEM, "certificateKey": files.certificateKeyPEM, "passphrase": "hunter2",
             "proxy.host": "proxy", "proxy.port": "1", "proxy.username": "fern", "proxy.password": "hunter3",
         ])
         var text = "\(made)"

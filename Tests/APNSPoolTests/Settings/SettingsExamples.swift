@@ -59,13 +59,31 @@ struct SettingsExample: Sendable {
             SettingsExample(
                 "certificateFile",
                 files.certificateFile,
-                together: ["keyFile": files.certificateKeyFile],
+                together: ["certificateKeyFile": files.certificateKeyFile],
+                changes: credential
+            ),
+            SettingsExample(
+                "certificateKeyFile",
+                files.certificateKeyFile,
+                together: ["certificateFile": files.certificateFile],
                 changes: credential
             ),
             SettingsExample(
                 "certificate",
                 files.certificatePEM,
-                together: ["privateKey": files.certificateKeyPEM],
+                together: ["certificateKey": files.certificateKeyPEM],
+                changes: credential
+            ),
+            SettingsExample(
+                "certificateKey",
+                files.certificateKeyPEM,
+                together: ["certificate": files.certificatePEM],
+                changes: credential
+            ),
+            SettingsExample(
+                "certificatePasswordFile",
+                files.passwordFile,
+                together: ["pkcs12.file": files.pkcs12File],
                 changes: credential
             ),
             SettingsExample(
@@ -83,7 +101,7 @@ struct SettingsExample: Sendable {
             SettingsExample(
                 "passphrase",
                 "open sesame",
-                with: ["certificateFile": files.certificateFile, "keyFile": files.certificateKeyFile],
+                with: ["certificateFile": files.certificateFile, "certificateKeyFile": files.certificateKeyFile],
                 changes: credential
             ),
             SettingsExample(
@@ -115,6 +133,12 @@ struct SettingsExample: Sendable {
         return [
             SettingsExample("environment", "development", with: token, changes: environment),
             SettingsExample("host", "push.example.com", with: token, changes: environment),
+            SettingsExample(
+                "endpoint",
+                "https://push.example.com:8443",
+                with: token,
+                changes: environment.union(["environment.port"])
+            ),
             SettingsExample("port", "2197", changes: ["environment.port", "environment.managementPort"]),
             SettingsExample(
                 "managementHost",
@@ -128,6 +152,11 @@ struct SettingsExample: Sendable {
                 "proxy.example.com",
                 together: ["proxy.port": "3128"],
                 changes: ["proxy.host", "proxy.port"]
+            ),
+            SettingsExample(
+                "proxy",
+                "http://fern:hunter2@proxy.example.com:3128",
+                changes: ["proxy.host", "proxy.port", "proxy.username", "proxy.password"]
             ),
             SettingsExample("proxy.port", "8080", with: proxy, becomes: "8080"),
             SettingsExample("proxy.username", "fern", with: proxy, becomes: "fern"),

@@ -19,6 +19,7 @@ final class SettingsFixtures: Sendable {
     var certificateFile: String { self.path("certificate.pem") }
     var certificateKeyFile: String { self.path("certificate-key.pem") }
     var pkcs12File: String { self.path("certificate.p12") }
+    var passwordFile: String { self.path("password") }
     var caFile: String { self.path("ca.pem") }
 
     init() async throws {
@@ -35,6 +36,7 @@ final class SettingsFixtures: Sendable {
         try self.write(self.certificatePEM, to: self.certificateFile)
         try self.write(self.certificateKeyPEM, to: self.certificateKeyFile)
         try self.write(self.caPEM, to: self.caFile)
+        try self.write("open sesame\nnot the password\n", to: self.passwordFile)
         try Data(self.pkcs12).write(to: URL(fileURLWithPath: self.pkcs12File))
     }
 

@@ -1,6 +1,4 @@
 import Foundation
-import Logging
-import TestSupport
 import Testing
 
 @testable import APNSPool
@@ -133,16 +131,77 @@ struct SettingsSourceTests {
         #expect(messages["apns.pool.colour"]?.hasPrefix("there is no such setting") == true)
     }
 
-    @Test func anUnknownVariableIsAWarning() throws {
-        let (logger, lines) = RecordingLog.make()
-        var configuration = APNSClientConfiguration(authentication: .withoutToken, logger: logger)
-        let variables = ["APNS_HOST": "h", "APNS_POOL_SISE": "3", "APNS_TOPIC": "com.example.app", "PATH": "/bin"]
-        try configuration.apply(settings: [.environment(variables, ignoring: ["APNS_TOPIC"])])
-        #expect(lines.entries.count == 1)
-        #expect(lines.count(.warning, containing: "not a setting") == 1)
-        let metadata = try #require(lines.entries.first).metadata
-        #expect(metadata["name"] == "APNS_POOL_SISE")
-        #expect(metadata["message"]?.description.contains("'APNS_POOL_SIZE'") == true)
+    private func variableFaults(
+        _ variables: [String: String],
+        ignoring names: Set<String> = []
+    ) -> [APNSSettingsError.Fault] {
+        let all = variables.merging(["APNS_HOST": "h"]) { $1 }
+        do throws(APNSSettingsError) {
+            _ = try APNSClientConfiguration(settings: [.environment(all, ignoring: names)])
+            return []
+        } catch {
+            return error.faults
+        }
+    }
+
+    @Test(
+        "A variable with the prefix that is no setting is an error, which names the one that was meant",
+        arguments: [
+            ("APNS_HOTS", "APNS_HOST"), ("APNS_ENDPIONT", "APNS_ENDPOINT"), ("APNS_POOL_SISE", "APNS_POOL_SIZE"),
+            ("APNS_MAX_OVERFLOW", "APNS_POOL_MAX_OVERFLOW"), ("APNS_TIMEOUT", "APNS_TIMEOUTS_DEADLINE"),
+            ("APNS_TOPC", "APNS_TOPIC"), ("APNS_ZEBRA_CROSSING_COLOUR", nil),
+        ]
+    )
+    func anUnknownVariableIsAnError(name: String, meant: String?) {
+        let found = self.variableFaults([name: "x", "PATH": "/bin", "APN_HOST": "x"])
+        #expect(found.map(\.written) == [name] && found.map(\.code) == [.unknownSetting])
+        #expect(found.first?.source == "environment")
+        let message = "there is no such setting" + (meant.map { "; did you mean '\($0)'?" } ?? "")
+        #expect(found.first?.message == message)
+    }
+
+    @Test("A misspelt host does not leave the client with Apple's servers") func aMisspeltHostIsAnError() throws {
+        let key = ["APNS_PRIVATE_KEY": KeyTexts.p256, "APNS_KEY_ID": "9UC9ZLQ8YW", "APNS_TEAM_ID": "ABBM6U9RM5"]
+        #expect(try APNSClientConfiguration(settings: [.environment(key)]).environment == .production)
+        let error = #expect(throws: APNSSettingsError.self) {
+            try APNSClientConfiguration(settings: [.environment(key.merging(["APNS_HSOT": "localhost"]) { $1 })])
+        }
+        #expect(error?.description.contains("APNS_HSOT (environment): there is no such setting") == true)
+    }
+
+    @Test("Variables of the tool, of the build, of Kubernetes, empty ones and ignored ones are no errors")
+    func knownVariablesAreNoErrors() {
+        let known = [
+            "APNS_TOPIC": "com.example.app", "APNS_IN_FLIGHT": "5", "APNS_VERBOSE": "1",
+            "APNS_CONFIG": "/etc/apns.json",
+            "APNS_MICROBENCHMARKS": "1", "APNS_SERVICE_HOST": "10.0.0.7", "APNS_SERVICE_PORT": "443",
+            "APNS_SERVICE_PORT_HTTPS": "443", "APNS_PORT_443_TCP": "tcp://10.0.0.7:443",
+            "APNS_PORT_443_TCP_PROTO": "tcp", "APNS_PORT_443_TCP_PORT": "443", "APNS_PORT_443_TCP_ADDR": "10.0.0.7",
+            "APNS_SIMULATOR_PORT": "tcp://10.0.0.8:2197", "APNS_SIMULATOR_SERVICE_HOST": "10.0.0.8",
+            "APNS_LEGACY": "yes", "APNS_TEMPLATE": "",
+        ]
+        #expect(self.variableFaults(known, ignoring: ["APNS_LEGACY"]) == [])
+        // Each of them for its own reason, and not because all pass.
+        #expect(self.variableFaults(known).map(\.written) == ["APNS_LEGACY"])
+        #expect(self.variableFaults(["APNS_SIMULATOR_PORT": "2197"]).map(\.code) == [.unknownSetting])
+        #expect(self.variableFaults(["APNS_PORT_443_TPC": "x"]).map(\.code) == [.unknownSetting])
+    }
+
+    @Test(
+        "A variable of Kubernetes in a setting's place is an error that says what to do",
+        arguments: [
+            ("APNS_PORT", "'apns'"), ("APNS_PROXY_PORT", "'apns-proxy'"), ("APNS_MANAGEMENT_PORT", "'apns-management'"),
+        ]
+    )
+    func kubernetesIsNamed(name: String, service: String) {
+        let address = [name: "tcp://10.0.0.7:443"]
+        let fault = self.variableFaults(address).first { $0.written == name }
+        #expect(fault?.code == .malformed)
+        for word in ["tcp://10.0.0.7:443", "Kubernetes", service, "enableServiceLinks: false", "rename the service"] {
+            #expect(fault?.message.contains(word) == true, "\(word)")
+        }
+        // Who cannot change the pod ignores the variable.
+        #expect(self.variableFaults(address, ignoring: [name]) == [])
     }
 
     @Test func theNearestKeyIsTheOneThatWasMeant() {

@@ -7,7 +7,8 @@ import Logging
     import Foundation
 #endif
 
-/// What the environment says. `apns simulator --write-credentials` writes such an environment.
+/// What the environment says: the client's settings as `Docs/Configuration.md` lists them, and the service's own. `apns
+/// simulator --write-credentials` writes such an environment for the client.
 struct Settings {
     var host: String
     var port: Int
@@ -29,23 +30,13 @@ struct Settings {
             guard let number = Int(text), number >= 0 else { throw Missing(name: name) }
             return number
         }
-        guard let keyFile = all["APNS_KEY_FILE"] else { throw Missing(name: "APNS_KEY_FILE") }
-        guard let teamID = all["APNS_TEAM_ID"] else { throw Missing(name: "APNS_TEAM_ID") }
         var logger = Logger(label: "notification-service") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = all["LOG_LEVEL"].flatMap(Logger.Level.init(rawValue:)) ?? .info
-        var client = APNSClientConfiguration(
-            authentication: .token(keyFile: keyFile, keyID: all["APNS_KEY_ID"], teamID: teamID),
-            environment: all["APNS_ENVIRONMENT"] == "development" ? .development : .production,
-            logger: logger
-        )
-        // A simulator, for example: https://localhost:2197
-        if let endpoint = all["APNS_ENDPOINT"] {
-            guard let url = URL(string: endpoint), let host = url.host() else { throw Missing(name: "APNS_ENDPOINT") }
-            client.environment = .custom(host: host, port: url.port ?? 443)
-        }
-        client.trust.caFile = all["APNS_CA_FILE"]
+        // What the environment does not say keeps these values. A mistake in it ends the service here, with all that is wrong.
+        var client = APNSClientConfiguration(authentication: .withoutToken, logger: logger)
+        try client.apply(settings: [.environment(all)])
         let maximum = Duration.seconds(try number("MAX_DEADLINE", default: 15))
-        client.timeouts.deadline = maximum
+        client.timeouts.deadline = min(client.timeouts.deadline, maximum)
         return Settings(
             host: all["HOST"] ?? "127.0.0.1",
             port: try number("PORT", default: 8080),

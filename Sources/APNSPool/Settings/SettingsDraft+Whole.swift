@@ -1,0 +1,197 @@
+/// How settings that belong together become one part of the configuration.
+extension SettingsDraft {
+    mutating func setService() {
+        let server = self.only(["environment", "host", "endpoint"])
+        if server == "endpoint", let url = self.parts["endpoint"]?.server {
+            self.exclude("port", by: "endpoint")
+            self.configuration.environment = .custom(host: url.host, port: url.port ?? 443)
+        } else if server == "host", let host = self.text("host") {
+            self.configuration.environment = .custom(host: host)
+        } else if let name = self.text("environment") {
+            self.configuration.environment = name == "production" ? .production : .development
+        }
+        if let port = self.integer("port") {
+            if self.configuration.environment.isApples, port != 443, port != 2197 {
+                self.complain("port", .outOfRange, "APNs listens on the ports 443 and 2197, not on \(port)")
+            }
+            self.configuration.environment.port = port
+        }
+        if let host = self.text("managementHost") { self.configuration.environment.managementHost = host }
+        if let port = self.integer("managementPort") { self.configuration.environment.managementPort = port }
+    }
+
+    mutating func setProxy() {
+        let keys = ["proxy.host", "proxy.port", "proxy.username", "proxy.password"]
+        if self.only(["proxy", "proxy.host"]) == "proxy", let url = self.parts["proxy"]?.server {
+            for key in keys { self.exclude(key, by: "proxy") }
+            self.configuration.proxy = .init(
+                host: url.host,
+                port: url.port ?? 0,
+                username: url.username,
+                password: url.password
+            )
+            return
+        }
+        guard let first = keys.first(where: { self.isGiven($0) }) else { return }
+        var proxy = self.configuration.proxy ?? .init(host: "", port: 0)
+        if let host = self.text("proxy.host") { proxy.host = host }
+        if let port = self.integer("proxy.port") { proxy.port = port }
+        if let username = self.text("proxy.username") { proxy.username = username }
+        if let password = self.text("proxy.password") { proxy.password = password }
+        if proxy.host.isEmpty { self.require("proxy.host", with: first) }
+        if proxy.port == 0 { self.require("proxy.port", with: first) }
+        self.configuration.proxy = proxy
+    }
+
+    mutating func setTrust() {
+        if let file = self.text("caFile") { self.configuration.trust.caFile = file }
+        if let text = self.text("caPEM") {
+            let plain = PrivateKeyText.plainPEM(Array(text.utf8))
+            self.configuration.trust.caPEM = String(decoding: plain, as: UTF8.self)
+        }
+    }
+
+    mutating func checkMassRejection() {
+        let limits = self.configuration.massRejection
+        let keys = ["massRejection.rejections", "massRejection.window"]
+        guard limits.rejections > limits.window, limits.rejections != MassRejectionLimits.off.rejections,
+            let given = keys.first(where: { self.isNamed($0) })
+        else { return }
+        let what = "\(limits.rejections) refused tokens cannot be among the last \(limits.window)"
+        self.complain(given, .conflict, "\(what); say 'off' to switch the breaker off")
+    }
+
+    /// Complains that a setting is missing without which another one means nothing.
+    private mutating func require(_ key: String, with other: String) {
+        // One that was given and is wrong has been complained about.
+        guard !self.isNamed(key) else { return }
+        self.complain(key, .missing, "it is not set, and '\(self.given(other))' needs it")
+    }
+
+    // MARK: Authentication
+
+    private static let tokenCompanions = ["keyID", "teamID", "tokenFile"]
+    private static let passphrases = ["passphrase", "certificatePasswordFile"]
+    /// The ways to name a credential, and what goes with each.
+    private static let credentials: KeyValuePairs<String, [String]> = [
+        "pkcs12.file": passphrases, "pkcs12.data": passphrases,
+        "certificateFile": passphrases + ["certificateKeyFile"], "certificate": passphrases + ["certificateKey"],
+        "keyFile": tokenCompanions, "privateKey": tokenCompanions,
+    ]
+
+    mutating func setAuthentication() {
+        let base = self.configuration.authentication
+        if let authentication = self.credential() {
+            self.configuration.authentication = authentication
+            self.configuration.authentication.tokenRefreshInterval = base.tokenRefreshInterval
+            self.configuration.authentication.fileCheckInterval = base.fileCheckInterval
+            self.configuration.authentication.tokenSource = base.tokenSource
+        }
+        if let path = self.text("tokenFile") {
+            let source = SharedFileTokenSource(path: path, logger: self.configuration.logger)
+            self.configuration.authentication.tokenSource = source
+        }
+    }
+
+    /// What the settings say; nil when they say nothing, or nothing that can be used.
+    private mutating func credential() -> APNSAuthentication? {
+        let count = self.faults.count
+        guard let credential = self.only(Self.credentials.map(\.key)) else {
+            self.findOrphans()
+            return nil
+        }
+        // Of two credentials nobody knows which one is meant, nor what is to go with it.
+        guard self.faults.count == count else { return nil }
+        let companions = Self.credentials.first { $0.key == credential }?.value ?? []
+        for key in Set(Self.credentials.flatMap(\.value)).subtracting(companions).sorted() {
+            self.exclude(key, by: credential)
+        }
+        switch credential {
+        case "keyFile", "privateKey": return self.token(credential)
+        case "certificateFile": return self.certificateFile()
+        case "certificate": return self.certificate()
+        default:
+            let passphrase = self.passphrase() ?? ""
+            if let path = self.text("pkcs12.file") { return .certificate(pkcs12File: path, passphrase: passphrase) }
+            return self.parts["pkcs12.data"]?.bytes.map { .certificate(pkcs12Bytes: $0, passphrase: passphrase) }
+        }
+    }
+
+    private mutating func token(_ key: String) -> APNSAuthentication? {
+        let keyID = self.text("keyID")
+        if key == "privateKey", keyID == nil { self.require("keyID", with: key) }
+        guard let teamID = self.text("teamID") else {
+            self.require("teamID", with: key)
+            return nil
+        }
+        if key == "keyFile", let path = self.text("keyFile") {
+            return .token(keyFile: path, keyID: keyID, teamID: teamID)
+        }
+        guard let text = self.text("privateKey"), let keyID else { return nil }
+        return .token(privateKeyPEM: text, keyID: keyID, teamID: teamID)
+    }
+
+    private mutating func certificateFile() -> APNSAuthentication? {
+        guard let path = self.text("certificateFile") else { return nil }
+        let name = path.lowercased()
+        guard name.hasSuffix(".p12") || name.hasSuffix(".pfx") else {
+            let key = self.text("certificateKeyFile")
+            return .certificate(certificateFile: path, keyFile: key, passphrase: self.passphrase())
+        }
+        if self.isGiven("certificateKeyFile") {
+            self.complain("certificateKeyFile", .conflict, "'\(path)' is a PKCS#12 file, which has its key in itself")
+        }
+        return .certificate(pkcs12File: path, passphrase: self.passphrase() ?? "")
+    }
+
+    private mutating func certificate() -> APNSAuthentication? {
+        guard let text = self.text("certificate") else { return nil }
+        guard let key = self.text("certificateKey") else {
+            self.require("certificateKey", with: "certificate")
+            return nil
+        }
+        return .certificate(certificatePEM: text, privateKeyPEM: key, passphrase: self.passphrase())
+    }
+
+    /// The passphrase, or the first line of its file.
+    private mutating func passphrase() -> String? {
+        guard self.only(Self.passphrases) == "certificatePasswordFile",
+            let path = self.text("certificatePasswordFile")
+        else { return self.text("passphrase") }
+        switch SystemFile.openRegular(path).flatMap({ descriptor in
+            defer { SystemFile.close(descriptor) }
+            return SystemFile.contents(of: descriptor, limit: 64 * 1024)
+        }) {
+        case .success(let bytes):
+            let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+            return String(decoding: line, as: UTF8.self)
+        case .failure(let error):
+            self.complain("certificatePasswordFile", .fileUnreadable, "'\(path)' cannot be read: \(error)")
+            return nil
+        }
+    }
+
+    /// What goes with a credential, where there is none; and APNs itself answers nothing without one.
+    private mutating func findOrphans() {
+        // One that was given and is wrong has been complained about.
+        guard Self.credentials.allSatisfy({ !self.isNamed($0.key) }) else { return }
+        var hasBase = true
+        if case .withoutToken = self.configuration.authentication.credential { hasBase = false }
+        var isComplete = true
+        for (credential, keys) in [("keyFile", Self.tokenCompanions), ("certificateFile", Self.passphrases)] {
+            // The file for tokens may go with a key of the program's own.
+            for key in keys where self.isGiven(key) && !(hasBase && key == "tokenFile") {
+                isComplete = false
+                self.complain(key, .missing, "it goes with a credential, but \(self.name(credential)) is not set")
+            }
+        }
+        for (credential, key) in [("certificateFile", "certificateKeyFile"), ("certificate", "certificateKey")]
+        where self.isGiven(key) {
+            isComplete = false
+            self.complain(key, .missing, "it goes with a credential, but \(self.name(credential)) is not set")
+        }
+        let environment = self.configuration.environment
+        guard isComplete, !hasBase, environment.isApples else { return }
+        self.complain("keyFile", .missing, "it is missing: \(environment.host) requires a key or a certificate")
+    }
+}
