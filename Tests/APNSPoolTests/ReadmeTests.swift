@@ -9,12 +9,12 @@ import Testing
 // swift-format-ignore-file
 
 // README begins
-struct Device {
+struct Recipient {
     var token: String
     var registeredAt: Date
 }
 
-func announce(to devices: [Device]) async throws {
+func announce(to recipients: [Recipient]) async throws {
     let configuration = APNSClientConfiguration(
         authentication: .token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
     )
@@ -24,10 +24,10 @@ func announce(to devices: [Device]) async throws {
     ).badge(1).sound("cow.wav")
     let push = try notification.prepared()
     try await withAPNSClient(configuration: configuration) { client in
-        for await delivery in client.deliveries(of: push, to: devices, token: { $0.token }) {
-            let device = delivery.element
-            if let end = delivery.outcome.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
-                print("forget", device.token)
+        for await delivery in client.deliveries(of: push, to: recipients, token: { $0.token }) {
+            let recipient = delivery.element
+            if let end = delivery.outcome.invalidation, end.shouldRemove(registeredAt: recipient.registeredAt) {
+                print("forget", recipient.token)
             }
         }
     }
