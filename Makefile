@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-traits test-sealing test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
 
@@ -29,6 +29,12 @@ test: toolchain ## Run all tests
 	@.ci/install-packages test
 	@.ci/promtool > /dev/null
 	@.ci/test
+
+test-traits: toolchain ## Run the tests of what the traits add: APNSSealing, swift-crypto beside OpenSSL, swift-configuration
+	@.ci/install-packages build
+	.ci/test-traits
+
+test-sealing: test-traits
 
 test-tsan: toolchain ## Run the tests of what is concurrent under the Thread Sanitizer
 	@.ci/install-packages test
@@ -92,7 +98,7 @@ bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; abou
 	Benchmarks/report.sh
 
 clean: ## Remove what was built
-	rm -rf .build .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
+	rm -rf .build .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
 
 toolchain:
 	@.ci/check-swift
