@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-traits test-sealing test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-traits test-sealing test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
 
@@ -83,6 +83,10 @@ api-breakage: toolchain ## List what of the public API is gone or changed since 
 bench: toolchain ## Measure CPU per push beside h2load; fails above the limits (PUSHES=200000, ROUNDS=5)
 	@.ci/install-packages bench
 	Benchmarks/bench.sh
+
+bench-build: toolchain ## Measure what building costs a user, beside async-http-client: packages, C objects, CPU time, size, memory
+	@.ci/install-packages build
+	Benchmarks/build.sh
 
 bench-instructions: toolchain ## Count the instructions of a push; fails above Benchmarks/limits.txt (UPDATE=1 writes it)
 	@.ci/install-packages bench
