@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
 
@@ -34,6 +34,12 @@ test-thorough: toolchain ## Run all tests in their long form, ten times the rand
 	@.ci/install-packages test
 	@.ci/promtool > /dev/null
 	@TEST_SCALE=$(or $(TEST_SCALE),10) .ci/test
+
+test-traits: toolchain ## Run the tests of what the traits add: APNSSealing, swift-crypto beside OpenSSL, swift-configuration
+	@.ci/install-packages build
+	.ci/test-traits
+
+test-sealing: test-traits
 
 test-tsan: toolchain ## Run the tests of what is concurrent under the Thread Sanitizer
 	@.ci/install-packages test
@@ -83,6 +89,10 @@ bench: toolchain ## Measure CPU per push beside h2load and a minimal client in C
 	@.ci/install-packages bench
 	Benchmarks/bench.sh
 
+bench-build: toolchain ## Measure what building costs a user, beside async-http-client: packages, C objects, CPU time, size, memory
+	@.ci/install-packages build
+	Benchmarks/build.sh
+
 bench-instructions: toolchain ## Count the instructions of a push; fails above Benchmarks/limits.txt (UPDATE=1 writes it)
 	@.ci/install-packages bench
 	Benchmarks/instructions.sh
@@ -97,7 +107,7 @@ bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; abou
 	Benchmarks/report.sh
 
 clean: ## Remove what was built
-	rm -rf .build .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
+	rm -rf .build .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
 
 toolchain:
 	@.ci/check-swift

@@ -35,10 +35,13 @@ let package = Package(
             description: "Configuration with YAML files, which adds Yams.",
             enabledTraits: ["Configuration"]
         ),
+        .trait(
+            name: "Sealing",
+            description: "APNSSealing where there is no CryptoKit, which adds swift-crypto."
+        ),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
-        .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics.git", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.7.0"),
@@ -50,6 +53,8 @@ let package = Package(
             from: "1.4.0",
             traits: ["JSON", .trait(name: "YAML", condition: .when(traits: ["YAML"]))]
         ),
+        // For the trait Sealing alone. Its version 5 was not there to be tried.
+        .package(url: "https://github.com/apple/swift-crypto.git", "4.5.0"..<"6.0.0"),
     ],
     targets: [
         .systemLibrary(
@@ -88,7 +93,7 @@ let package = Package(
                 .product(
                     name: "Crypto",
                     package: "swift-crypto",
-                    condition: .when(platforms: [.linux, .android, .windows])
+                    condition: .when(platforms: [.linux, .android, .windows], traits: ["Sealing"])
                 )
             ],
             swiftSettings: settings
@@ -104,7 +109,6 @@ let package = Package(
                     package: "swift-configuration",
                     condition: .when(traits: ["Configuration"])
                 ),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -119,7 +123,6 @@ let package = Package(
             dependencies: [
                 "APNSModel",
                 "HTTP2Wire",
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
@@ -131,7 +134,6 @@ let package = Package(
                 "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
@@ -145,7 +147,6 @@ let package = Package(
                 "HTTP2Wire",
                 "SupervisedPool",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
@@ -175,6 +176,7 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Sealing"])),
             ],
             swiftSettings: settings
         ),
@@ -192,7 +194,7 @@ let package = Package(
                 "APNSSimulator",
                 "APNSTesting",
                 "TestSupport",
-                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Sealing"])),
             ],
             swiftSettings: settings
         ),
@@ -217,7 +219,7 @@ let package = Package(
                 ),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Sealing"])),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

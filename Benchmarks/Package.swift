@@ -19,7 +19,6 @@ let package = Package(
         .package(name: "swift-apns-pool", path: ".."),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift.git", from: "0.2.0"),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
-        .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
     ],
     targets: [
@@ -29,7 +28,6 @@ let package = Package(
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -35,7 +35,10 @@ table comparison ./bench.sh
 swift build -c release --product idle --scratch-path "$SCRATCH_PATH"
 table goals "$throughput" goals --scale "${SCALE:-1}"
 table instructions ./instructions.sh
+# `make bench-build` writes the page's last section.
+building=$(sed -n '/^## What it costs to build$/,$p' "$output/Benchmarks.md" 2> /dev/null || true)
 "$throughput" report --output "$output" --figures "$SCRATCH_PATH/figures" --seconds "${SECONDS_PER_RUN:-2}" \
     --comparison "$work/comparison" --goals "$work/goals" --instructions "$work/instructions"
+if [ -n "$building" ]; then printf '\n%s\n' "$building" >> "$output/Benchmarks.md"; fi
 echo "$output/Benchmarks.md"
 exit "$status"

@@ -1,4 +1,3 @@
-public import Crypto
 import HTTP2Wire
 
 /// How the client proves to APNs who it is: by a provider token signed with a key of the developer account, or by a
@@ -15,7 +14,6 @@ public struct APNSAuthentication: Sendable {
         case keyFile(path: String, keyID: String?, teamID: String)
         case pem(text: String, keyID: String, teamID: String)
         case bytes([UInt8], keyID: String, teamID: String)
-        case key(P256.Signing.PrivateKey, keyID: String, teamID: String)
         case signer(any APNSTokenSigner, keyID: String, teamID: String)
         case certificate(CertificateInput)
         case withoutToken
@@ -57,7 +55,7 @@ public struct APNSAuthentication: Sendable {
     ///
     /// - Parameters:
     ///   - privateKeyPEM: The text of the `.p8` file. Its line ends may be written as `\n` or be lost, and the whole
-    ///     may be encoded in base64.
+    ///     may be encoded in base64. A key of swift-crypto gives this text as `pemRepresentation`.
     ///   - keyID: The key's id, 10 characters.
     ///   - teamID: The id of the developer account's team, 10 characters.
     public static func token(privateKeyPEM: String, keyID: String, teamID: String) -> APNSAuthentication {
@@ -72,22 +70,6 @@ public struct APNSAuthentication: Sendable {
     ///   - teamID: The id of the developer account's team, 10 characters.
     public static func token(privateKeyBytes: [UInt8], keyID: String, teamID: String) -> APNSAuthentication {
         APNSAuthentication(.bytes(privateKeyBytes, keyID: keyID, teamID: teamID))
-    }
-
-    /// A provider token signed with a key that the program already holds.
-    ///
-    /// OpenSSL signs; where memory counts, a key from a file, PEM text or bytes leaves swift-crypto's own library untouched.
-    ///
-    /// - Parameters:
-    ///   - privateKey: The key.
-    ///   - keyID: The key's id, 10 characters.
-    ///   - teamID: The id of the developer account's team, 10 characters.
-    public static func token(
-        privateKey: P256.Signing.PrivateKey,
-        keyID: String,
-        teamID: String
-    ) -> APNSAuthentication {
-        APNSAuthentication(.key(privateKey, keyID: keyID, teamID: teamID))
     }
 
     /// A provider token signed somewhere else: in a hardware module, in a cloud's key store.
@@ -207,17 +189,6 @@ public struct APNSAuthentication: Sendable {
         switch credential {
         case .withoutToken, .certificate:
             return nil
-        case .key(let privateKey, let keyID, let teamID):
-            let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil)
-            do {
-                return ProviderTokenSigner(key: try ES256Key(privateKey), identifiers: ids)
-            } catch {
-                throw APNSConfigurationError(
-                    .keyDamaged,
-                    setting: "authentication.privateKey",
-                    message: "OpenSSL does not take the key: \(error)."
-                )
-            }
         case .signer(let signer, let keyID, let teamID):
             let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil)
             return ProviderTokenSigner(signer: signer, identifiers: ids)
@@ -268,19 +239,13 @@ public struct APNSAuthentication: Sendable {
     }
 }
 
-extension ES256Key {
-    convenience init(_ key: P256.Signing.PrivateKey) throws(Fault) {
-        try self.init(number: key.rawRepresentation)
-    }
-}
-
 extension APNSAuthentication: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Names the key and the team, or the certificate's file; never the key itself nor a passphrase.
     public var description: String {
         switch credential {
         case .keyFile(let path, let keyID, let teamID):
             "provider token (key file \(path), key id \(keyID ?? "from the file's name"), team id \(teamID))"
-        case .pem(_, let keyID, let teamID), .bytes(_, let keyID, let teamID), .key(_, let keyID, let teamID),
+        case .pem(_, let keyID, let teamID), .bytes(_, let keyID, let teamID),
             .signer(_, let keyID, let teamID):
             "provider token (key id \(keyID), team id \(teamID))"
         case .certificate(let input):

@@ -1,39 +1,41 @@
-/// What is encrypted: the content with its time and its length, filled up with zeros to the size.
-///
-///     offset  bytes
-///     0       6      when it was sealed: milliseconds since 1970, big-endian
-///     6       2      n, the length of the content, big-endian
-///     8       n      the content
-///     8 + n   …      zeros
-struct Frame {
-    static let overhead = 8
+#if canImport(CryptoKit) || Sealing
+    /// What is encrypted: the content with its time and its length, filled up with zeros to the size.
+    ///
+    ///     offset  bytes
+    ///     0       6      when it was sealed: milliseconds since 1970, big-endian
+    ///     6       2      n, the length of the content, big-endian
+    ///     8       n      the content
+    ///     8 + n   …      zeros
+    struct Frame {
+        static let overhead = 8
 
-    /// What the length can say, and what is worth sealing.
-    static let contentLimits = 1...0xFFFF
+        /// What the length can say, and what is worth sealing.
+        static let contentLimits = 1...0xFFFF
 
-    let time: Milliseconds
-    let content: [UInt8]
+        let time: Milliseconds
+        let content: [UInt8]
 
-    /// The frame, `count` bytes long. The content must fit, which `PayloadSealer` has checked.
-    static func bytes(_ content: [UInt8], time: Milliseconds, count: Int) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(count)
-        for shift in stride(from: Int64(40), through: 0, by: -8) {
-            bytes.append(UInt8(truncatingIfNeeded: time.count &>> shift))
+        /// The frame, `count` bytes long. The content must fit, which `PayloadSealer` has checked.
+        static func bytes(_ content: [UInt8], time: Milliseconds, count: Int) -> [UInt8] {
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(count)
+            for shift in stride(from: Int64(40), through: 0, by: -8) {
+                bytes.append(UInt8(truncatingIfNeeded: time.count &>> shift))
+            }
+            bytes.append(UInt8(truncatingIfNeeded: content.count &>> 8))
+            bytes.append(UInt8(truncatingIfNeeded: content.count))
+            bytes.append(contentsOf: content)
+            bytes.append(contentsOf: repeatElement(0, count: max(0, count - bytes.count)))
+            return bytes
         }
-        bytes.append(UInt8(truncatingIfNeeded: content.count &>> 8))
-        bytes.append(UInt8(truncatingIfNeeded: content.count))
-        bytes.append(contentsOf: content)
-        bytes.append(contentsOf: repeatElement(0, count: max(0, count - bytes.count)))
-        return bytes
-    }
 
-    /// Nil if the length says more than there is.
-    init?(_ bytes: [UInt8]) {
-        guard bytes.count >= Self.overhead else { return nil }
-        let length = Int(bytes[6]) << 8 | Int(bytes[7])
-        guard length <= bytes.count - Self.overhead else { return nil }
-        time = Milliseconds(count: bytes[..<6].reduce(0) { $0 << 8 | Int64($1) })
-        content = Array(bytes[Self.overhead..<Self.overhead + length])
+        /// Nil if the length says more than there is.
+        init?(_ bytes: [UInt8]) {
+            guard bytes.count >= Self.overhead else { return nil }
+            let length = Int(bytes[6]) << 8 | Int(bytes[7])
+            guard length <= bytes.count - Self.overhead else { return nil }
+            time = Milliseconds(count: bytes[..<6].reduce(0) { $0 << 8 | Int64($1) })
+            content = Array(bytes[Self.overhead..<Self.overhead + length])
+        }
     }
-}
+#endif

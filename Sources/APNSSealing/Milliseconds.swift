@@ -1,42 +1,44 @@
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
+#if canImport(CryptoKit) || Sealing
+    #if canImport(FoundationEssentials)
+        import FoundationEssentials
+    #else
+        import Foundation
+    #endif
+
+    /// A time in whole milliseconds since 1970, as messages carry it: 48 bits, which last until the year 10889.
+    ///
+    /// Whatever a `Date` holds becomes one, by clamping: neither a wrong clock nor a stored value may trap.
+    struct Milliseconds: Sendable, Hashable, Comparable {
+        static let limit: Int64 = 1 << 48 - 1
+
+        let count: Int64
+
+        init(count: Int64) {
+            self.count = min(max(count, 0), Self.limit)
+        }
+
+        init(_ date: Date) {
+            let milliseconds = (date.timeIntervalSince1970 * 1_000).rounded()
+            self.init(count: milliseconds.isNaN ? 0 : Int64(min(max(milliseconds, 0), Double(Self.limit))))
+        }
+
+        var date: Date { Date(timeIntervalSince1970: Double(count) / 1_000) }
+
+        func advanced(by other: Int64) -> Milliseconds {
+            let (sum, overflow) = count.addingReportingOverflow(other)
+            return Milliseconds(count: overflow ? (other < 0 ? 0 : Self.limit) : sum)
+        }
+
+        static func < (left: Milliseconds, right: Milliseconds) -> Bool { left.count < right.count }
+    }
+
+    extension Duration {
+        /// In whole milliseconds, at least 0, at most what a message's time can hold.
+        var wholeMilliseconds: Int64 {
+            let (seconds, attoseconds) = components
+            guard seconds >= 0, attoseconds >= 0 else { return 0 }
+            guard seconds < Milliseconds.limit / 1_000 else { return Milliseconds.limit }
+            return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+        }
+    }
 #endif
-
-/// A time in whole milliseconds since 1970, as messages carry it: 48 bits, which last until the year 10889.
-///
-/// Whatever a `Date` holds becomes one, by clamping: neither a wrong clock nor a stored value may trap.
-struct Milliseconds: Sendable, Hashable, Comparable {
-    static let limit: Int64 = 1 << 48 - 1
-
-    let count: Int64
-
-    init(count: Int64) {
-        self.count = min(max(count, 0), Self.limit)
-    }
-
-    init(_ date: Date) {
-        let milliseconds = (date.timeIntervalSince1970 * 1_000).rounded()
-        self.init(count: milliseconds.isNaN ? 0 : Int64(min(max(milliseconds, 0), Double(Self.limit))))
-    }
-
-    var date: Date { Date(timeIntervalSince1970: Double(count) / 1_000) }
-
-    func advanced(by other: Int64) -> Milliseconds {
-        let (sum, overflow) = count.addingReportingOverflow(other)
-        return Milliseconds(count: overflow ? (other < 0 ? 0 : Self.limit) : sum)
-    }
-
-    static func < (left: Milliseconds, right: Milliseconds) -> Bool { left.count < right.count }
-}
-
-extension Duration {
-    /// In whole milliseconds, at least 0, at most what a message's time can hold.
-    var wholeMilliseconds: Int64 {
-        let (seconds, attoseconds) = components
-        guard seconds >= 0, attoseconds >= 0 else { return 0 }
-        guard seconds < Milliseconds.limit / 1_000 else { return Milliseconds.limit }
-        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
-    }
-}

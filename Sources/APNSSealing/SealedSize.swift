@@ -1,59 +1,61 @@
-/// How large every sealed payload of one sealer is, whatever it holds: the budget of one custom value.
-///
-/// The sealed text and the reserve together are at most the limit of the push's payload. The reserve is for everything
-/// else, to the byte: the braces, `aps` with the fallback alert, the quotes and key of the sealed text, other custom
-/// values. `{"aps":{"alert":"New message","mutable-content":1},"sealed":""}` needs 63 bytes of it.
-public struct SealedSize: Sendable, Hashable {
-    /// What is reserved unless said otherwise, in bytes: enough for a title and a few lines.
-    public static let defaultReserve = 512
-
-    /// For every push type but `voip`: 4,096 bytes of payload with the default reserve, which leaves 2,643 bytes of
-    /// content.
-    public static let standard = SealedSize(sealedCount: Base64URL.byteCount(within: 4_096 - defaultReserve))
-
-    /// For `voip`: 5,120 bytes of payload with the default reserve, which leaves 3,411 bytes of content.
-    public static let voip = SealedSize(sealedCount: Base64URL.byteCount(within: 5_120 - defaultReserve))
-
-    /// Bytes before base64.
-    let sealedCount: Int
-
-    private init(sealedCount: Int) {
-        self.sealedCount = sealedCount
-    }
-
-    /// As much as a payload holds beside the reserve.
+#if canImport(CryptoKit) || Sealing
+    /// How large every sealed payload of one sealer is, whatever it holds: the budget of one custom value.
     ///
-    /// - Parameters:
-    ///   - payloadLimit: bytes of the whole payload; `PushType.payloadLimit` of APNSModel.
-    ///   - reserve: bytes of the payload for everything but the sealed text.
-    /// - Throws: `SealingError.Code.sizeImpossible` if no content would fit, or more than 65,535 bytes.
-    public init(payloadLimit: Int, reserve: Int = defaultReserve) throws(SealingError) {
-        let (text, overflow) = payloadLimit.subtractingReportingOverflow(reserve)
-        guard !overflow, reserve >= 0, text > 0 else { throw SealingError(.sizeImpossible) }
-        try self.init(checking: Base64URL.byteCount(within: text))
-    }
+    /// The sealed text and the reserve together are at most the limit of the push's payload. The reserve is for everything
+    /// else, to the byte: the braces, `aps` with the fallback alert, the quotes and key of the sealed text, other custom
+    /// values. `{"aps":{"alert":"New message","mutable-content":1},"sealed":""}` needs 63 bytes of it.
+    public struct SealedSize: Sendable, Hashable {
+        /// What is reserved unless said otherwise, in bytes: enough for a title and a few lines.
+        public static let defaultReserve = 512
 
-    /// Just as much as content of this length needs, in bytes from 1 to 65,535.
-    ///
-    /// - Throws: `SealingError.Code.sizeImpossible` outside those.
-    public init(contentLimit: Int) throws(SealingError) {
-        guard Frame.contentLimits.contains(contentLimit) else { throw SealingError(.sizeImpossible) }
-        try self.init(checking: SealedPayload.overhead + contentLimit)
-    }
+        /// For every push type but `voip`: 4,096 bytes of payload with the default reserve, which leaves 2,643 bytes of
+        /// content.
+        public static let standard = SealedSize(sealedCount: Base64URL.byteCount(within: 4_096 - defaultReserve))
 
-    private init(checking sealedCount: Int) throws(SealingError) {
-        guard Frame.contentLimits.contains(sealedCount - SealedPayload.overhead) else {
-            throw SealingError(.sizeImpossible)
+        /// For `voip`: 5,120 bytes of payload with the default reserve, which leaves 3,411 bytes of content.
+        public static let voip = SealedSize(sealedCount: Base64URL.byteCount(within: 5_120 - defaultReserve))
+
+        /// Bytes before base64.
+        let sealedCount: Int
+
+        private init(sealedCount: Int) {
+            self.sealedCount = sealedCount
         }
-        self.init(sealedCount: sealedCount)
+
+        /// As much as a payload holds beside the reserve.
+        ///
+        /// - Parameters:
+        ///   - payloadLimit: bytes of the whole payload; `PushType.payloadLimit` of APNSModel.
+        ///   - reserve: bytes of the payload for everything but the sealed text.
+        /// - Throws: `SealingError.Code.sizeImpossible` if no content would fit, or more than 65,535 bytes.
+        public init(payloadLimit: Int, reserve: Int = defaultReserve) throws(SealingError) {
+            let (text, overflow) = payloadLimit.subtractingReportingOverflow(reserve)
+            guard !overflow, reserve >= 0, text > 0 else { throw SealingError(.sizeImpossible) }
+            try self.init(checking: Base64URL.byteCount(within: text))
+        }
+
+        /// Just as much as content of this length needs, in bytes from 1 to 65,535.
+        ///
+        /// - Throws: `SealingError.Code.sizeImpossible` outside those.
+        public init(contentLimit: Int) throws(SealingError) {
+            guard Frame.contentLimits.contains(contentLimit) else { throw SealingError(.sizeImpossible) }
+            try self.init(checking: SealedPayload.overhead + contentLimit)
+        }
+
+        private init(checking sealedCount: Int) throws(SealingError) {
+            guard Frame.contentLimits.contains(sealedCount - SealedPayload.overhead) else {
+                throw SealingError(.sizeImpossible)
+            }
+            self.init(sealedCount: sealedCount)
+        }
+
+        /// The most bytes that can be sealed.
+        public var contentLimit: Int { sealedCount - SealedPayload.overhead }
+
+        /// The bytes of every sealed text, without its quotes.
+        public var textCount: Int { Base64URL.textCount(of: sealedCount) }
+
+        /// The bytes of the padded plaintext.
+        var frameCount: Int { contentLimit + Frame.overhead }
     }
-
-    /// The most bytes that can be sealed.
-    public var contentLimit: Int { sealedCount - SealedPayload.overhead }
-
-    /// The bytes of every sealed text, without its quotes.
-    public var textCount: Int { Base64URL.textCount(of: sealedCount) }
-
-    /// The bytes of the padded plaintext.
-    var frameCount: Int { contentLimit + Frame.overhead }
-}
+#endif

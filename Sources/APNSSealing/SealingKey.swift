@@ -1,86 +1,88 @@
-#if canImport(CryptoKit)
-    import CryptoKit
-#else
-    import Crypto
-#endif
+#if canImport(CryptoKit) || Sealing
+    #if canImport(CryptoKit)
+        import CryptoKit
+    #else
+        import Crypto
+    #endif
 
-/// Names a key in every payload that it sealed, unencrypted, so that the receiver finds it. It says nothing about it.
-///
-/// Eight bytes; its text is 16 hexadecimal digits.
-public struct SealingKeyID: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
-    static let count = 8
-
-    public let rawValue: UInt64
-
-    public init(rawValue: UInt64) {
-        self.rawValue = rawValue
-    }
-
-    /// The number in the first bytes, big-endian.
-    init(_ bytes: some Sequence<UInt8>) {
-        rawValue = bytes.prefix(Self.count).reduce(0) { $0 &<< 8 | UInt64($1) }
-    }
-
-    var bytes: [UInt8] {
-        stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: rawValue &>> UInt64($0)) }
-    }
-
-    public var description: String {
-        let digits = String(rawValue, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
-    }
-}
-
-/// The secret that one device and its server share: 256 bits, and an id that is public.
-///
-/// A key seals for one device only. It comes from ``SealingKeyPair/agree(with:as:context:)``, or is random and reaches
-/// the device over a channel of yours.
-///
-/// It does not show itself: its description, its debug description and its mirror hold the id only. `Codable` it is
-/// not, for the same reason; to store it, take ``rawRepresentation`` and put it where secrets belong.
-public struct SealingKey: Sendable, Equatable {
-    /// What names the key without showing it.
-    public let id: SealingKeyID
-    let secret: SymmetricKey
-
-    init(id: SealingKeyID, secret: SymmetricKey) {
-        self.id = id
-        self.secret = secret
-    }
-
-    /// A random key with a random id.
-    public init() {
-        self.init(
-            id: SealingKeyID(rawValue: UInt64.random(in: .min ... .max)),
-            secret: SymmetricKey(size: .bits256)
-        )
-    }
-
-    /// A key that was stored: its id and its 32 bytes.
+    /// Names a key in every payload that it sealed, unencrypted, so that the receiver finds it. It says nothing about it.
     ///
-    /// - Throws: `SealingError.Code.keyLengthWrong`.
-    public init(id: SealingKeyID, rawRepresentation: [UInt8]) throws(SealingError) {
-        guard rawRepresentation.count == Primitives.keyCount else {
-            throw SealingError(.keyLengthWrong, actual: rawRepresentation.count, limit: Primitives.keyCount)
+    /// Eight bytes; its text is 16 hexadecimal digits.
+    public struct SealingKeyID: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+        static let count = 8
+
+        public let rawValue: UInt64
+
+        public init(rawValue: UInt64) {
+            self.rawValue = rawValue
         }
-        self.init(id: id, secret: SymmetricKey(data: rawRepresentation))
+
+        /// The number in the first bytes, big-endian.
+        init(_ bytes: some Sequence<UInt8>) {
+            rawValue = bytes.prefix(Self.count).reduce(0) { $0 &<< 8 | UInt64($1) }
+        }
+
+        var bytes: [UInt8] {
+            stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: rawValue &>> UInt64($0)) }
+        }
+
+        public var description: String {
+            let digits = String(rawValue, radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits
+        }
     }
 
-    /// The 32 secret bytes, for the Keychain or a database that is encrypted.
-    public var rawRepresentation: [UInt8] {
-        secret.withUnsafeBytes { Array($0) }
+    /// The secret that one device and its server share: 256 bits, and an id that is public.
+    ///
+    /// A key seals for one device only. It comes from ``SealingKeyPair/agree(with:as:context:)``, or is random and reaches
+    /// the device over a channel of yours.
+    ///
+    /// It does not show itself: its description, its debug description and its mirror hold the id only. `Codable` it is
+    /// not, for the same reason; to store it, take ``rawRepresentation`` and put it where secrets belong.
+    public struct SealingKey: Sendable, Equatable {
+        /// What names the key without showing it.
+        public let id: SealingKeyID
+        let secret: SymmetricKey
+
+        init(id: SealingKeyID, secret: SymmetricKey) {
+            self.id = id
+            self.secret = secret
+        }
+
+        /// A random key with a random id.
+        public init() {
+            self.init(
+                id: SealingKeyID(rawValue: UInt64.random(in: .min ... .max)),
+                secret: SymmetricKey(size: .bits256)
+            )
+        }
+
+        /// A key that was stored: its id and its 32 bytes.
+        ///
+        /// - Throws: `SealingError.Code.keyLengthWrong`.
+        public init(id: SealingKeyID, rawRepresentation: [UInt8]) throws(SealingError) {
+            guard rawRepresentation.count == Primitives.keyCount else {
+                throw SealingError(.keyLengthWrong, actual: rawRepresentation.count, limit: Primitives.keyCount)
+            }
+            self.init(id: id, secret: SymmetricKey(data: rawRepresentation))
+        }
+
+        /// The 32 secret bytes, for the Keychain or a database that is encrypted.
+        public var rawRepresentation: [UInt8] {
+            secret.withUnsafeBytes { Array($0) }
+        }
+
+        /// Compares the secrets in constant time.
+        public static func == (left: SealingKey, right: SealingKey) -> Bool {
+            left.id == right.id && left.secret == right.secret
+        }
     }
 
-    /// Compares the secrets in constant time.
-    public static func == (left: SealingKey, right: SealingKey) -> Bool {
-        left.id == right.id && left.secret == right.secret
+    extension SealingKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+        public var description: String { "SealingKey(\(id), redacted)" }
+
+        public var debugDescription: String { description }
+
+        public var customMirror: Mirror { Mirror(self, children: ["id": id], displayStyle: .struct) }
     }
-}
-
-extension SealingKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    public var description: String { "SealingKey(\(id), redacted)" }
-
-    public var debugDescription: String { description }
-
-    public var customMirror: Mirror { Mirror(self, children: ["id": id], displayStyle: .struct) }
-}
+#endif

@@ -1,141 +1,151 @@
-#if canImport(CryptoKit)
-    import CryptoKit
-#else
-    import Crypto
-#endif
+#if canImport(CryptoKit) || Sealing
+    #if canImport(CryptoKit)
+        import CryptoKit
+    #else
+        import Crypto
+    #endif
 
-/// The public half of a ``SealingKeyPair``: 32 bytes (X25519, RFC 7748), for anybody to see.
-///
-/// Coded as unpadded base64url text, which is also its description.
-public struct SealingPublicKey: Sendable, Hashable, CustomStringConvertible {
-    /// The key's 32 bytes.
-    public let rawRepresentation: [UInt8]
+    /// The public half of a ``SealingKeyPair``: 32 bytes (X25519, RFC 7748), for anybody to see.
+    ///
+    /// Coded as unpadded base64url text, which is also its description.
+    public struct SealingPublicKey: Sendable, Hashable, CustomStringConvertible {
+        /// The key's 32 bytes.
+        public let rawRepresentation: [UInt8]
 
-    /// - Throws: `SealingError.Code.keyLengthWrong`, unless there are 32 bytes.
-    public init(rawRepresentation: [UInt8]) throws(SealingError) {
-        guard rawRepresentation.count == Primitives.agreementKeyCount else {
-            throw SealingError(.keyLengthWrong, actual: rawRepresentation.count, limit: Primitives.agreementKeyCount)
+        /// - Throws: `SealingError.Code.keyLengthWrong`, unless there are 32 bytes.
+        public init(rawRepresentation: [UInt8]) throws(SealingError) {
+            guard rawRepresentation.count == Primitives.agreementKeyCount else {
+                throw SealingError(
+                    .keyLengthWrong,
+                    actual: rawRepresentation.count,
+                    limit: Primitives.agreementKeyCount
+                )
+            }
+            self.rawRepresentation = rawRepresentation
         }
-        self.rawRepresentation = rawRepresentation
+
+        fileprivate init(of privateKey: Curve25519.KeyAgreement.PrivateKey) {
+            rawRepresentation = Array(privateKey.publicKey.rawRepresentation)
+        }
+
+        public var description: String { Base64URL.encode(rawRepresentation) }
     }
 
-    fileprivate init(of privateKey: Curve25519.KeyAgreement.PrivateKey) {
-        rawRepresentation = Array(privateKey.publicKey.rawRepresentation)
+    extension SealingPublicKey: Codable {
+        public init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            guard let bytes = Base64URL.decode(try container.decode(String.self)),
+                let key = try? SealingPublicKey(rawRepresentation: bytes)
+            else {
+                throw DecodingError.dataCorruptedError(
+                    in: container,
+                    debugDescription: "A public key is 32 bytes as unpadded base64url."
+                )
+            }
+            self = key
+        }
+
+        public func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(description)
+        }
     }
 
-    public var description: String { Base64URL.encode(rawRepresentation) }
-}
+    /// One side's key pair, with which a device and a server come to the same ``SealingKey`` over a channel that others
+    /// may read, but not change.
+    ///
+    ///     // the device, when it registers its device token
+    ///     let pair = SealingKeyPair()
+    ///     // it sends pair.publicKey, and gets the server's back
+    ///     let key = try pair.agree(with: serverPublicKey, as: .device, context: "com.grasscove.Fern/user/4711")
+    ///
+    /// The server does the same `as: .server`, with the same context. A pair is made for one agreement and then forgotten;
+    /// a new one is what rotates the key.
+    ///
+    /// The derivation, for other implementations:
+    ///
+    ///     secret = X25519(own private key, other's public key)
+    ///     info   = device's public key (32 bytes) ‖ server's public key (32 bytes) ‖ context as UTF-8
+    ///     key    = HKDF-SHA256(secret, salt: "apns-sealing/1", info: 0x01 ‖ info, 32 bytes)
+    ///     id     = HKDF-SHA256(secret, salt: "apns-sealing/1", info: 0x02 ‖ info, 8 bytes)
+    public struct SealingKeyPair: Sendable {
+        /// Which side of the agreement this is. Both public keys enter the derivation, the device's first.
+        public enum Role: Sendable, Hashable {
+            /// The one that opens.
+            case device
+            /// The one that seals.
+            case server
+        }
 
-extension SealingPublicKey: Codable {
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        guard let bytes = Base64URL.decode(try container.decode(String.self)),
-            let key = try? SealingPublicKey(rawRepresentation: bytes)
-        else {
-            throw DecodingError.dataCorruptedError(
-                in: container,
-                debugDescription: "A public key is 32 bytes as unpadded base64url."
+        private let privateKey: Curve25519.KeyAgreement.PrivateKey
+
+        /// The half that the other side needs.
+        public let publicKey: SealingPublicKey
+
+        /// A random pair.
+        public init() {
+            privateKey = Curve25519.KeyAgreement.PrivateKey()
+            publicKey = SealingPublicKey(of: privateKey)
+        }
+
+        /// A pair whose private key was stored, while an agreement waits for the other side.
+        ///
+        /// - Throws: `SealingError.Code.keyLengthWrong`, unless there are 32 bytes.
+        public init(rawRepresentation: [UInt8]) throws(SealingError) {
+            do {
+                privateKey = try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: rawRepresentation)
+            } catch {
+                throw SealingError(
+                    .keyLengthWrong,
+                    actual: rawRepresentation.count,
+                    limit: Primitives.agreementKeyCount
+                )
+            }
+            publicKey = SealingPublicKey(of: privateKey)
+        }
+
+        /// The 32 secret bytes of the private key, for the Keychain.
+        public var rawRepresentation: [UInt8] { Array(privateKey.rawRepresentation) }
+
+        /// The key that both sides come to.
+        ///
+        /// - Parameters:
+        ///   - publicKey: the other side's.
+        ///   - role: which side this is.
+        ///   - context: what else both sides know and must agree on: the app, the account, the environment. Of any length;
+        ///     sides whose contexts differ get different keys.
+        /// - Throws: `SealingError.Code.publicKeyUnusable` for a public key of low order.
+        public func agree(
+            with publicKey: SealingPublicKey,
+            as role: Role,
+            context: String
+        ) throws(SealingError) -> SealingKey {
+            let secret: SymmetricKey
+            do {
+                secret = try Primitives.agree(privateKey, with: publicKey.rawRepresentation)
+            } catch {
+                throw SealingError(.publicKeyUnusable)
+            }
+            let (device, server) =
+                switch role {
+                case .device: (self.publicKey, publicKey)
+                case .server: (publicKey, self.publicKey)
+                }
+            let info = device.rawRepresentation + server.rawRepresentation + Array(context.utf8)
+            let salt = Array("apns-sealing/1".utf8)
+            let id = Primitives.derive(secret, salt: salt, info: [2] + info, count: SealingKeyID.count)
+            return SealingKey(
+                id: id.withUnsafeBytes { SealingKeyID($0) },
+                secret: Primitives.derive(secret, salt: salt, info: [1] + info, count: Primitives.keyCount)
             )
         }
-        self = key
     }
 
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
+    extension SealingKeyPair: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+        public var description: String { "SealingKeyPair(\(publicKey), redacted)" }
+
+        public var debugDescription: String { description }
+
+        public var customMirror: Mirror { Mirror(self, children: ["publicKey": publicKey], displayStyle: .struct) }
     }
-}
-
-/// One side's key pair, with which a device and a server come to the same ``SealingKey`` over a channel that others
-/// may read, but not change.
-///
-///     // the device, when it registers its device token
-///     let pair = SealingKeyPair()
-///     // it sends pair.publicKey, and gets the server's back
-///     let key = try pair.agree(with: serverPublicKey, as: .device, context: "com.grasscove.Fern/user/4711")
-///
-/// The server does the same `as: .server`, with the same context. A pair is made for one agreement and then forgotten;
-/// a new one is what rotates the key.
-///
-/// The derivation, for other implementations:
-///
-///     secret = X25519(own private key, other's public key)
-///     info   = device's public key (32 bytes) ‖ server's public key (32 bytes) ‖ context as UTF-8
-///     key    = HKDF-SHA256(secret, salt: "apns-sealing/1", info: 0x01 ‖ info, 32 bytes)
-///     id     = HKDF-SHA256(secret, salt: "apns-sealing/1", info: 0x02 ‖ info, 8 bytes)
-public struct SealingKeyPair: Sendable {
-    /// Which side of the agreement this is. Both public keys enter the derivation, the device's first.
-    public enum Role: Sendable, Hashable {
-        /// The one that opens.
-        case device
-        /// The one that seals.
-        case server
-    }
-
-    private let privateKey: Curve25519.KeyAgreement.PrivateKey
-
-    /// The half that the other side needs.
-    public let publicKey: SealingPublicKey
-
-    /// A random pair.
-    public init() {
-        privateKey = Curve25519.KeyAgreement.PrivateKey()
-        publicKey = SealingPublicKey(of: privateKey)
-    }
-
-    /// A pair whose private key was stored, while an agreement waits for the other side.
-    ///
-    /// - Throws: `SealingError.Code.keyLengthWrong`, unless there are 32 bytes.
-    public init(rawRepresentation: [UInt8]) throws(SealingError) {
-        do {
-            privateKey = try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: rawRepresentation)
-        } catch {
-            throw SealingError(.keyLengthWrong, actual: rawRepresentation.count, limit: Primitives.agreementKeyCount)
-        }
-        publicKey = SealingPublicKey(of: privateKey)
-    }
-
-    /// The 32 secret bytes of the private key, for the Keychain.
-    public var rawRepresentation: [UInt8] { Array(privateKey.rawRepresentation) }
-
-    /// The key that both sides come to.
-    ///
-    /// - Parameters:
-    ///   - publicKey: the other side's.
-    ///   - role: which side this is.
-    ///   - context: what else both sides know and must agree on: the app, the account, the environment. Of any length;
-    ///     sides whose contexts differ get different keys.
-    /// - Throws: `SealingError.Code.publicKeyUnusable` for a public key of low order.
-    public func agree(
-        with publicKey: SealingPublicKey,
-        as role: Role,
-        context: String
-    ) throws(SealingError) -> SealingKey {
-        let secret: SymmetricKey
-        do {
-            secret = try Primitives.agree(privateKey, with: publicKey.rawRepresentation)
-        } catch {
-            throw SealingError(.publicKeyUnusable)
-        }
-        let (device, server) =
-            switch role {
-            case .device: (self.publicKey, publicKey)
-            case .server: (publicKey, self.publicKey)
-            }
-        let info = device.rawRepresentation + server.rawRepresentation + Array(context.utf8)
-        let salt = Array("apns-sealing/1".utf8)
-        let id = Primitives.derive(secret, salt: salt, info: [2] + info, count: SealingKeyID.count)
-        return SealingKey(
-            id: id.withUnsafeBytes { SealingKeyID($0) },
-            secret: Primitives.derive(secret, salt: salt, info: [1] + info, count: Primitives.keyCount)
-        )
-    }
-}
-
-extension SealingKeyPair: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    public var description: String { "SealingKeyPair(\(publicKey), redacted)" }
-
-    public var debugDescription: String { description }
-
-    public var customMirror: Mirror { Mirror(self, children: ["publicKey": publicKey], displayStyle: .struct) }
-}
+#endif

@@ -1,5 +1,5 @@
 internal import APNSModel
-internal import Crypto
+internal import HTTP2Wire
 
 #if canImport(FoundationEssentials)
     internal import FoundationEssentials
@@ -25,7 +25,7 @@ struct InspectedToken: Sendable {
 struct ProviderTokenVerifier: Sendable {
     struct Key: Sendable {
         var teamID: String
-        var publicKey: P256.Signing.PublicKey
+        var publicKey: ES256PublicKey
     }
 
     /// The age in seconds from which a token is too old.
@@ -56,7 +56,7 @@ struct ProviderTokenVerifier: Sendable {
         else { return .malformed }
         var isGenuine = self.acceptsUnknownKeys && signature.count >= 64
         if let key = self.keys[header.kid] {
-            let signed = Data(token.prefix(parts[0].count + 1 + parts[1].count))
+            let signed = Array(token.prefix(parts[0].count + 1 + parts[1].count))
             isGenuine = key.teamID == claims.iss && Self.isValid(signature, of: signed, by: key.publicKey)
         }
         return InspectedToken(isGenuine: isGenuine, keyID: header.kid, teamID: claims.iss, issuedAt: claims.iat)
@@ -90,12 +90,9 @@ struct ProviderTokenVerifier: Sendable {
     }
 
     /// Raw r‖s as RFC 7518 has it, or the DER form, which APNs takes too.
-    private static func isValid(_ signature: [UInt8], of signed: Data, by key: P256.Signing.PublicKey) -> Bool {
-        let parsed =
-            signature.count == 64
-            ? try? P256.Signing.ECDSASignature(rawRepresentation: Data(signature))
-            : try? P256.Signing.ECDSASignature(derRepresentation: Data(signature))
-        return parsed.map { key.isValidSignature($0, for: signed) } ?? false
+    private static func isValid(_ signature: [UInt8], of signed: [UInt8], by key: ES256PublicKey) -> Bool {
+        let signature = ES256Signature(rawRepresentation: signature) ?? (try? ES256Signature(der: signature))
+        return signature.map { key.isValid($0, of: signed) } ?? false
     }
 
     /// Key ids and team ids are ten letters and digits.

@@ -1,10 +1,4 @@
-public import Crypto
-
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
+internal import HTTP2Wire
 
 /// A signing key made up on the spot, with the ids that Apple would have given it. For tests and demonstrations.
 public struct SimulatedKey: Sendable {
@@ -12,24 +6,40 @@ public struct SimulatedKey: Sendable {
     public let keyID: String
     /// Ten letters and digits.
     public let teamID: String
-    /// The key itself (P-256).
-    public let privateKey: P256.Signing.PrivateKey
+    /// The text of a `.p8` file as Apple hands it out: PKCS #8 in PEM form, for `.token(privateKeyPEM:…)`.
+    public let p8: String
+    private let key: ES256PrivateKey
 
     /// Makes a new key; without ids it gets random ones.
     public init(keyID: String? = nil, teamID: String? = nil) {
         self.keyID = keyID ?? Self.randomID()
         self.teamID = teamID ?? Self.randomID()
-        self.privateKey = P256.Signing.PrivateKey()
+        do {
+            self.key = try ES256PrivateKey()
+        } catch {
+            // Only where the system has no random numbers or no memory: nothing to handle in a test.
+            fatalError("OpenSSL makes no key: \(error)")
+        }
+        self.p8 = self.key.pem
     }
 
-    /// Its public half, for `Simulator.addKey`.
-    public var publicKey: P256.Signing.PublicKey { self.privateKey.publicKey }
+    /// Its public half in PEM form, for a peer that checks signatures.
+    public var publicKeyPEM: String { self.key.publicKey.pem }
 
-    /// The text of a `.p8` file as Apple hands it out: PKCS #8 in PEM form.
-    public var p8: String { self.privateKey.pemRepresentation + "\n" }
+    /// What the simulator checks signatures with.
+    var publicKey: ES256PublicKey { self.key.publicKey }
 
     /// The name such a file has: `AuthKey_<key id>.p8`.
     public var fileName: String { "AuthKey_\(self.keyID).p8" }
+
+    /// The ES256 signature of these bytes, for a signer of your own (`APNSTokenSigner`).
+    ///
+    /// - Parameter bytes: What is signed, not yet hashed.
+    /// - Returns: r and s of 32 bytes each.
+    /// - Throws: What OpenSSL says; for a key of this type that is nothing to expect.
+    public func signature(for bytes: [UInt8]) throws -> [UInt8] {
+        try self.key.signature(of: bytes).rawRepresentation
+    }
 
     /// A provider token signed with this key, for peers that cannot sign, such as `curl`.
     ///
@@ -40,8 +50,7 @@ public struct SimulatedKey: Sendable {
         let header = Base64URL.encode(#"{"alg":"ES256","kid":"\#(self.keyID)"}"#.utf8)
         let claims = Base64URL.encode(#"{"iss":"\#(self.teamID)","iat":\#(issuedAt)}"#.utf8)
         let signed = "\(header).\(claims)"
-        let signature = try self.privateKey.signature(for: Data(signed.utf8))
-        return "\(signed).\(Base64URL.encode(signature.rawRepresentation))"
+        return "\(signed).\(Base64URL.encode(try self.signature(for: Array(signed.utf8))))"
     }
 
     private static func randomID() -> String {

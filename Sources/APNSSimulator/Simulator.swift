@@ -1,5 +1,4 @@
 public import APNSModel
-public import Crypto
 internal import HTTP2Wire
 internal import NIOCore
 internal import NIOPosix
@@ -105,16 +104,23 @@ public final class Simulator: Sendable {
     // MARK: What it knows
 
     /// Makes a key known: its tokens' signatures are checked, and accepted, from now on.
-    public func addKey(keyID: String, teamID: String, publicKey: P256.Signing.PublicKey) {
-        self.core.update { state in
-            state.verifier.keys[keyID] = .init(teamID: teamID, publicKey: publicKey)
-            state.keyGeneration += 1
-        }
+    ///
+    /// - Parameter publicKeyPEM: a public key on the curve P-256 in PEM form.
+    /// - Throws: `SimulatorError.Code.keyUnusable`.
+    public func addKey(keyID: String, teamID: String, publicKeyPEM: String) throws(SimulatorError) {
+        self.add(try Key(keyID: keyID, teamID: teamID, publicKeyPEM: publicKeyPEM))
     }
 
     /// The same with all that belongs to a made-up key.
     public func addKey(_ key: SimulatedKey) {
-        self.addKey(keyID: key.keyID, teamID: key.teamID, publicKey: key.publicKey)
+        self.add(Key(key))
+    }
+
+    private func add(_ key: Key) {
+        self.core.update { state in
+            state.verifier.keys[key.keyID] = .init(teamID: key.teamID, publicKey: key.publicKey)
+            state.keyGeneration += 1
+        }
     }
 
     /// Forgets a key, as if it had been revoked: unless any provider token is good, its tokens are refused.

@@ -1,4 +1,4 @@
-public import Crypto
+internal import HTTP2Wire
 public import NIOCore
 
 #if canImport(FoundationEssentials)
@@ -110,22 +110,38 @@ extension Simulator {
         public var keyID: String
         /// The team that its tokens must name.
         public var teamID: String
-        /// What the tokens' signatures are checked with.
-        public var publicKey: P256.Signing.PublicKey
+        let publicKey: ES256PublicKey
 
         /// - Parameters:
         ///   - keyID: the key's id.
         ///   - teamID: the team that its tokens must name.
-        ///   - publicKey: what the tokens' signatures are checked with.
-        public init(keyID: String, teamID: String, publicKey: P256.Signing.PublicKey) {
+        ///   - publicKeyPEM: what the tokens' signatures are checked with: a public key on the curve P-256 in PEM form.
+        /// - Throws: `SimulatorError.Code.keyUnusable`.
+        public init(keyID: String, teamID: String, publicKeyPEM: String) throws(SimulatorError) {
             self.keyID = keyID
             self.teamID = teamID
-            self.publicKey = publicKey
+            do throws(ES256KeyFault) {
+                self.publicKey = try ES256PublicKey(pem: publicKeyPEM)
+            } catch {
+                let message: String
+                switch error {
+                case .wrongAlgorithm(let name): message = "It is a key of the type \(name)."
+                case .wrongCurve(let name): message = "It is an EC key on the curve \(name)."
+                case .encrypted: message = "It is encrypted."
+                case .unreadable(let detail), .inconsistent(let detail): message = "OpenSSL cannot read it: \(detail)."
+                }
+                throw SimulatorError(
+                    code: .keyUnusable,
+                    message: "publicKeyPEM must be the PEM text of a public key on the curve P-256. \(message)"
+                )
+            }
         }
 
         /// What APNs would know of a made-up key.
         public init(_ key: SimulatedKey) {
-            self.init(keyID: key.keyID, teamID: key.teamID, publicKey: key.publicKey)
+            self.keyID = key.keyID
+            self.teamID = key.teamID
+            self.publicKey = key.publicKey
         }
     }
 
@@ -162,6 +178,8 @@ public struct SimulatorError: Error, Sendable, Hashable, CustomStringConvertible
 
         /// The address cannot be listened on, or no certificate could be made.
         public static let startFailed = Code(rawValue: "start-failed")
+        /// A key is not one on the curve P-256.
+        public static let keyUnusable = Code(rawValue: "key-unusable")
         /// What was waited for did not come in time.
         public static let timedOut = Code(rawValue: "timed-out")
         /// The waiting task was cancelled.

@@ -28,7 +28,7 @@ public func withSimulatedAPNS<Result: Sendable>(
     let key = SimulatedKey()
     simulator.addKey(key)
     var configuration = APNSClientConfiguration(
-        authentication: .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID),
+        authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
         environment: .custom(host: "localhost", port: simulator.port)
     )
     configuration.trust.caPEM = simulator.certificateAuthorityPEM

@@ -12,7 +12,7 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/param_build.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
 #include <openssl/ssl.h>
@@ -53,28 +53,31 @@ static const int capns_bio_type_source_sink = BIO_TYPE_SOURCE_SINK;
 static inline void capns_bio_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 static inline void capns_bio_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
 static inline EVP_PKEY *capns_new_p256_key(void) { return EVP_EC_gen("P-256"); }
-/* In C, since OpenSSL keeps the names by their addresses, which Swift's strings do not have. The caller's own; NULL with
-   an error in the queue unless the number is a private key on that curve. */
-static inline EVP_PKEY *capns_p256_key(const BIGNUM *number) {
+/* The names of parameters stay in C: OpenSSL keeps them by their addresses, which Swift's strings do not have.
+   `point` is 65 bytes: the form (4), x and y. NULL with an error in the queue unless it is a point of the curve. */
+static inline EVP_PKEY *capns_p256_public_key(const unsigned char *point) {
   EVP_PKEY *key = NULL;
-  OSSL_PARAM_BLD *list = OSSL_PARAM_BLD_new();
-  OSSL_PARAM *parameters = NULL;
-  EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL), *check = NULL;
-  int valid = 0;
-  if (list && context && OSSL_PARAM_BLD_push_utf8_string(list, OSSL_PKEY_PARAM_GROUP_NAME, SN_X9_62_prime256v1, 0) &&
-      OSSL_PARAM_BLD_push_BN(list, OSSL_PKEY_PARAM_PRIV_KEY, number) &&
-      (parameters = OSSL_PARAM_BLD_to_param(list)) && EVP_PKEY_fromdata_init(context) == 1 &&
-      EVP_PKEY_fromdata(context, &key, EVP_PKEY_KEYPAIR, parameters) == 1 &&
-      (check = EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL)) && EVP_PKEY_private_check(check) == 1) {
-    valid = 1;
+  OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, (char *)SN_X9_62_prime256v1, 0),
+      OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PUB_KEY, (void *)point, 65),
+      OSSL_PARAM_construct_end(),
+  };
+  EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+  if (context && EVP_PKEY_fromdata_init(context) == 1) {
+    EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, parameters);
   }
-  EVP_PKEY_CTX_free(check);
   EVP_PKEY_CTX_free(context);
-  OSSL_PARAM_free(parameters);
-  OSSL_PARAM_BLD_free(list);
-  if (valid) return key;
-  EVP_PKEY_free(key);
-  return NULL;
+  return key;
+}
+/* Writes x and y of a P-256 key, 32 bytes each. 1, or another value with an error in the queue. */
+static inline int capns_p256_coordinates(const EVP_PKEY *key, unsigned char *coordinates) {
+  BIGNUM *x = NULL, *y = NULL;
+  int done = EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_EC_PUB_X, &x) == 1 &&
+             EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_EC_PUB_Y, &y) == 1 &&
+             BN_bn2binpad(x, coordinates, 32) == 32 && BN_bn2binpad(y, coordinates + 32, 32) == 32;
+  BN_free(x);
+  BN_free(y);
+  return done;
 }
 static inline int capns_x509_stack_count(const STACK_OF(X509) *stack) { return stack ? sk_X509_num(stack) : 0; }
 /* A reference of the caller's own. */

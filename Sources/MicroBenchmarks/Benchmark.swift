@@ -74,7 +74,9 @@ extension Benchmark {
 
     /// A provider token with its ES256 signature. The key is fixed, so that each run does the same.
     fileprivate static let tokenSigning = Benchmark(name: "token-signing", count: 200) { count in
-        let key = try ES256Key(number: (1...32).map { UInt8($0) })
+        // SEC 1 (RFC 5915): version, number, and the name of the curve.
+        let curve: [UInt8] = [0xA0, 0x0A, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
+        let key = try ES256PrivateKey(der: [0x30, 0x31, 0x02, 0x01, 0x01, 0x04, 0x20] + (1...32) + curve)
         let identifiers = try TokenIdentifiers(keyID: "ABC123DEFG", teamID: "ABCDE12345", keyFile: nil)
         let signer = ProviderTokenSigner(key: key, identifiers: identifiers)
         var bytes = 0

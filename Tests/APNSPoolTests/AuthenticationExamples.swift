@@ -1,5 +1,4 @@
 import APNSSimulator
-import Crypto
 import Testing
 
 @testable import APNSPool
@@ -18,7 +17,7 @@ private struct Vault: Sendable {
     let key: SimulatedKey
 
     func sign(_ bytes: [UInt8], key: String, algorithm: String) async throws -> [UInt8] {
-        Array(try self.key.privateKey.signature(for: bytes).rawRepresentation)
+        try self.key.signature(for: bytes)
     }
 }
 
@@ -85,7 +84,7 @@ struct AuthenticationExamples {
     @Test func aGroup() async throws {
         let simulator = try await Simulator.start()
         let key = SimulatedKey()
-        let fernKey = APNSAuthentication.token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+        let fernKey = APNSAuthentication.token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
         let here = APNSEnvironment.custom(host: "localhost", port: simulator.port)
         let common = APNSClientConfiguration.local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM)
         let group = try APNSClientGroup(configuration: .init(maxConnections: 50, client: common))

@@ -1,36 +1,69 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What a user resolves and builds because of this package. A further one is a decision, not an accident.
 private let dependencies: Set<String> = [
-    "swift-argument-parser", "swift-asn1", "swift-async-algorithms", "swift-atomics", "swift-collections",
-    "swift-crypto", "swift-distributed-tracing", "swift-log", "swift-metrics", "swift-nio", "swift-service-lifecycle",
-    "swift-system",
+    "swift-argument-parser", "swift-async-algorithms", "swift-atomics", "swift-collections",
+    "swift-distributed-tracing", "swift-log", "swift-metrics", "swift-nio", "swift-service-lifecycle", "swift-system",
 ]
 
-/// What the traits add to it.
-private var ofTraits: Set<String> {
-    #if YAML
-        ["swift-configuration", "yams"]
-    #elseif Configuration
-        ["swift-configuration"]
-    #else
-        []
-    #endif
-}
+@Suite(.timeLimit(.minutes(5))) struct DependencyTests {
+    /// A package as `swift package show-dependencies --format json` shows it.
+    private struct Package: Decodable {
+        var identity: String
+        var dependencies: [Package]
 
-@Suite struct DependencyTests {
-    private struct Resolved: Decodable {
-        struct Pin: Decodable { var identity: String }
-        var pins: [Pin]
+        /// This one and all below it.
+        var identities: Set<String> { self.dependencies.reduce(into: [self.identity]) { $0.formUnion($1.identities) } }
     }
 
-    @Test func resolvedDependenciesAreTheOnesListedHere() throws {
+    @Test("A package that depends on APNSPool resolves these packages alone: neither swift-crypto nor swift-asn1")
+    func resolvedByUsers() throws {
         let root = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let data = try Data(contentsOf: root.appendingPathComponent("Package.resolved"))
-        let resolved = try JSONDecoder().decode(Resolved.self, from: data)
-        // What the traits add is not in it when a build without them was the last to write it.
-        #expect(Set(resolved.pins.map(\.identity)).subtracting(ofTraits) == dependencies)
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let sources = folder.appendingPathComponent("Sources/App")
+        try FileManager.default.createDirectory(at: sources, withIntermediateDirectories: true)
+        try Data("import APNSPool\n".utf8).write(to: sources.appendingPathComponent("App.swift"))
+        let manifest = """
+            // swift-tools-version: 6.2
+            import PackageDescription
+
+            let package = Package(
+                name: "app",
+                platforms: [.macOS(.v15)],
+                dependencies: [.package(name: "swift-apns-pool", path: "\(root.path)")],
+                targets: [
+                    .target(name: "App", dependencies: [.product(name: "APNSPool", package: "swift-apns-pool")])
+                ]
+            )
+
+            """
+        try Data(manifest.utf8).write(to: folder.appendingPathComponent("Package.swift"))
+        let output = folder.appendingPathComponent("dependencies.json")
+        let trouble = folder.appendingPathComponent("trouble")
+        #expect(FileManager.default.createFile(atPath: trouble.path, contents: nil))
+
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [
+            "swift", "package", "--package-path", folder.path, "show-dependencies", "--format", "json",
+            "--output-path", output.path,
+        ]
+        process.standardOutput = FileHandle.nullDevice
+        let errors = try FileHandle(forWritingTo: trouble)
+        process.standardError = errors
+        try process.run()
+        process.waitUntilExit()
+        try errors.close()
+        let said = try String(contentsOf: trouble, encoding: .utf8)
+        try #require(process.terminationStatus == 0, "\(said)")
+
+        let app = try JSONDecoder().decode(Package.self, from: Data(contentsOf: output))
+        let pool = try #require(app.dependencies.first { $0.dependencies.isEmpty == false })
+        #expect(app.dependencies.count == 1)
+        #expect(pool.identities.subtracting([pool.identity]) == dependencies)
     }
 }

@@ -1,144 +1,146 @@
-// The examples of the documentation, compiled, and run by the tests. Each block of the catalog stands here word for
-// word, but for its imports.
-// swift-format-ignore-file
+#if Sealing
+    // The examples of the documentation, compiled, and run by the tests. Each block of the catalog stands here word for
+    // word, but for its imports.
+    // swift-format-ignore-file
 
-import APNSModel
-import APNSSealing
-import Foundation
+    import APNSModel
+    import APNSSealing
+    import Foundation
 
-#if canImport(UserNotifications)
-    import UserNotifications
-#endif
+    #if canImport(UserNotifications)
+        import UserNotifications
+    #endif
 
-// MARK: Messages, on both sides
+    // MARK: Messages, on both sides
 
-struct Message: Codable {
-    var from: String
-    var text: String
-}
+    struct Message: Codable {
+        var from: String
+        var text: String
+    }
 
-// MARK: The server
+    // MARK: The server
 
-struct Device {
-    var token: String
-    var key: SealingKey
-}
+    struct Device {
+        var token: String
+        var key: SealingKey
+    }
 
-func notify(_ device: Device, of message: Message, with sender: some PushSender) async throws -> PushOutcome {
-    let sealed = try PayloadSealer(key: device.key).seal(encoding: message)
-    let notification = PushNotification(topic: "com.grasscove.Fern", alert: "New message")
-        .mutableContent()
-        .custom(key: SealedPayload.defaultKey, sealed)
-    return await sender.deliver(notification, to: device.token)
-}
+    func notify(_ device: Device, of message: Message, with sender: some PushSender) async throws -> PushOutcome {
+        let sealed = try PayloadSealer(key: device.key).seal(encoding: message)
+        let notification = PushNotification(topic: "com.grasscove.Fern", alert: "New message")
+            .mutableContent()
+            .custom(key: SealedPayload.defaultKey, sealed)
+        return await sender.deliver(notification, to: device.token)
+    }
 
-func wake(_ device: Device, with message: Message, sender: some PushSender) async throws -> PushOutcome {
-    let sealed = try PayloadSealer(key: device.key, purpose: .background).seal(encoding: message)
-    let notification = PushNotification.background(topic: "com.grasscove.Fern")
-        .custom(key: SealedPayload.defaultKey, sealed)
-    return await sender.deliver(notification, to: device.token)
-}
+    func wake(_ device: Device, with message: Message, sender: some PushSender) async throws -> PushOutcome {
+        let sealed = try PayloadSealer(key: device.key, purpose: .background).seal(encoding: message)
+        let notification = PushNotification.background(topic: "com.grasscove.Fern")
+            .custom(key: SealedPayload.defaultKey, sealed)
+        return await sender.deliver(notification, to: device.token)
+    }
 
-func ring(_ device: Device, with message: Message, sender: some PushSender) async throws -> PushOutcome {
-    let sealed = try PayloadSealer(key: device.key, purpose: .call, size: .voip).seal(encoding: message)
-    let notification = PushNotification(topic: "com.grasscove.Fern", pushType: .voip)
-        .custom(key: SealedPayload.defaultKey, sealed)
-    return await sender.deliver(notification, to: device.token)
-}
+    func ring(_ device: Device, with message: Message, sender: some PushSender) async throws -> PushOutcome {
+        let sealed = try PayloadSealer(key: device.key, purpose: .call, size: .voip).seal(encoding: message)
+        let notification = PushNotification(topic: "com.grasscove.Fern", pushType: .voip)
+            .custom(key: SealedPayload.defaultKey, sealed)
+        return await sender.deliver(notification, to: device.token)
+    }
 
-// MARK: The extension
+    // MARK: The extension
 
-final class NotificationService: UNNotificationServiceExtension {
-    override func didReceive(
-        _ request: UNNotificationRequest,
-        withContentHandler contentHandler: @escaping (UNNotificationContent) -> Void
-    ) {
-        do {
-            contentHandler(try revealed(request.content))
-        } catch {
-            // The fallback alert is what the user sees then.
-            contentHandler(request.content)
+    final class NotificationService: UNNotificationServiceExtension {
+        override func didReceive(
+            _ request: UNNotificationRequest,
+            withContentHandler contentHandler: @escaping (UNNotificationContent) -> Void
+        ) {
+            do {
+                contentHandler(try revealed(request.content))
+            } catch {
+                // The fallback alert is what the user sees then.
+                contentHandler(request.content)
+            }
+        }
+
+        private func revealed(_ content: UNNotificationContent) throws -> UNNotificationContent {
+            var vault = try Vault.load()
+            let message = try PayloadOpener(keyring: vault.keyring())
+                .open(SealedPayload(userInfo: content.userInfo), admittedBy: &vault.window)
+                .decoded(as: Message.self)
+            try vault.save()
+            guard let revealed = content.mutableCopy() as? UNMutableNotificationContent else { return content }
+            revealed.title = message.from
+            revealed.body = message.text
+            return revealed
         }
     }
 
-    private func revealed(_ content: UNNotificationContent) throws -> UNNotificationContent {
-        var vault = try Vault.load()
-        let message = try PayloadOpener(keyring: vault.keyring())
-            .open(SealedPayload(userInfo: content.userInfo), admittedBy: &vault.window)
-            .decoded(as: Message.self)
-        try vault.save()
-        guard let revealed = content.mutableCopy() as? UNMutableNotificationContent else { return content }
-        revealed.title = message.from
-        revealed.body = message.text
-        return revealed
-    }
-}
+    /// What the app and its extension share: the keys, and which messages came.
+    struct Vault: Codable {
+        struct StoredKey: Codable {
+            var id: SealingKeyID
+            var secret: Data
+            var acceptedUntil: Date?
+        }
 
-/// What the app and its extension share: the keys, and which messages came.
-struct Vault: Codable {
-    struct StoredKey: Codable {
-        var id: SealingKeyID
-        var secret: Data
-        var acceptedUntil: Date?
-    }
+        var keys: [StoredKey] = []
+        var window = ReplayWindow()
 
-    var keys: [StoredKey] = []
-    var window = ReplayWindow()
-
-    func keyring() throws -> SealingKeyring {
-        SealingKeyring(
-            entries: try keys.map { stored in
-                SealingKeyring.Entry(
-                    key: try SealingKey(id: stored.id, rawRepresentation: Array(stored.secret)),
-                    acceptedUntil: stored.acceptedUntil
-                )
-            }
-        )
-    }
-
-    mutating func keep(_ keyring: SealingKeyring) {
-        keys = keyring.entries.map { entry in
-            StoredKey(
-                id: entry.key.id,
-                secret: Data(entry.key.rawRepresentation),
-                acceptedUntil: entry.acceptedUntil
+        func keyring() throws -> SealingKeyring {
+            SealingKeyring(
+                entries: try keys.map { stored in
+                    SealingKeyring.Entry(
+                        key: try SealingKey(id: stored.id, rawRepresentation: Array(stored.secret)),
+                        acceptedUntil: stored.acceptedUntil
+                    )
+                }
             )
         }
+
+        mutating func keep(_ keyring: SealingKeyring) {
+            keys = keyring.entries.map { entry in
+                StoredKey(
+                    id: entry.key.id,
+                    secret: Data(entry.key.rawRepresentation),
+                    acceptedUntil: entry.acceptedUntil
+                )
+            }
+        }
+
+        static func load() throws -> Vault {
+            try JSONDecoder().decode(Vault.self, from: SharedKeychain.data())
+        }
+
+        func save() throws {
+            try SharedKeychain.replace(with: JSONEncoder().encode(self))
+        }
     }
 
-    static func load() throws -> Vault {
-        try JSONDecoder().decode(Vault.self, from: SharedKeychain.data())
+    // MARK: Rotation
+
+    /// On the server, when a device asks for a key: what it sends is the device's public key.
+    func register(_ devicePublicKey: SealingPublicKey, account: String) throws -> (SealingPublicKey, SealingKey) {
+        let pair = SealingKeyPair()
+        let key = try pair.agree(with: devicePublicKey, as: .server, context: "com.grasscove.Fern/\(account)")
+        // Kept beside the current key until the device confirms its id; the private key is forgotten here.
+        return (pair.publicKey, key)
     }
 
-    func save() throws {
-        try SharedKeychain.replace(with: JSONEncoder().encode(self))
+    /// On the device, with the server's answer to `pair.publicKey`.
+    func adopt(
+        _ serverPublicKey: SealingPublicKey,
+        pair: SealingKeyPair,
+        account: String,
+        now: Date
+    ) throws -> SealingKeyID {
+        let key = try pair.agree(with: serverPublicKey, as: .device, context: "com.grasscove.Fern/\(account)")
+        var vault = try Vault.load()
+        var keyring = try vault.keyring()
+        keyring.removeExpired(at: now)
+        keyring.rotate(to: key, at: now)
+        vault.keep(keyring)
+        try vault.save()
+        // To be confirmed to the server, which seals with this key from then on.
+        return key.id
     }
-}
-
-// MARK: Rotation
-
-/// On the server, when a device asks for a key: what it sends is the device's public key.
-func register(_ devicePublicKey: SealingPublicKey, account: String) throws -> (SealingPublicKey, SealingKey) {
-    let pair = SealingKeyPair()
-    let key = try pair.agree(with: devicePublicKey, as: .server, context: "com.grasscove.Fern/\(account)")
-    // Kept beside the current key until the device confirms its id; the private key is forgotten here.
-    return (pair.publicKey, key)
-}
-
-/// On the device, with the server's answer to `pair.publicKey`.
-func adopt(
-    _ serverPublicKey: SealingPublicKey,
-    pair: SealingKeyPair,
-    account: String,
-    now: Date
-) throws -> SealingKeyID {
-    let key = try pair.agree(with: serverPublicKey, as: .device, context: "com.grasscove.Fern/\(account)")
-    var vault = try Vault.load()
-    var keyring = try vault.keyring()
-    keyring.removeExpired(at: now)
-    keyring.rotate(to: key, at: now)
-    vault.keep(keyring)
-    try vault.save()
-    // To be confirmed to the server, which seals with this key from then on.
-    return key.id
-}
+#endif

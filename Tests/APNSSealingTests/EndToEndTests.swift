@@ -1,138 +1,140 @@
-import APNSPool
-import APNSSealing
-import APNSSimulator
-import APNSTesting
-import Foundation
-import Testing
+#if Sealing
+    import APNSPool
+    import APNSSealing
+    import APNSSimulator
+    import APNSTesting
+    import Foundation
+    import Testing
 
-/// The documented examples from end to end: agreed on, sealed, sent through a client to the simulator, and opened from
-/// what the simulator received, by the documented extension.
-@Suite(.timeLimit(.minutes(1))) struct EndToEndTests {
-    private let message = Message(from: "Ada", text: "At eight, by the fern?")
-    private let account = "user/4711"
-    private static let token = String(repeating: "ab", count: 32)
+    /// The documented examples from end to end: agreed on, sealed, sent through a client to the simulator, and opened from
+    /// what the simulator received, by the documented extension.
+    @Suite(.timeLimit(.minutes(1))) struct EndToEndTests {
+        private let message = Message(from: "Ada", text: "At eight, by the fern?")
+        private let account = "user/4711"
+        private static let token = String(repeating: "ab", count: 32)
 
-    /// What the simulated APNs received, as a device gets it.
-    private func received(_ simulator: Simulator, _ index: Int = 0) throws -> (
-        payload: [UInt8], userInfo: [AnyHashable: Any]
-    ) {
-        let pushes = simulator.record.pushes
-        try #require(pushes.count > index)
-        let payload = pushes[index].payload
-        let userInfo = try JSONSerialization.jsonObject(with: Data(payload)) as? [AnyHashable: Any]
-        return (payload, try #require(userInfo))
-    }
-
-    /// A device with an empty vault agrees on a key with the server.
-    private func registered(now: Date = Date()) throws -> Device {
-        if SharedKeychain.item.data().isEmpty { try Vault().save() }
-        let pair = SealingKeyPair()
-        let (serverPublicKey, key) = try register(pair.publicKey, account: account)
-        let confirmed = try adopt(serverPublicKey, pair: pair, account: account, now: now)
-        #expect(confirmed == key.id)
-        return Device(token: Self.token, key: key)
-    }
-
-    #if !canImport(UserNotifications)
-        /// What the user sees.
-        private func shown(_ userInfo: [AnyHashable: Any]) -> UNNotificationContent? {
-            var result: UNNotificationContent?
-            let request = UNNotificationRequest(title: "", body: "New message", userInfo: userInfo)
-            NotificationService().didReceive(request) { result = $0 }
-            return result
-        }
-
-        @Test func aSealedMessageArrivesAndIsShownOnce() async throws {
-            try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
-                let device = try registered()
-                try await withSimulatedAPNS { client, simulator in
-                    let outcome = try await notify(device, of: message, with: client)
-                    #expect(outcome.certainty == .accepted)
-                    let (payload, userInfo) = try received(simulator)
-
-                    // What Apple saw: the fallback alert, and nothing of the message.
-                    let seen = String(decoding: payload, as: UTF8.self)
-                    #expect(seen.contains(#""alert":"New message""#))
-                    #expect(seen.contains(#""mutable-content":1"#))
-                    #expect(!seen.contains("Ada") && !seen.contains("fern?"))
-                    #expect(payload.count == SealedSize.standard.textCount + 63)
-
-                    let content = try #require(shown(userInfo))
-                    #expect(content.title == "Ada")
-                    #expect(content.body == "At eight, by the fern?")
-
-                    // The same push again, as APNs may deliver it: the fallback.
-                    let again = try #require(shown(userInfo))
-                    #expect(again.title == "")
-                    #expect(again.body == "New message")
-                }
-            }
-        }
-
-        @Test func whatDoesNotOpenShowsTheFallback() async throws {
-            try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
-                let device = try registered()
-                let stranger = Device(token: device.token, key: SealingKey())
-                try await withSimulatedAPNS { client, simulator in
-                    _ = try await notify(stranger, of: message, with: client)
-                    #expect(shown(try received(simulator).userInfo)?.body == "New message")
-                }
-                #expect(shown([:])?.body == "New message")
-            }
-        }
-
-        @Test func acrossARotationBothKeysOpen() async throws {
-            try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
-                let before = try registered()
-                try await withSimulatedAPNS { client, simulator in
-                    _ = try await notify(before, of: message, with: client)
-                    let after = try registered()
-                    #expect(after.key.id != before.key.id)
-                    _ = try await notify(after, of: message, with: client)
-                    // The push that was sealed before arrives after the rotation.
-                    #expect(shown(try received(simulator, 0).userInfo)?.title == "Ada")
-                    #expect(shown(try received(simulator, 1).userInfo)?.title == "Ada")
-                    // After the overlap the old key is forgotten.
-                    _ = try registered(now: Date().addingTimeInterval(32 * 86_400))
-                    #expect(try Vault.load().keyring().key(before.key.id, at: .distantPast) == nil)
-                }
-            }
-        }
-    #endif
-
-    @Test func backgroundAndCallsOpenForTheirPurposeOnly() async throws {
-        let device = Device(token: Self.token, key: SealingKey())
-        try await withSimulatedAPNS { client, simulator in
-            #expect(try await wake(device, with: message, sender: client).certainty == .accepted)
-            #expect(try await ring(device, with: message, sender: client).certainty == .accepted)
+        /// What the simulated APNs received, as a device gets it.
+        private func received(_ simulator: Simulator, _ index: Int = 0) throws -> (
+            payload: [UInt8], userInfo: [AnyHashable: Any]
+        ) {
             let pushes = simulator.record.pushes
-            #expect(pushes.map(\.pushType) == [.background, .voip])
-            for (push, purpose) in zip(pushes, [SealingPurpose.background, .call]) {
-                let sealed = try SealedPayload(payload: push.payload)
-                let opened = try PayloadOpener(key: device.key, purpose: purpose).open(sealed)
-                #expect(try opened.decoded(as: Message.self).text == message.text)
-                let error = #expect(throws: SealingError.self) { try PayloadOpener(key: device.key).open(sealed) }
-                #expect(error?.code == .notAuthentic)
+            try #require(pushes.count > index)
+            let payload = pushes[index].payload
+            let userInfo = try JSONSerialization.jsonObject(with: Data(payload)) as? [AnyHashable: Any]
+            return (payload, try #require(userInfo))
+        }
+
+        /// A device with an empty vault agrees on a key with the server.
+        private func registered(now: Date = Date()) throws -> Device {
+            if SharedKeychain.item.data().isEmpty { try Vault().save() }
+            let pair = SealingKeyPair()
+            let (serverPublicKey, key) = try register(pair.publicKey, account: account)
+            let confirmed = try adopt(serverPublicKey, pair: pair, account: account, now: now)
+            #expect(confirmed == key.id)
+            return Device(token: Self.token, key: key)
+        }
+
+        #if !canImport(UserNotifications)
+            /// What the user sees.
+            private func shown(_ userInfo: [AnyHashable: Any]) -> UNNotificationContent? {
+                var result: UNNotificationContent?
+                let request = UNNotificationRequest(title: "", body: "New message", userInfo: userInfo)
+                NotificationService().didReceive(request) { result = $0 }
+                return result
+            }
+
+            @Test func aSealedMessageArrivesAndIsShownOnce() async throws {
+                try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
+                    let device = try registered()
+                    try await withSimulatedAPNS { client, simulator in
+                        let outcome = try await notify(device, of: message, with: client)
+                        #expect(outcome.certainty == .accepted)
+                        let (payload, userInfo) = try received(simulator)
+
+                        // What Apple saw: the fallback alert, and nothing of the message.
+                        let seen = String(decoding: payload, as: UTF8.self)
+                        #expect(seen.contains(#""alert":"New message""#))
+                        #expect(seen.contains(#""mutable-content":1"#))
+                        #expect(!seen.contains("Ada") && !seen.contains("fern?"))
+                        #expect(payload.count == SealedSize.standard.textCount + 63)
+
+                        let content = try #require(shown(userInfo))
+                        #expect(content.title == "Ada")
+                        #expect(content.body == "At eight, by the fern?")
+
+                        // The same push again, as APNs may deliver it: the fallback.
+                        let again = try #require(shown(userInfo))
+                        #expect(again.title == "")
+                        #expect(again.body == "New message")
+                    }
+                }
+            }
+
+            @Test func whatDoesNotOpenShowsTheFallback() async throws {
+                try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
+                    let device = try registered()
+                    let stranger = Device(token: device.token, key: SealingKey())
+                    try await withSimulatedAPNS { client, simulator in
+                        _ = try await notify(stranger, of: message, with: client)
+                        #expect(shown(try received(simulator).userInfo)?.body == "New message")
+                    }
+                    #expect(shown([:])?.body == "New message")
+                }
+            }
+
+            @Test func acrossARotationBothKeysOpen() async throws {
+                try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
+                    let before = try registered()
+                    try await withSimulatedAPNS { client, simulator in
+                        _ = try await notify(before, of: message, with: client)
+                        let after = try registered()
+                        #expect(after.key.id != before.key.id)
+                        _ = try await notify(after, of: message, with: client)
+                        // The push that was sealed before arrives after the rotation.
+                        #expect(shown(try received(simulator, 0).userInfo)?.title == "Ada")
+                        #expect(shown(try received(simulator, 1).userInfo)?.title == "Ada")
+                        // After the overlap the old key is forgotten.
+                        _ = try registered(now: Date().addingTimeInterval(32 * 86_400))
+                        #expect(try Vault.load().keyring().key(before.key.id, at: .distantPast) == nil)
+                    }
+                }
+            }
+        #endif
+
+        @Test func backgroundAndCallsOpenForTheirPurposeOnly() async throws {
+            let device = Device(token: Self.token, key: SealingKey())
+            try await withSimulatedAPNS { client, simulator in
+                #expect(try await wake(device, with: message, sender: client).certainty == .accepted)
+                #expect(try await ring(device, with: message, sender: client).certainty == .accepted)
+                let pushes = simulator.record.pushes
+                #expect(pushes.map(\.pushType) == [.background, .voip])
+                for (push, purpose) in zip(pushes, [SealingPurpose.background, .call]) {
+                    let sealed = try SealedPayload(payload: push.payload)
+                    let opened = try PayloadOpener(key: device.key, purpose: purpose).open(sealed)
+                    #expect(try opened.decoded(as: Message.self).text == message.text)
+                    let error = #expect(throws: SealingError.self) { try PayloadOpener(key: device.key).open(sealed) }
+                    #expect(error?.code == .notAuthentic)
+                }
+            }
+        }
+
+        /// A push that failed and is sent again is the same sealed message, and a second copy of it is recognised.
+        @Test func aResentPushIsTheSameMessage() async throws {
+            let device = Device(token: Self.token, key: SealingKey())
+            let sealed = try PayloadSealer(key: device.key).seal(encoding: message)
+            let push = try PushNotification(topic: "com.grasscove.Fern", alert: "New message").mutableContent()
+                .custom(key: SealedPayload.defaultKey, sealed).prepared()
+            try await withSimulatedAPNS { client, simulator in
+                _ = await client.deliver(push, to: device.token)
+                _ = await client.deliver(push, to: device.token)
+                var window = ReplayWindow()
+                let opener = PayloadOpener(key: device.key)
+                let payloads = try simulator.record.pushes.map { try SealedPayload(payload: $0.payload) }
+                try #require(payloads.count == 2)
+                _ = try opener.open(payloads[0], admittedBy: &window)
+                let error = #expect(throws: SealingError.self) { try opener.open(payloads[1], admittedBy: &window) }
+                #expect(error?.code == .replayed)
             }
         }
     }
-
-    /// A push that failed and is sent again is the same sealed message, and a second copy of it is recognised.
-    @Test func aResentPushIsTheSameMessage() async throws {
-        let device = Device(token: Self.token, key: SealingKey())
-        let sealed = try PayloadSealer(key: device.key).seal(encoding: message)
-        let push = try PushNotification(topic: "com.grasscove.Fern", alert: "New message").mutableContent()
-            .custom(key: SealedPayload.defaultKey, sealed).prepared()
-        try await withSimulatedAPNS { client, simulator in
-            _ = await client.deliver(push, to: device.token)
-            _ = await client.deliver(push, to: device.token)
-            var window = ReplayWindow()
-            let opener = PayloadOpener(key: device.key)
-            let payloads = try simulator.record.pushes.map { try SealedPayload(payload: $0.payload) }
-            try #require(payloads.count == 2)
-            _ = try opener.open(payloads[0], admittedBy: &window)
-            let error = #expect(throws: SealingError.self) { try opener.open(payloads[1], admittedBy: &window) }
-            #expect(error?.code == .replayed)
-        }
-    }
-}
+#endif

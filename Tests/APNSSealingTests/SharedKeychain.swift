@@ -1,68 +1,70 @@
-import Foundation
-import Synchronization
+#if Sealing
+    import Foundation
+    import Synchronization
 
-/// Stands for the Keychain in the documented examples. Each test has its own.
-enum SharedKeychain {
-    @TaskLocal static var item = Item(Data())
+    /// Stands for the Keychain in the documented examples. Each test has its own.
+    enum SharedKeychain {
+        @TaskLocal static var item = Item(Data())
 
-    final class Item: Sendable {
-        private let bytes: Mutex<Data>
+        final class Item: Sendable {
+            private let bytes: Mutex<Data>
 
-        init(_ data: Data) { bytes = Mutex(data) }
+            init(_ data: Data) { bytes = Mutex(data) }
 
-        func data() -> Data { bytes.withLock { $0 } }
-        func replace(with data: Data) { bytes.withLock { $0 = data } }
+            func data() -> Data { bytes.withLock { $0 } }
+            func replace(with data: Data) { bytes.withLock { $0 = data } }
+        }
+
+        static func data() throws -> Data { item.data() }
+        static func replace(with data: Data) throws { item.replace(with: data) }
     }
 
-    static func data() throws -> Data { item.data() }
-    static func replace(with data: Data) throws { item.replace(with: data) }
-}
+    #if !canImport(UserNotifications)
+        // As much of Apple's framework as the documented extension uses, so that it is compiled and run here too.
 
-#if !canImport(UserNotifications)
-    // As much of Apple's framework as the documented extension uses, so that it is compiled and run here too.
+        class UNNotificationContent {
+            fileprivate(set) var title = ""
+            fileprivate(set) var body = ""
+            fileprivate(set) var userInfo: [AnyHashable: Any] = [:]
 
-    class UNNotificationContent {
-        fileprivate(set) var title = ""
-        fileprivate(set) var body = ""
-        fileprivate(set) var userInfo: [AnyHashable: Any] = [:]
-
-        func mutableCopy() -> Any {
-            let copy = UNMutableNotificationContent()
-            copy.title = title
-            copy.body = body
-            copy.userInfo = userInfo
-            return copy
+            func mutableCopy() -> Any {
+                let copy = UNMutableNotificationContent()
+                copy.title = title
+                copy.body = body
+                copy.userInfo = userInfo
+                return copy
+            }
         }
-    }
 
-    final class UNMutableNotificationContent: UNNotificationContent {
-        override var title: String {
-            get { super.title }
-            set { super.title = newValue }
+        final class UNMutableNotificationContent: UNNotificationContent {
+            override var title: String {
+                get { super.title }
+                set { super.title = newValue }
+            }
+            override var body: String {
+                get { super.body }
+                set { super.body = newValue }
+            }
         }
-        override var body: String {
-            get { super.body }
-            set { super.body = newValue }
-        }
-    }
 
-    final class UNNotificationRequest {
-        let content: UNNotificationContent
+        final class UNNotificationRequest {
+            let content: UNNotificationContent
 
-        init(title: String, body: String, userInfo: [AnyHashable: Any]) {
-            content = UNNotificationContent()
-            content.title = title
-            content.body = body
-            content.userInfo = userInfo
+            init(title: String, body: String, userInfo: [AnyHashable: Any]) {
+                content = UNNotificationContent()
+                content.title = title
+                content.body = body
+                content.userInfo = userInfo
+            }
         }
-    }
 
-    class UNNotificationServiceExtension {
-        func didReceive(
-            _ request: UNNotificationRequest,
-            withContentHandler contentHandler: @escaping (UNNotificationContent) -> Void
-        ) {
-            contentHandler(request.content)
+        class UNNotificationServiceExtension {
+            func didReceive(
+                _ request: UNNotificationRequest,
+                withContentHandler contentHandler: @escaping (UNNotificationContent) -> Void
+            ) {
+                contentHandler(request.content)
+            }
         }
-    }
+    #endif
 #endif

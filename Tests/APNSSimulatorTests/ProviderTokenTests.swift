@@ -1,6 +1,6 @@
 import APNSModel
-import Crypto
 import Foundation
+import HTTP2Wire
 import Testing
 
 @testable import APNSSimulator
@@ -21,8 +21,9 @@ import Testing
         der: Bool = false
     ) throws -> String {
         let signed = "\(Base64URL.encode(header.utf8)).\(Base64URL.encode(claims.utf8))"
-        let signature = try key.privateKey.signature(for: Data(signed.utf8))
-        return "\(signed).\(Base64URL.encode(der ? signature.derRepresentation : signature.rawRepresentation))"
+        let raw = try key.signature(for: Array(signed.utf8))
+        let signature = try #require(ES256Signature(rawRepresentation: raw))
+        return "\(signed).\(Base64URL.encode(der ? try signature.der() : raw))"
     }
 
     private func fault(_ token: String, now: Int64 = now) -> RejectionReason? {
@@ -98,7 +99,18 @@ import Testing
         let key = SimulatedKey()
         #expect(key.keyID.count == 10 && key.teamID.count == 10 && key.keyID != key.teamID)
         #expect(key.p8.hasPrefix("-----BEGIN PRIVATE KEY-----\n") && key.fileName == "AuthKey_\(key.keyID).p8")
-        let read = try P256.Signing.PrivateKey(pemRepresentation: key.p8)
-        #expect(read.rawRepresentation == key.privateKey.rawRepresentation)
+        let known = try Simulator.Key(keyID: key.keyID, teamID: key.teamID, publicKeyPEM: key.publicKeyPEM)
+        #expect(known.publicKey.rawRepresentation == key.publicKey.rawRepresentation)
+    }
+
+    @Test("A public key of another kind is refused with what was expected")
+    func otherKeys() throws {
+        for text in ["", "hello", SimulatedKey().p8] {
+            let error = #expect(throws: SimulatorError.self) {
+                try Simulator.Key(keyID: "ABC123DEFG", teamID: "TEAM567890", publicKeyPEM: text)
+            }
+            #expect(error?.code == .keyUnusable)
+            #expect(error?.message.contains("PEM text of a public key on the curve P-256") == true)
+        }
     }
 }

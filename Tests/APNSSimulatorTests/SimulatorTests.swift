@@ -68,7 +68,11 @@ struct SimulatorTests {
         let client = try WireClient(simulator)
         #expect(await client.open())
         #expect(await client.send(1, jwt: self.jwt).first?.status == 403)
-        simulator.addKey(self.key)
+        try simulator.addKey(
+            keyID: self.key.keyID,
+            teamID: self.key.teamID,
+            publicKeyPEM: self.key.publicKeyPEM
+        )
         #expect(await client.send(1, jwt: self.jwt).first?.status == 200)
         simulator.removeKey(keyID: self.key.keyID)
         #expect(await client.send(1, jwt: self.jwt).first?.status == 403)

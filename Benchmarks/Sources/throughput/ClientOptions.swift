@@ -1,6 +1,6 @@
 import APNSPool
+import APNSSimulator
 import ArgumentParser
-import Crypto
 import Logging
 
 /// Where a client sends to and what it is made of.
@@ -88,7 +88,7 @@ struct ClientOptions: ParsableArguments {
 
     private func authentication() throws -> APNSAuthentication {
         guard let key else {
-            return .token(privateKey: P256.Signing.PrivateKey(), keyID: "ABC123DEFG", teamID: teamID)
+            return .token(privateKeyPEM: SimulatedKey().p8, keyID: "ABC123DEFG", teamID: teamID)
         }
         return .token(keyFile: key, keyID: keyID, teamID: teamID)
     }

@@ -91,6 +91,7 @@ struct Measure: ParsableCommand {
         }
         if serve, client.endpoint != nil { throw ValidationError("--serve and --endpoint exclude one another") }
         if writeRequests != nil, client.endpoint == nil { throw ValidationError("--write-requests needs --endpoint") }
+        if writeRequests != nil, client.key != nil { throw ValidationError("--write-requests makes a key of its own") }
         if distinct, mode == .prepared { throw ValidationError("--distinct needs --mode encoded or single") }
         do {
             _ = try workload()
@@ -118,8 +119,6 @@ struct Measure: ParsableCommand {
             try RequestFiles(
                 workload: workload,
                 endpoint: endpoint.text,
-                key: client.key,
-                keyID: client.keyID,
                 teamID: client.teamID
             ).write(to: writeRequests)
             return true

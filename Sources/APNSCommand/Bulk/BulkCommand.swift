@@ -123,7 +123,7 @@ struct BulkCommand: AsyncParsableCommand {
         // The client first: a key that cannot be read must not empty a results file.
         let client = try APNSClient(configuration: options.configuration)
         let tokens = try BulkRun.Tokens(path: self.files.tokens, option: "--tokens")
-        let run = BulkRun(topic: topic, pushType: push.pushType.rawValue, payload: bytes, tokens: tokens)
+        let run = try BulkRun(topic: topic, pushType: push.pushType.rawValue, payload: bytes, tokens: tokens)
         if self.files.dryRun {
             return try self.rehearse(run, push, reader, options)
         }

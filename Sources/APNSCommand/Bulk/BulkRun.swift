@@ -1,6 +1,6 @@
 import APNSPool
 import ArgumentParser
-import Crypto
+import HTTP2Wire
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -26,16 +26,12 @@ struct BulkRun: Codable, Equatable, Sendable {
     /// Nil: they came from a pipe, so that nobody can tell whether the next ones are the same.
     var tokens: Tokens?
 
-    init(id: APNSID = .random(), topic: String, pushType: String, payload: [UInt8], tokens: Tokens?) {
+    init(id: APNSID = .random(), topic: String, pushType: String, payload: [UInt8], tokens: Tokens?) throws {
         self.run = id.description
         self.topic = topic
         self.pushType = pushType
-        self.payloadSHA256 = Self.hexadecimal(SHA256.hash(data: payload))
+        self.payloadSHA256 = try SHA256Digest.hexadecimal(of: payload)
         self.tokens = tokens
-    }
-
-    static func hexadecimal(_ digest: SHA256.Digest) -> String {
-        digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
     /// The id of a line's push, the same in each run that goes on with the results: the run's 62 lower random bits plus the
@@ -100,7 +96,7 @@ extension BulkRun.Tokens {
         guard path != "-", Files.isRegular(path) else { return nil }
         let descriptor = try Files.open(path).orUsageError(option, path)
         defer { SystemFile.close(descriptor) }
-        var hash = SHA256()
+        let digest = try SHA256Digest()
         var lines = LineCount()
         var chunk = [UInt8](repeating: 0, count: 256 * 1024)
         while true {
@@ -108,12 +104,12 @@ extension BulkRun.Tokens {
             case .failure(let error):
                 throw InputOutputError(description: "\(option): '\(path)' cannot be read: \(error)")
             case .success(0):
-                self.init(sha256: BulkRun.hexadecimal(hash.finalize()), lines: lines.total)
+                self.init(sha256: try digest.finish(), lines: lines.total)
                 return
             case .success(let count):
-                chunk.withUnsafeBytes { bytes in
+                try chunk.withUnsafeBytes { bytes in
                     let bytes = UnsafeRawBufferPointer(rebasing: bytes[..<count])
-                    hash.update(bufferPointer: bytes)
+                    try digest.update(bytes)
                     lines.add(bytes)
                 }
             }

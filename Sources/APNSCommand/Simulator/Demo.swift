@@ -78,7 +78,7 @@ struct Demo: Sendable {
     private func run(_ simulator: LocalSimulator) async throws -> Report {
         var configuration = APNSClientConfiguration(
             authentication: .token(
-                privateKey: simulator.privateKey,
+                privateKeyPEM: simulator.p8,
                 keyID: simulator.keyID,
                 teamID: simulator.teamID
             ),

@@ -1,6 +1,5 @@
 import APNSModel
 import APNSSimulator
-import Crypto
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -32,7 +31,6 @@ struct LocalSimulator: Sendable {
     var certificateAuthorityPEM: String { self.simulator.certificateAuthorityPEM }
     var keyID: String { self.key.keyID }
     var teamID: String { self.key.teamID }
-    var privateKey: P256.Signing.PrivateKey { self.key.privateKey }
     /// The content of a .p8 file.
     var p8: String { self.key.p8 }
     var openConnections: Int { self.simulator.openConnections }

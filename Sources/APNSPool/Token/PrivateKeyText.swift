@@ -6,7 +6,7 @@ import HTTP2Wire
 enum PrivateKeyText {
     /// - Parameter setting: The setting that the errors name.
     /// - Throws: `missing`, `notAKey`, `keyEncrypted`, `keyDamaged` or `keyTypeWrong`.
-    static func key(in text: [UInt8], setting: String) throws(APNSConfigurationError) -> ES256Key {
+    static func key(in text: [UInt8], setting: String) throws(APNSConfigurationError) -> ES256PrivateKey {
         do throws(Fault) {
             return try key(in: text, mayBeEncoded: true)
         } catch {
@@ -25,7 +25,7 @@ enum PrivateKeyText {
         }
     }
 
-    private static func key(in text: [UInt8], mayBeEncoded: Bool) throws(Fault) -> ES256Key {
+    private static func key(in text: [UInt8], mayBeEncoded: Bool) throws(Fault) -> ES256PrivateKey {
         // No text starts like this: base64 of PEM starts with L, of DER with M.
         if text.first == DERReader.sequence { return try key(inDER: text) }
         let text = withoutEscapes(trimmed(text[...]))
@@ -49,16 +49,12 @@ enum PrivateKeyText {
         )
     }
 
-    private static func key(in block: PEMBlock) throws(Fault) -> ES256Key {
+    private static func key(in block: PEMBlock) throws(Fault) -> ES256PrivateKey {
         switch block.label {
-        case "PRIVATE KEY", "EC PRIVATE KEY":
+        case "PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY", "DSA PRIVATE KEY":
             break
         case "ENCRYPTED PRIVATE KEY":
             throw encrypted
-        case "RSA PRIVATE KEY":
-            throw wrongType("an RSA key")
-        case "DSA PRIVATE KEY":
-            throw wrongType("a DSA key")
         case "OPENSSH PRIVATE KEY":
             throw wrongType("an SSH key")
         case "CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE":
@@ -86,39 +82,29 @@ enum PrivateKeyText {
         return try key(inDER: der)
     }
 
-    private static func key(inDER bytes: [UInt8]) throws(Fault) -> ES256Key {
-        let found: DER.EllipticKey
-        switch DER.kind(of: bytes) {
-        case .elliptic(let key):
-            if let curve = key.curve, curve != DER.p256 {
-                throw wrongType("an EC key on the curve \(DER.name(ofCurve: curve))")
+    private static func key(inDER bytes: [UInt8]) throws(Fault) -> ES256PrivateKey {
+        do throws(ES256KeyFault) {
+            return try ES256PrivateKey(der: bytes)
+        } catch {
+            switch error {
+            case .encrypted:
+                throw encrypted
+            case .wrongAlgorithm(let name):
+                throw wrongType("a key of the type \(name)")
+            case .wrongCurve(let name):
+                throw wrongType("an EC key on the curve \(name)")
+            case .unreadable:
+                throw Fault(
+                    .keyDamaged,
+                    "Its bytes are not those of a whole private key: it is damaged or cut off. \(askAgain)"
+                )
+            case .inconsistent:
+                throw Fault(
+                    .keyDamaged,
+                    "It looks like a P-256 key, but its numbers are not valid or do not fit each other. \(askAgain)"
+                )
             }
-            found = key
-        case .unnamedCurve:
-            throw Fault(
-                .keyTypeWrong,
-                "It is an EC key that writes its curve out instead of naming it. If the curve is P-256, "
-                    + "'openssl ec -in KEY -param_enc named_curve' makes a key that can be used."
-            )
-        case .rsa:
-            throw wrongType("an RSA key")
-        case .otherAlgorithm(let name):
-            throw wrongType(name)
-        case .encrypted:
-            throw encrypted
-        case .cutOff:
-            throw Fault(.keyDamaged, "It is cut off: bytes are missing at its end. \(askAgain)")
-        case .unknown:
-            throw Fault(.keyDamaged, "Its bytes are not those of a private key. \(askAgain)")
         }
-        guard let number = found.number, let key = try? ES256Key(number: number) else {
-            throw Fault(.keyDamaged, "It looks like a P-256 key, but its numbers are not valid. \(askAgain)")
-        }
-        // In full; a compressed one is left alone.
-        if let publicKey = found.publicKey, publicKey.first == 4, publicKey[1...] != key.publicKey[...] {
-            throw Fault(.keyDamaged, "It looks like a P-256 key, but its two halves do not fit each other. \(askAgain)")
-        }
-        return key
     }
 
     private static let askAgain = "Copy the .p8 file again, all of it."

@@ -48,13 +48,15 @@ struct ProviderTokenSigner: Sendable {
         self.init(identifiers: identifiers) { bytes in
             let signature = try await signer.signature(for: bytes)
             // A raw one has 64 bytes, and DER needs more for numbers of that size.
-            let isDER = signature.count != ES256Key.signatureLength && signature.first == DERReader.sequence
-            return isDER ? try ES256Key.signature(inDER: signature) : signature
+            let isDER = signature.count != ES256Signature.length && signature.first == DERReader.sequence
+            return isDER ? try ES256Signature(der: signature).rawRepresentation : signature
         }
     }
 
-    init(key: ES256Key, identifiers: TokenIdentifiers) {
-        self.init(identifiers: identifiers, publicKey: key.publicKey) { bytes in try key.signature(of: bytes) }
+    init(key: ES256PrivateKey, identifiers: TokenIdentifiers) {
+        self.init(identifiers: identifiers, publicKey: key.publicKey.rawRepresentation) { bytes in
+            try key.signature(of: bytes).rawRepresentation
+        }
     }
 
     /// A new token, three parts with dots between.
@@ -69,10 +71,10 @@ struct ProviderTokenSigner: Sendable {
         } catch {
             throw TokenError(.signingFailed, "The provider token could not be signed: \(error)")
         }
-        guard signature.count == ES256Key.signatureLength else {
+        guard signature.count == ES256Signature.length else {
             throw TokenError(
                 .signingFailed,
-                "The signer gave \(signature.count) bytes. An ES256 signature has \(ES256Key.signatureLength), r and s of 32 "
+                "The signer gave \(signature.count) bytes. An ES256 signature has \(ES256Signature.length), r and s of 32 "
                     + "each, or is the same in DER."
             )
         }

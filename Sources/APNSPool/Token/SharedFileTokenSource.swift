@@ -1,4 +1,4 @@
-import Crypto
+import HTTP2Wire
 public import Logging
 package import SupervisedPool
 
@@ -120,6 +120,12 @@ public struct SharedFileTokenSource: ProviderTokenSource {
 
     /// Only whoever holds the lock writes, so that the new file's name may be the same each time.
     private func write(_ token: SharedProviderToken) -> String? {
+        let bytes: [UInt8]
+        do throws(OpenSSLFault) {
+            bytes = try SharedTokenFile.bytes(of: token)
+        } catch {
+            return error.description
+        }
         let new = "\(path).new"
         _ = unlink(new)
         let descriptor: Int32
@@ -127,7 +133,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         case .success(let opened): descriptor = opened
         case .failure(let error): return error.description
         }
-        var trouble = SystemFile.write(SharedTokenFile.bytes(of: token), to: descriptor)
+        var trouble = SystemFile.write(bytes, to: descriptor)
         if trouble == nil, fsync(descriptor) != 0 { trouble = SystemError(code: errno) }
         let closing = SystemFile.close(descriptor)
         trouble = trouble ?? closing
@@ -152,7 +158,7 @@ enum SharedTokenFile {
     /// Far more than a token; so that a wrong path does not fill the memory.
     static let limit = 8192
 
-    static func bytes(of token: SharedProviderToken) -> [UInt8] {
+    static func bytes(of token: SharedProviderToken) throws(OpenSSLFault) -> [UInt8] {
         let text = """
             \(token.jwt)
             key-id \(token.keyID)
@@ -160,7 +166,7 @@ enum SharedTokenFile {
             issued-at \(token.issuedAt)
 
             """
-        return Array("\(text)sha256 \(checksum(Array(text.utf8)[...]))\n".utf8)
+        return Array("\(text)sha256 \(try SHA256Digest.hexadecimal(of: Array(text.utf8)))\n".utf8)
     }
 
     /// Nil for a file that is cut off, damaged or something else.
@@ -170,7 +176,8 @@ enum SharedTokenFile {
         guard lines.count == 6, lines[5].isEmpty,
             let keyID = value("key-id ", lines[1]), let teamID = value("team-id ", lines[2]),
             let issuedAt = value("issued-at ", lines[3]).flatMap({ Int64($0) }),
-            let sum = value("sha256 ", lines[4]), sum == checksum(bytes[..<lines[4].startIndex])
+            let sum = value("sha256 ", lines[4]),
+            sum == (try? SHA256Digest.hexadecimal(of: Array(bytes[..<lines[4].startIndex])))
         else { return nil }
         return SharedProviderToken(
             jwt: String(decoding: lines[0], as: UTF8.self),
@@ -183,10 +190,5 @@ enum SharedTokenFile {
     private static func value(_ name: String, _ line: ArraySlice<UInt8>) -> String? {
         guard line.starts(with: name.utf8) else { return nil }
         return String(decoding: line.dropFirst(name.utf8.count), as: UTF8.self)
-    }
-
-    private static func checksum(_ bytes: ArraySlice<UInt8>) -> String {
-        let digits = Array("0123456789abcdef")
-        return String(SHA256.hash(data: Array(bytes)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
     }
 }

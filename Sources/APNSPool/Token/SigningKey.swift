@@ -1,4 +1,4 @@
-import Crypto
+import HTTP2Wire
 
 /// Which key signs provider tokens. The ids alone do not tell: they are not secret, and anybody can claim them.
 struct SigningKey: Sendable, Hashable {
@@ -10,9 +10,9 @@ struct SigningKey: Sendable, Hashable {
     func hasSigned(_ jwt: String) -> Bool {
         guard let dot = jwt.utf8.lastIndex(of: UInt8(ascii: ".")),
             let bytes = JWT.bytes(base64URL: jwt.utf8[jwt.utf8.index(after: dot)...]),
-            let key = try? P256.Signing.PublicKey(rawRepresentation: publicKey),
-            let signature = try? P256.Signing.ECDSASignature(rawRepresentation: bytes)
+            let signature = ES256Signature(rawRepresentation: bytes),
+            let key = try? ES256PublicKey(rawRepresentation: publicKey)
         else { return false }
-        return key.isValidSignature(signature, for: Array(jwt.utf8[..<dot]))
+        return key.isValid(signature, of: Array(jwt.utf8[..<dot]))
     }
 }

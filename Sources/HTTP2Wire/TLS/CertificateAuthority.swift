@@ -9,7 +9,7 @@ package final class CertificateAuthority {
         package var privateKeyPEM: String
     }
 
-    private let key: PrivateKey
+    private let key: EVPKey
     private let certificate: X509Certificate
     private var serial = 1
 
@@ -124,15 +124,15 @@ package final class CertificateAuthority {
         WireError(.certificateUnusable, "\(what): \(OpenSSLErrors.drain().text)")
     }
 
-    private static func makeKey() throws(WireError) -> PrivateKey {
+    private static func makeKey() throws(WireError) -> EVPKey {
         guard let key = capns_new_p256_key() else { throw self.failure("no P-256 key could be made") }
-        return PrivateKey(owning: key)
+        return EVPKey(owning: key)
     }
 
     private static func makeCertificate(
         commonName: String,
         userID: String? = nil,
-        key: PrivateKey,
+        key: EVPKey,
         serial: Int,
         validFrom: Int,
         validTo: Int
@@ -177,7 +177,7 @@ package final class CertificateAuthority {
         X509_EXTENSION_free(item)
     }
 
-    private static func sign(_ certificate: X509Certificate, with key: PrivateKey) throws(WireError) {
+    private static func sign(_ certificate: X509Certificate, with key: EVPKey) throws(WireError) {
         guard X509_sign(certificate.pointer, key.pointer, EVP_sha256()) > 0 else {
             throw self.failure("the certificate could not be signed")
         }

@@ -8,14 +8,10 @@ package struct DERReader {
     }
 
     package static let integer: UInt8 = 0x02
-    package static let bits: UInt8 = 0x03
-    package static let octets: UInt8 = 0x04
-    package static let objectIdentifier: UInt8 = 0x06
     package static let utf8String: UInt8 = 0x0C
     package static let sequence: UInt8 = 0x30
     /// Constructed, context-specific, number 0.
     package static let context0: UInt8 = 0xA0
-    package static let context1: UInt8 = 0xA1
 
     private var rest: ArraySlice<UInt8>
 

@@ -7,11 +7,11 @@ final class X509Certificate {
     deinit { X509_free(self.pointer) }
 }
 
-/// The owner of one `EVP_PKEY`.
+/// The owner of one `EVP_PKEY`: a private key or a public one.
 ///
 /// `@unchecked Sendable`: the pointer is set once in `init`; nobody changes the key after that, and what OpenSSL keeps beside
 /// it when a key is used (its form for a provider) has a lock of OpenSSL's.
-final class PrivateKey: @unchecked Sendable {
+final class EVPKey: @unchecked Sendable {
     let pointer: OpaquePointer
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
     deinit { EVP_PKEY_free(self.pointer) }
@@ -33,7 +33,7 @@ enum PEM {
         return found
     }
 
-    static func privateKey(in text: String) throws(WireError) -> PrivateKey {
+    static func privateKey(in text: String) throws(WireError) -> EVPKey {
         let bio = try self.memory(text)
         defer { BIO_free(bio) }
         guard let pointer = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil) else {
@@ -42,7 +42,7 @@ enum PEM {
                 "the private key cannot be read (encrypted keys are not): \(OpenSSLErrors.drain().text)"
             )
         }
-        return PrivateKey(owning: pointer)
+        return EVPKey(owning: pointer)
     }
 
     static func text(_ write: (OpaquePointer) -> Int32) -> String {

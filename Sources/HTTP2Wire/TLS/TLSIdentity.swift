@@ -71,7 +71,7 @@ package struct TLSIdentity: Sendable, Hashable {
         var leafPointer: OpaquePointer?
         var others: OpaquePointer?
         let isParsed = PKCS12_parse(file, given, &keyPointer, &leafPointer, &others) == 1
-        let key = keyPointer.map(PrivateKey.init(owning:))
+        let key = keyPointer.map(EVPKey.init(owning:))
         let leaf = leafPointer.map(X509Certificate.init(owning:))
         defer { capns_x509_stack_free(others) }
         guard isParsed else {
@@ -123,7 +123,7 @@ package struct TLSIdentity: Sendable, Hashable {
         }
     }
 
-    private static func privateKey(in bytes: [UInt8], passphrase: String?) throws(Fault) -> PrivateKey {
+    private static func privateKey(in bytes: [UInt8], passphrase: String?) throws(Fault) -> EVPKey {
         ERR_clear_error()
         if bytes.first == DERReader.sequence {
             let pointer = bytes.withUnsafeBufferPointer { buffer in
@@ -131,7 +131,7 @@ package struct TLSIdentity: Sendable, Hashable {
                 return d2i_AutoPrivateKey(nil, &start, buffer.count)
             }
             guard let pointer else { throw Fault(code: .notAKey, detail: OpenSSLErrors.drain().text) }
-            return PrivateKey(owning: pointer)
+            return EVPKey(owning: pointer)
         }
         guard let bio = BIO_new(BIO_s_mem()) else { throw Fault(code: .notAKey, detail: "OpenSSL is out of memory") }
         defer { BIO_free(bio) }
@@ -146,7 +146,7 @@ package struct TLSIdentity: Sendable, Hashable {
             // OpenSSL would ask the terminal.
             pointer = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil)
         }
-        if let pointer { return PrivateKey(owning: pointer) }
+        if let pointer { return EVPKey(owning: pointer) }
         let errors = OpenSSLErrors.drain()
         guard bytes.firstRange(of: Array("ENCRYPTED".utf8)) != nil else {
             throw Fault(code: .notAKey, detail: errors.text)
@@ -155,7 +155,7 @@ package struct TLSIdentity: Sendable, Hashable {
         throw Fault(code: passphrase == nil ? .passphraseMissing : .passphraseWrong, detail: errors.text)
     }
 
-    private static func identity(_ chain: [X509Certificate], _ key: PrivateKey) throws(Fault) -> TLSIdentity {
+    private static func identity(_ chain: [X509Certificate], _ key: EVPKey) throws(Fault) -> TLSIdentity {
         ERR_clear_error()
         // The leaf is the one with the key's other half, wherever it stands.
         guard let position = chain.firstIndex(where: { X509_check_private_key($0.pointer, key.pointer) == 1 }) else {
@@ -200,8 +200,7 @@ package struct TLSIdentity: Sendable, Hashable {
         var digest = [UInt8](repeating: 0, count: 64)
         var count: UInt32 = 0
         guard X509_digest(certificate.pointer, EVP_sha256(), &digest, &count) == 1 else { return "" }
-        let digits = Array("0123456789abcdef")
-        return String(digest.prefix(Int(count)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+        return SHA256Digest.hexadecimal(digest.prefix(Int(count)))
     }
 
     private static func extensionBytes(_ id: String, of certificate: X509Certificate) -> [UInt8]? {

@@ -225,7 +225,7 @@ struct BroadcastTests {
             port: simulator.port,
             caPEM: simulator.certificateAuthorityPEM
         )
-        configuration.authentication = .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+        configuration.authentication = .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
         configuration.broadcastSpacing = .seconds(20)
         let client = try APNSClient(configuration: configuration)
         try await client.start()

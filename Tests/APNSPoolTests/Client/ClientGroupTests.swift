@@ -22,7 +22,7 @@ struct ClientGroupTests {
         APNSApp(
             name: "app\(number)",
             topic: self.topic(number),
-            authentication: .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID),
+            authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
             environments: Set(hosts.map { .custom(host: $0, port: simulator.port) })
         )
     }

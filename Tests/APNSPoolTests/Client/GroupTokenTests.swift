@@ -12,7 +12,7 @@ struct GroupTokenTests {
         APNSApp(
             name: name,
             topic: "com.example.\(name)",
-            authentication: .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID),
+            authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
             environments: [.custom(host: "localhost", port: simulator.port)]
         )
     }
@@ -109,7 +109,7 @@ struct GroupTokenTests {
             APNSApp(
                 name: name,
                 topic: "com.example.\(name)",
-                authentication: .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+                authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
             )
         }
         for name in ["a", "b"] { try group.add(app(name, key)) }

@@ -1,5 +1,4 @@
 import APNSSimulator
-import Crypto
 import Synchronization
 import TestSupport
 import Testing
@@ -16,7 +15,7 @@ struct ProviderTokenTests {
 
     private func configure(_ configuration: inout APNSClientConfiguration) {
         configuration.authentication = .token(
-            privateKey: P256.Signing.PrivateKey(),
+            privateKeyPEM: KeyTexts.p256,
             keyID: "9UC9ZLQ8YW",
             teamID: "ABBM6U9RM5"
         )

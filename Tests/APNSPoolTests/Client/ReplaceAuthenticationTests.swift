@@ -40,7 +40,7 @@ struct ReplaceAuthenticationTests {
     }
 
     private static func authentication(_ key: SimulatedKey) -> APNSAuthentication {
-        .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+        .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
     }
 
     /// Sends single pushes until told to stop, and says what became of them.

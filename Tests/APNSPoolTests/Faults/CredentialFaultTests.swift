@@ -1,4 +1,3 @@
-import Crypto
 import Logging
 import SupervisedPool
 import TestSupport
@@ -12,7 +11,7 @@ struct CredentialFaultTests {
     private static let invalid: ScriptedServer.Script = { _ in [.answer(403, reason: "InvalidProviderToken")] }
 
     private func authentication() -> APNSAuthentication {
-        .token(privateKey: P256.Signing.PrivateKey(), keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+        .token(privateKeyPEM: KeyTexts.p256, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
     }
 
     @Test func twoRefusalsAreAFaultAndTheFirstAcceptanceEndsIt() async throws {

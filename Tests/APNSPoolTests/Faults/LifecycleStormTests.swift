@@ -139,7 +139,7 @@ struct LifecycleStormTests {
     }
 
     private static func authentication(_ key: SimulatedKey) -> APNSAuthentication {
-        .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+        .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
     }
 
     // MARK: Traffic

@@ -1,6 +1,5 @@
 import APNSSimulator
 import APNSTesting
-import Crypto
 import Foundation
 import Logging
 import SupervisedPool
@@ -14,7 +13,7 @@ struct DiagnosisTests {
     @Test func itSaysWhatIsThereAndNoSecret() async throws {
         let key = SimulatedKey()
         try await withSimulatedAPNS(configure: {
-            $0.authentication = .token(privateKey: key.privateKey, keyID: key.keyID, teamID: key.teamID)
+            $0.authentication = .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
             $0.pool = .init(size: 1, maxOverflow: 0, connectSpacing: .zero)
             $0.logger.logLevel = .critical
         }) { client, simulator in
@@ -36,7 +35,8 @@ struct DiagnosisTests {
             #expect(!text.contains("pool.size") && !text.contains("timeouts"))
             let jwt = try #require(client.core.keeper.latest.tokens.current(now: client.core.clock.now)?.jwt)
             let signature = try #require(jwt.split(separator: ".").last)
-            for secret in [String(signature), key.privateKey.rawRepresentation.base64EncodedString(), "BEGIN"] {
+            let keyLine = try #require(key.p8.split(separator: "\n").dropFirst().first)
+            for secret in [String(signature), String(keyLine), "BEGIN"] {
                 #expect(!text.contains(secret))
             }
             #expect(!text.contains(DeviceToken.sample(1).hexadecimal))

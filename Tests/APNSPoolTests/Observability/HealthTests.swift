@@ -1,6 +1,5 @@
 import APNSSimulator
 import APNSTesting
-import Crypto
 import Logging
 import SupervisedPool
 import TestSupport
@@ -95,7 +94,7 @@ struct HealthTableTests {
 @Suite(.timeLimit(.minutes(1)))
 struct HealthTests {
     private func authentication() -> APNSAuthentication {
-        .token(privateKey: P256.Signing.PrivateKey(), keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+        .token(privateKeyPEM: KeyTexts.p256, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
     }
 
     /// What the client tells until it is as wanted.

@@ -1,5 +1,4 @@
 import APNSTesting
-import Crypto
 import Foundation
 import Metrics
 import SupervisedPool
@@ -112,7 +111,7 @@ struct MetricsTests {
                 configure: {
                     $0.clock = clock
                     $0.authentication = .token(
-                        privateKey: P256.Signing.PrivateKey(),
+                        privateKeyPEM: KeyTexts.p256,
                         keyID: "9UC9ZLQ8YW",
                         teamID: "ABBM6U9RM5"
                     )

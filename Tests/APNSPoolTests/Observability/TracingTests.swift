@@ -1,6 +1,5 @@
 import APNSSimulator
 import APNSTesting
-import Crypto
 import HTTP2Wire
 import InMemoryTracing
 import Logging
@@ -375,7 +374,7 @@ struct TracingTests {
             script: script,
             configure: {
                 $0.authentication = .token(
-                    privateKey: P256.Signing.PrivateKey(),
+                    privateKeyPEM: KeyTexts.p256,
                     keyID: "9UC9ZLQ8YW",
                     teamID: "ABBM6U9RM5"
                 )

@@ -1,4 +1,4 @@
-import Crypto
+import APNSSimulator
 import SupervisedPool
 import Synchronization
 import TestSupport
@@ -8,7 +8,7 @@ import Testing
 
 /// A signer that does not come back from its first calls, and does not notice that they are cancelled.
 final class HangingSigner: APNSTokenSigner {
-    private let key = P256.Signing.PrivateKey()
+    private let key = SimulatedKey()
     private let hangingCalls: Int
     private let asked = Atomic<Int>(0)
     private let gate = Gate()
@@ -25,7 +25,7 @@ final class HangingSigner: APNSTokenSigner {
             let gate = self.gate
             _ = await Task { await gate.wait() }.value
         }
-        return Array(try self.key.signature(for: bytes).rawRepresentation)
+        return try self.key.signature(for: bytes)
     }
 
     var authentication: APNSAuthentication {

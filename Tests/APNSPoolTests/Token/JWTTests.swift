@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import HTTP2Wire
 import Testing
@@ -13,10 +12,10 @@ struct JWTTests {
         return try #require(Data(base64Encoded: text))
     }
 
-    @Test("Three parts that swift-crypto and a JSON reader accept")
+    @Test("A token has three parts that the public key and a JSON reader accept")
     func parts() async throws {
-        let key = P256.Signing.PrivateKey()
-        let signer = ProviderTokenSigner(key: try ES256Key(key), identifiers: try .sample)
+        let key = try ES256PrivateKey()
+        let signer = ProviderTokenSigner(key: key, identifiers: try .sample)
         // Many signatures: r or s begin with zero bytes in some, where a sloppy encoding shows.
         for offset in 0..<300 {
             let issuedAt = 1_800_000_000 + Int64(offset)
@@ -25,10 +24,8 @@ struct JWTTests {
             let parts = jwt.split(separator: ".", omittingEmptySubsequences: false)
             try #require(parts.count == 3)
 
-            let signature = try Self.decoded(parts[2])
-            #expect(signature.count == 64)
-            let signed = Data("\(parts[0]).\(parts[1])".utf8)
-            #expect(key.publicKey.isValidSignature(try .init(rawRepresentation: signature), for: signed))
+            let signature = try #require(ES256Signature(rawRepresentation: Array(try Self.decoded(parts[2]))))
+            #expect(key.publicKey.isValid(signature, of: Array("\(parts[0]).\(parts[1])".utf8)))
 
             #expect(
                 String(decoding: try Self.decoded(parts[0]), as: UTF8.self) == #"{"alg":"ES256","kid":"9UC9ZLQ8YW"}"#
@@ -54,9 +51,10 @@ struct JWTTests {
                 try APNSAuthentication.token(keyFile: path, teamID: "ABBM6U9RM5").resolve()
             }
         ).jwt(issuedAt: 1).split(separator: ".").map(String.init).withParts { header, claims, signature in
-            let key = try P256.Signing.PrivateKey(pemRepresentation: KeyTexts.p256).publicKey
-            let raw = try P256.Signing.ECDSASignature(rawRepresentation: try Self.decoded(signature[...]))
-            #expect(key.isValidSignature(raw, for: Data("\(header).\(claims)".utf8)))
+            // What `openssl pkey -pubout` makes of the same key.
+            let key = try ES256PublicKey(pem: KeyTexts.publicKey)
+            let raw = try #require(ES256Signature(rawRepresentation: Array(try Self.decoded(signature[...]))))
+            #expect(key.isValid(raw, of: Array("\(header).\(claims)".utf8)))
         }
     }
 

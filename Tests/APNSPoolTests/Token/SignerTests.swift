@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import HTTP2Wire
 import SupervisedPool
@@ -18,13 +17,14 @@ struct SignerTests {
     private final class RemoteKey: APNSTokenSigner {
         struct OutOfOrder: Error {}
 
-        let key = P256.Signing.PrivateKey()
+        let key: ES256PrivateKey
         let givesDER: Bool
         private let gate: Gate?
         private let isFailing = Atomic<Bool>(false)
         private let asked = Atomic<Int>(0)
 
-        init(givesDER: Bool = false, gate: Gate? = nil) {
+        init(givesDER: Bool = false, gate: Gate? = nil) throws {
+            self.key = try ES256PrivateKey()
             self.givesDER = givesDER
             self.gate = gate
         }
@@ -37,8 +37,8 @@ struct SignerTests {
             await self.gate?.wait()
             try Task.checkCancellation()
             if self.isFailing.load(ordering: .relaxed) { throw OutOfOrder() }
-            let signature = try self.key.signature(for: bytes)
-            return Array(self.givesDER ? signature.derRepresentation : signature.rawRepresentation)
+            let signature = try self.key.signature(of: bytes)
+            return self.givesDER ? try signature.der() : signature.rawRepresentation
         }
     }
 
@@ -48,7 +48,7 @@ struct SignerTests {
 
     @Test(arguments: [false, true])
     func aSignatureInEitherFormMakesAToken(givesDER: Bool) async throws {
-        let remote = RemoteKey(givesDER: givesDER)
+        let remote = try RemoteKey(givesDER: givesDER)
         let signer = try #require(try self.authentication(remote).resolve())
         // Numbers with leading zeros make DER shorter: some hundred tokens have some of them.
         for time in 0..<300 {
@@ -56,24 +56,23 @@ struct SignerTests {
             var text = parts[2].replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
             while text.count % 4 != 0 { text += "=" }
             let raw = try #require(Data(base64Encoded: text))
-            let signature = try P256.Signing.ECDSASignature(rawRepresentation: raw)
-            #expect(remote.key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
+            let signature = try #require(ES256Signature(rawRepresentation: Array(raw)))
+            #expect(remote.key.publicKey.isValid(signature, of: Array("\(parts[0]).\(parts[1])".utf8)))
         }
     }
 
     @Test func theBytesOfAKeyAreReadInEveryForm() throws {
-        let key = P256.Signing.PrivateKey()
-        let forms: [[UInt8]] = [
-            Array(key.pemRepresentation.utf8), Array(key.derRepresentation),
-            Array(key.derRepresentation.base64EncodedString().utf8),
-        ]
+        let pem = KeyTexts.p256
+        let body = pem.split(separator: "\n").dropFirst().dropLast().joined()
+        let der = Array(try #require(Data(base64Encoded: body)))
+        let forms: [[UInt8]] = [Array(pem.utf8), der, Array(body.utf8)]
         for bytes in forms {
             let authentication = APNSAuthentication.token(
                 privateKeyBytes: bytes,
                 keyID: Self.keyID,
                 teamID: Self.teamID
             )
-            #expect(try authentication.resolve()?.publicKey == Array(key.publicKey.rawRepresentation))
+            #expect(try authentication.resolve()?.publicKey == ES256PrivateKey(der: der).publicKey.rawRepresentation)
         }
         let error = try configurationError(
             .token(privateKeyBytes: [0x30, 0x03, 1, 2], keyID: Self.keyID, teamID: Self.teamID)
@@ -83,7 +82,7 @@ struct SignerTests {
 
     @Test func aSlowSignerIsInsideThePushsDeadline() async throws {
         let gate = Gate()
-        let remote = RemoteKey(gate: gate)
+        let remote = try RemoteKey(gate: gate)
         try await withServer(configure: { $0.authentication = self.authentication(remote) }) { client, server in
             let late = await client.deliver(
                 samplePush(),
@@ -99,7 +98,7 @@ struct SignerTests {
     }
 
     @Test func aSignerThatFailsIsNamedInTheError() async throws {
-        let remote = RemoteKey()
+        let remote = try RemoteKey()
         remote.fail()
         try await withServer(configure: { $0.authentication = self.authentication(remote) }) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
@@ -109,8 +108,8 @@ struct SignerTests {
     }
 
     @Test func aNewSignerThatFailsDoesNotTakeTheOldOnesPlace() async throws {
-        let old = RemoteKey()
-        let new = RemoteKey()
+        let old = try RemoteKey()
+        let new = try RemoteKey()
         new.fail()
         let clock = ShiftedClock()
         try await withServer(
@@ -136,7 +135,7 @@ struct SignerTests {
     @Test func whileASignerFailsTheOldTokenServesForFiftyEightMinutes() async throws {
         let clock = ShiftedClock()
         let start = clock.now
-        let remote = RemoteKey()
+        let remote = try RemoteKey()
         try await withServer(
             configure: {
                 $0.authentication = self.authentication(remote)
@@ -164,7 +163,7 @@ struct SignerTests {
         let clock = ManualClock()
         let gate = Gate()
         let cache = ProviderTokenCache()
-        let remote = RemoteKey(gate: gate)
+        let remote = try RemoteKey(gate: gate)
         let signer = ProviderTokenSigner(signer: remote, identifiers: try .sample)
         let actor = TokenActor(
             signer: signer,
@@ -178,7 +177,7 @@ struct SignerTests {
         gate.open()
         let token = try await first.get()
         // From now on it hangs.
-        let stuck = RemoteKey(gate: Gate())
+        let stuck = try RemoteKey(gate: Gate())
         let second = TokenActor(
             signer: ProviderTokenSigner(signer: stuck, identifiers: try .sample),
             cache: cache,
@@ -433,7 +432,7 @@ struct ProviderTokenSourceTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let source = SharedFileTokenSource(path: folder.appendingPathComponent("token").path)
-        let keys = try (0..<2).map { _ in try ES256Key(P256.Signing.PrivateKey()) }
+        let keys = try (0..<2).map { _ in try ES256PrivateKey() }
         let requests = try keys.map {
             ProviderTokenRequest(
                 signer: ProviderTokenSigner(key: $0, identifiers: try .sample),
@@ -450,7 +449,7 @@ struct ProviderTokenSourceTests {
 
     @Test func aFileIsWrittenAndReadOrNotBelieved() throws {
         let token = token(age: 5)
-        let bytes = SharedTokenFile.bytes(of: token)
+        let bytes = try SharedTokenFile.bytes(of: token)
         #expect(SharedTokenFile.token(in: bytes[...]) == token)
         for count in 0..<bytes.count { #expect(SharedTokenFile.token(in: bytes[..<count]) == nil) }
         for index in bytes.indices {

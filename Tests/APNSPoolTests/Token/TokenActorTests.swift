@@ -1,4 +1,3 @@
-import Crypto
 import HTTP2Wire
 import SupervisedPool
 import Synchronization
@@ -309,7 +308,7 @@ struct TokenActorTests {
 
     @Test("With a real key, under callers that come, wait and are cancelled at random")
     func storm() async throws {
-        let key = try ES256Key(P256.Signing.PrivateKey())
+        let key = try ES256PrivateKey()
         let signer = ProviderTokenSigner(key: key, identifiers: try .sample)
         let clock = bench.clock
         let actor = TokenActor(signer: signer, cache: bench.cache, clock: clock, wallClock: { clock.wall })

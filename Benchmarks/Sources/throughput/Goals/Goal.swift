@@ -1,5 +1,5 @@
 import ArgumentParser
-import Crypto
+import APNSSimulator
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -123,7 +123,7 @@ struct GoalRunner {
 
     private func idle() throws -> [GoalResult] {
         let keyFile = FileManager.default.temporaryDirectory.appending(path: "idle-key-\(UUID().uuidString).p8")
-        try Data(P256.Signing.PrivateKey().pemRepresentation.utf8).write(to: keyFile, options: .withoutOverwriting)
+        try Data(SimulatedKey().p8.utf8).write(to: keyFile, options: .withoutOverwriting)
         defer { try? FileManager.default.removeItem(at: keyFile) }
         let figures = try withServer { server in
             let process = try ChildProcess(

@@ -1,0 +1,69 @@
+import CAPNSOpenSSL
+
+/// A public key on the curve P-256, which checks ES256 signatures.
+package final class ES256PublicKey: Sendable {
+    /// The two coordinates, x and y of 32 bytes each, most significant byte first.
+    package let rawRepresentation: [UInt8]
+    private let key: EVPKey
+
+    /// - Parameter rawRepresentation: x and y of 32 bytes each.
+    /// - Throws: `OpenSSLFault` unless they are a point of the curve.
+    package init(rawRepresentation: [UInt8]) throws(OpenSSLFault) {
+        ERR_clear_error()
+        guard rawRepresentation.count == 64 else {
+            throw OpenSSLFault(description: "\(rawRepresentation.count) bytes instead of 64")
+        }
+        // One byte that names the form goes before the coordinates (SEC 1, section 2.3.3).
+        guard let pointer = capns_p256_public_key([4] + rawRepresentation) else { throw .drained() }
+        self.key = EVPKey(owning: pointer)
+        self.rawRepresentation = rawRepresentation
+    }
+
+    /// Reads the text of a public key: SubjectPublicKeyInfo (RFC 5280) in PEM form.
+    package init(pem: String) throws(ES256KeyFault) {
+        ERR_clear_error()
+        let bytes = Array(pem.utf8)
+        guard let bio = BIO_new_mem_buf(bytes, Int32(clamping: bytes.count)) else {
+            throw .unreadable(OpenSSLErrors.drain().text)
+        }
+        defer { BIO_free(bio) }
+        // OpenSSL would ask the terminal for a pass phrase.
+        guard let pointer = PEM_read_bio_PUBKEY(bio, nil, { _, _, _, _ in 0 }, nil) else {
+            throw .unreadable(OpenSSLErrors.drain().text)
+        }
+        let key = EVPKey(owning: pointer)
+        try key.requireP256()
+        self.key = key
+        do throws(OpenSSLFault) {
+            self.rawRepresentation = try Self.coordinates(of: key)
+        } catch {
+            throw .inconsistent(error.description)
+        }
+    }
+
+    /// The public half of a key.
+    init(of key: EVPKey) throws(OpenSSLFault) {
+        self.key = key
+        self.rawRepresentation = try Self.coordinates(of: key)
+    }
+
+    /// The key as SubjectPublicKeyInfo in PEM form.
+    package var pem: String {
+        PEM.text { PEM_write_bio_PUBKEY($0, self.key.pointer) }
+    }
+
+    /// Whether the private half of this key signed the SHA-256 of these bytes.
+    package func isValid(_ signature: ES256Signature, of bytes: [UInt8]) -> Bool {
+        // A signature that does not match leaves errors in the queue.
+        defer { ERR_clear_error() }
+        guard let der = try? signature.der(), let context = try? DigestContext() else { return false }
+        return EVP_DigestVerifyInit(context.pointer, nil, EVP_sha256(), nil, self.key.pointer) == 1
+            && EVP_DigestVerify(context.pointer, der, der.count, bytes, bytes.count) == 1
+    }
+
+    private static func coordinates(of key: EVPKey) throws(OpenSSLFault) -> [UInt8] {
+        var coordinates = [UInt8](repeating: 0, count: 64)
+        guard capns_p256_coordinates(key.pointer, &coordinates) == 1 else { throw .drained() }
+        return coordinates
+    }
+}

@@ -1,0 +1,43 @@
+#if Sealing
+    import Crypto
+    import Foundation
+    import Testing
+
+    @testable import APNSPool
+
+    /// Another library, swift-crypto, accepts the provider tokens that OpenSSL signs.
+    @Suite("Provider tokens beside swift-crypto", .timeLimit(.minutes(1)))
+    struct JWTSwiftCryptoTests {
+        @Test("swift-crypto accepts the signature of each token of a key file")
+        func keyOfFile() async throws {
+            let signer = try #require(
+                try withFile("AuthKey_9UC9ZLQ8YW.p8", KeyTexts.p256.utf8) { path in
+                    try APNSAuthentication.token(keyFile: path, teamID: "ABBM6U9RM5").resolve()
+                }
+            )
+            let key = try P256.Signing.PrivateKey(pemRepresentation: KeyTexts.p256).publicKey
+            // Many signatures: r or s begin with zero bytes in some, where a sloppy encoding shows.
+            for time in 0..<300 {
+                let parts = try await signer.jwt(issuedAt: 1_800_000_000 + Int64(time)).split(separator: ".")
+                try #require(parts.count == 3)
+                let signature = try P256.Signing.ECDSASignature(rawRepresentation: try JWTTests.decoded(parts[2]))
+                #expect(key.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
+            }
+        }
+
+        @Test("A key of swift-crypto, handed over as PEM text or DER, signs with that key")
+        func handedOver() throws {
+            let key = P256.Signing.PrivateKey()
+            let publicKey = Array(key.publicKey.rawRepresentation)
+            let forms: [APNSAuthentication] = [
+                .token(privateKeyPEM: key.pemRepresentation, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5"),
+                .token(
+                    privateKeyBytes: Array(key.derRepresentation),
+                    keyID: "9UC9ZLQ8YW",
+                    teamID: "ABBM6U9RM5"
+                ),
+            ]
+            for form in forms { #expect(try form.resolve()?.publicKey == publicKey) }
+        }
+    }
+#endif
