@@ -79,11 +79,11 @@ measure() {
     swift package --package-path "$package" resolve > "$work/build.log" 2>&1 || return 1
     grep -c '"identity"' "$package/Package.resolved" > "$work/$name.packages"
     echo "$name: debug" >&2
-    seconds swift build --package-path "$package" > "$work/$name.debug"
+    seconds swift build --package-path "$package" > "$work/$name.debug" || die "$name: the build failed"
     find -L "$package/.build/debug" \( -name '*.c.o' -o -name '*.cc.o' -o -name '*.cpp.o' -o -name '*.S.o' \) |
         wc -l > "$work/$name.objects"
     echo "$name: release" >&2
-    seconds swift build -c release --package-path "$package" > "$work/$name.release"
+    seconds swift build -c release --package-path "$package" > "$work/$name.release" || die "$name: the build failed"
     binary=$package/.build/release/program
     strip -o "$work/$name.stripped" "$binary"
     awk '{ printf "%.1f MB", $5 / 1e6 }' <<< "$(ls -ln "$work/$name.stripped")" > "$work/$name.size"
