@@ -59,7 +59,7 @@ actor PoolCore {
     @exclusivity(unchecked) private var parked: [Parked] = []
     @exclusivity(unchecked) private var batch: [PoolItem] = []
     @exclusivity(unchecked) private var actions: [PoolAction] = []
-    private var timer = EarliestTimer()
+    @exclusivity(unchecked) private var timer = EarliestTimer()
     private var isStopping = false
 
     init(
