@@ -69,7 +69,7 @@ static inline EVP_PKEY *capns_p256_public_key(const unsigned char *point) {
   EVP_PKEY_CTX_free(context);
   return key;
 }
-/* Writes x and y of a P-256 key, 32 bytes each. 1, or another value with an error in the queue. */
+/* Writes x and y of a P-256 key, 32 bytes each. 1, or another value. */
 static inline int capns_p256_coordinates(const EVP_PKEY *key, unsigned char *coordinates) {
   BIGNUM *x = NULL, *y = NULL;
   int done = EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_EC_PUB_X, &x) == 1 &&

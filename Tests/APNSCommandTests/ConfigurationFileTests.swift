@@ -64,6 +64,10 @@ import Testing
         #expect(two.contains("apns.pool.size (/") && two.contains("'many' is not a whole number"))
         #expect(two.contains("--in-flight: '0' is out of range"))
         #expect(two.split(separator: "\n").count == 2)
+        #expect(self.complaint(#"{"endpoint": "https://localhost:2197"}"#).contains(#"has no "apns""#))
+        // An empty option is none.
+        let second = APNSCommandTests.complaint(["--config", ""], ["APNS_CONFIG": "/nowhere"])
+        #expect(second.contains("--config: /nowhere"))
         #expect(APNSCommandTests.complaint(["--config", "/nowhere"]).contains("--config: /nowhere"))
     }
 

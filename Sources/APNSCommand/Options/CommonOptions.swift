@@ -84,13 +84,19 @@ struct ToolSettings: Sendable {
             .options(values, names: Dictionary(uniqueKeysWithValues: names)), .environment(variables),
         ]
         let config = SettingOption.config
-        let file = values["apns.\(config.key)"] ?? variables[config.variable]
-        if let file, !file.isEmpty {
+        // As everywhere, an empty option is none.
+        let files = [values["apns.\(config.key)"], variables[config.variable]].compactMap { $0 }
+        if let file = files.first(where: { !$0.isEmpty }) {
+            let source: APNSSettingsSource
             do throws(APNSSettingsError) {
-                sources.append(try .jsonFile(file))
+                source = try .jsonFile(file)
             } catch {
                 throw UsageError("\(config.written): \(error.text)")
             }
+            guard source.has(below: "apns") || !source.has(below: "") else {
+                throw UsageError("\(config.written): '\(file)' has no \"apns\": all settings stand below it")
+            }
+            sources.append(source)
         }
         let base = APNSClientConfiguration(authentication: .withoutToken, logger: .plain(isVerbose: false))
         var draft = SettingsDraft(base, rows: SettingOption.rows)

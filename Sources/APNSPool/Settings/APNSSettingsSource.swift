@@ -112,9 +112,15 @@ public struct APNSSettingsSource: Sendable {
             name: name,
             written: { $0 },
             find: { path, _ in values[path] },
-            present: { prefix in values.keys.filter { prefix.isEmpty || $0.hasPrefix(prefix + ".") }.sorted() }
+            // The prefix itself, too: a text or a list in the place of the settings.
+            present: { prefix in
+                values.keys.filter { prefix.isEmpty || $0 == prefix || $0.hasPrefix(prefix + ".") }.sorted()
+            }
         )
     }
+
+    /// Whether anything stands below the prefix.
+    package func has(below prefix: String) -> Bool { !self.present(prefix).isEmpty }
 
     /// The keys below the prefix that the table does not have.
     func strangers(to rows: [APNSSetting], prefix: String) -> [APNSSettingsError.Fault] {

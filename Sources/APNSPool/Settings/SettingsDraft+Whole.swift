@@ -2,6 +2,10 @@
 extension SettingsDraft {
     mutating func setService() {
         let server = self.only(["environment", "host", "endpoint"])
+        // Channels are not managed at a server of a later source, which belongs to another one than this.
+        if let server {
+            for key in ["managementHost", "managementPort"] where self.isLater(key, than: server) { self.drop(key) }
+        }
         if server == "endpoint", let url = self.parts["endpoint"]?.server {
             self.exclude("port", by: "endpoint")
             self.configuration.environment = .custom(host: url.host, port: url.port ?? 443)

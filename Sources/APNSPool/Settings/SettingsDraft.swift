@@ -218,12 +218,23 @@ package struct SettingsDraft {
         return winner
     }
 
-    /// Drops a setting that contradicts one of an earlier source; in one source, or before it, that is an error.
+    /// Whether a setting was given by a later source than another one.
+    func isLater(_ key: String, than other: String) -> Bool {
+        guard self.isGiven(key), let origin = self.origins[key], let other = self.origins[other] else { return false }
+        return origin.layer > other.layer
+    }
+
+    mutating func drop(_ key: String) {
+        self.parts[key] = nil
+        self.origins[key] = nil
+    }
+
+    /// Drops a setting that contradicts one of an earlier source. If it stands in the same source or an earlier one, that
+    /// is an error.
     mutating func exclude(_ key: String, by winner: String) {
-        guard self.isGiven(key), let origin = self.origins[key], let other = self.origins[winner] else { return }
-        if origin.layer > other.layer {
-            self.parts[key] = nil
-            self.origins[key] = nil
+        guard self.isGiven(key), let other = self.origins[winner] else { return }
+        if self.isLater(key, than: winner) {
+            self.drop(key)
         } else {
             self.complain(key, .conflict, "it and '\(other.written)' exclude each other: give one of them")
         }

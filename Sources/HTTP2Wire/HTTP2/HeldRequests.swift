@@ -3,7 +3,7 @@ import NIOCore
 /// One request on its way to nghttp2.
 struct NewStream {
     var lengths: SIMD8<UInt16>
-    /// A slot of the session's fixed fields; set when the stream is opened.
+    /// A slot of the session's fixed fields; laid out before the request is opened or held.
     var fixed: Int32
     /// A slot of the session's bodies.
     var body: Int32
@@ -16,7 +16,7 @@ struct NewStream {
 /// A request that waits until its body fits into the connection's send window, or until the path is known to be there.
 /// nghttp2 knows nothing of it, so nothing of it is written.
 struct HeldRequest {
-    /// Its slots have one use more for the wait.
+    /// While it waits, it holds one use of each of its slots.
     var stream: NewStream
     /// Where its values begin among all that the lane has ever held, in bytes.
     fileprivate var position: Int
@@ -99,7 +99,7 @@ private struct Lane {
         return Array(removed)
     }
 
-    /// Forgets values in front of the first request's, once that moves fewer bytes than it frees.
+    /// Drops values in front of the first request's, once they are more than half of all.
     private mutating func discardValues() {
         guard let first = self.requests.first else {
             self.discarded += self.values.count

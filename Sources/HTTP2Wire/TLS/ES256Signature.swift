@@ -33,7 +33,7 @@ package struct ES256Signature: Sendable, Hashable {
         var s = r
         guard BN_bn2binpad(ECDSA_SIG_get0_r(numbers), &r, Int32(r.count)) == r.count,
             BN_bn2binpad(ECDSA_SIG_get0_s(numbers), &s, Int32(s.count)) == s.count
-        else { throw .drained() }
+        else { throw OpenSSLFault(description: "r or s has more than \(r.count) bytes: it is of another curve") }
         self.rawRepresentation = r + s
     }
 

@@ -67,6 +67,25 @@ struct SettingsSourceTests {
         }
     }
 
+    @Test("A text or a list in the place of all settings is an error", arguments: [#""x""#, "[]", "3"])
+    func noObjectOfSettings(value: String) {
+        #expect(jsonFaults(#"{"apns": \#(value)}"#).contains { $0.key == "apns" && $0.code == .unknownSetting })
+    }
+
+    @Test("Channels are not managed at the server of a later source")
+    func settingsOfAnotherServer() throws {
+        var configuration = APNSClientConfiguration(authentication: .withoutToken)
+        try configuration.apply(settings: [
+            .environment(["APNS_ENDPOINT": "https://localhost:2197"]),
+            source(["managementHost": "api-manage-broadcast.push.apple.com", "managementPort": "2196"]),
+        ])
+        #expect(configuration.environment == .custom(host: "localhost", port: 2197))
+        try configuration.apply(settings: [
+            .environment(["APNS_HOST": "first"]), source(["host": "second", "managementHost": "second"]),
+        ])
+        #expect(configuration.environment == .custom(host: "first"))
+    }
+
     @Test func aFileThatCannotBeReadIsNamed() async throws {
         let files = try await SettingsFixtures()
         for path in ["/nowhere/push.json", files.directory.path] {
