@@ -105,7 +105,10 @@ public final class Simulator: Sendable {
 
     /// Makes a key known: its tokens' signatures are checked, and accepted, from now on.
     ///
-    /// - Parameter publicKeyPEM: a public key on the curve P-256 in PEM form.
+    /// - Parameters:
+    ///   - keyID: the key's id.
+    ///   - teamID: the team's id.
+    ///   - publicKeyPEM: a public key on the curve P-256 in PEM form.
     /// - Throws: `SimulatorError.Code.keyUnusable`.
     public func addKey(keyID: String, teamID: String, publicKeyPEM: String) throws(SimulatorError) {
         self.add(try Key(keyID: keyID, teamID: teamID, publicKeyPEM: publicKeyPEM))
