@@ -151,7 +151,7 @@ public final class ChildContext: Sendable {
     /// - Parameters:
     ///   - id: The child's name.
     ///   - generation: Which start this is, from 1.
-    ///   - onStarted: Called at the first ``ChildContext/started()``.
+    ///   - onStarted: Called at the first `started()`.
     public init(id: ChildSpec.ID, generation: Int = 1, onStarted: @escaping @Sendable () -> Void = {}) {
         self.id = id
         self.generation = generation
