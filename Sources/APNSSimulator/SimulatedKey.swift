@@ -10,14 +10,14 @@ public struct SimulatedKey: Sendable {
     public let p8: String
     private let key: ES256PrivateKey
 
-    /// Makes a new key; without ids it gets random ones.
+    /// Makes a new key; without ids it gets random ones. Ends the process where OpenSSL has no random numbers or no
+    /// memory, as it must in a test.
     public init(keyID: String? = nil, teamID: String? = nil) {
         self.keyID = keyID ?? Self.randomID()
         self.teamID = teamID ?? Self.randomID()
         do {
             self.key = try ES256PrivateKey()
         } catch {
-            // Only where the system has no random numbers or no memory: nothing to handle in a test.
             fatalError("OpenSSL makes no key: \(error)")
         }
         self.p8 = self.key.pem

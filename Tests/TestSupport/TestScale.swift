@@ -6,19 +6,19 @@
     import Darwin
 #endif
 
-/// How much the tests do whose work has no natural end: random histories, seeds, rounds. `TEST_SCALE=n` makes it n times
-/// as much; 1, the default, is what each change runs, and `make test-thorough` runs the long form.
+/// How much tests do that could go on for ever: random histories, seeds, rounds. `TEST_SCALE=n` makes it n times as much.
+/// `make test` runs 1, the default; `make test-thorough` runs 10.
 public enum TestScale {
     /// 1 or more.
     public static let factor = max(1, environment("TEST_SCALE").map { Int(clamping: $0) } ?? 1)
 
-    /// Whether this is the long form: what is drawn by lot otherwise runs as a whole.
+    /// Whether this is the long form. Tests that otherwise pick a few cases then run them all.
     public static var isThorough: Bool { factor > 1 }
 
     /// So many times `count`.
     public static func times(_ count: Int) -> Int { count.multipliedReportingOverflow(by: factor).partialValue }
 
-    /// The same seeds each time, which found something once or might have, and as many random ones as the scale says.
+    /// Some seeds that are the same each time, and as many random ones as the scale says.
     public static func seeds(fixed: Int) -> [UInt64] {
         var random = SeededRandom()
         // The fixed ones are small numbers.

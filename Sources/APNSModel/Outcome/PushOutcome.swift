@@ -112,11 +112,7 @@ public enum PushOutcome: Sendable, Hashable {
 
     /// The HTTP status of APNs' answer; nil if there was none.
     public var status: Int? {
-        switch self {
-        case .accepted: 200
-        case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
-            error.rejection?.status
-        }
+        if case .accepted = self { 200 } else { error?.rejection?.status }
     }
 
     /// Whether the same push may be sent again; false for accepted ones.

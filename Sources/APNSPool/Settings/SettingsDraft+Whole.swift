@@ -62,7 +62,7 @@ extension SettingsDraft {
             let given = keys.first(where: { self.isNamed($0) })
         else { return }
         let what = "\(limits.rejections) refused tokens cannot be among the last \(limits.window)"
-        self.complain(given, .conflict, "\(what); say 'off' to switch the breaker off")
+        self.complain(given, .conflict, "\(what); say 'off' for no limit")
     }
 
     /// Complains that a setting is missing without which another one means nothing.

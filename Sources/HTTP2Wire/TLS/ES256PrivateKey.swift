@@ -16,15 +16,8 @@ package final class ES256PrivateKey: Sendable {
     /// Reads a key in DER: PKCS#8 (RFC 5958) or SEC 1 (RFC 5915). A public half in it must belong to the private half.
     package init(der bytes: [UInt8]) throws(ES256KeyFault) {
         ERR_clear_error()
-        var rest = 0
         // Takes no pass phrase and asks for none, unlike the functions for PEM.
-        let pointer = bytes.withUnsafeBufferPointer { buffer in
-            var next = buffer.baseAddress
-            let pointer = d2i_AutoPrivateKey(nil, &next, buffer.count)
-            if let start = buffer.baseAddress, let next { rest = buffer.count - (next - start) }
-            return pointer
-        }
-        guard let pointer else {
+        guard let (pointer, rest) = DER.read(bytes[...], { d2i_AutoPrivateKey(nil, &$0, $1) }) else {
             let errors = OpenSSLErrors.drain()
             throw Self.isEncrypted(bytes) ? .encrypted : .unreadable(errors.text)
         }
@@ -62,12 +55,9 @@ package final class ES256PrivateKey: Sendable {
 
     /// Whether the bytes are an EncryptedPrivateKeyInfo (RFC 5958).
     private static func isEncrypted(_ bytes: [UInt8]) -> Bool {
-        let info = bytes.withUnsafeBufferPointer { buffer in
-            var next = buffer.baseAddress
-            return d2i_X509_SIG(nil, &next, buffer.count)
-        }
-        ERR_clear_error()
-        guard let info else { return false }
+        // What is no such thing leaves errors in the queue.
+        defer { ERR_clear_error() }
+        guard let (info, _) = DER.read(bytes[...], { d2i_X509_SIG(nil, &$0, $1) }) else { return false }
         X509_SIG_free(info)
         return true
     }

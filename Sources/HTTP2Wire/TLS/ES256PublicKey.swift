@@ -20,21 +20,16 @@ package final class ES256PublicKey: Sendable {
     }
 
     /// Reads the text of a public key: SubjectPublicKeyInfo (RFC 5280) in PEM form.
-    package init(pem: String) throws(ES256KeyFault) {
-        ERR_clear_error()
-        let pointer = Array(pem.utf8).withUnsafeBytes { bytes -> OpaquePointer? in
-            // The BIO reads these bytes where they are.
-            guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
-            defer { BIO_free(bio) }
-            // OpenSSL would ask the terminal for a pass phrase.
-            return PEM_read_bio_PUBKEY(bio, nil, { _, _, _, _ in 0 }, nil)
+    package convenience init(pem: String) throws(ES256KeyFault) {
+        let key: EVPKey
+        do throws(WireError) {
+            key = try PEM.publicKey(in: pem)
+        } catch {
+            throw .unreadable(error.message)
         }
-        guard let pointer else { throw .unreadable(OpenSSLErrors.drain().text) }
-        let key = EVPKey(owning: pointer)
         try key.requireP256()
-        self.key = key
         do throws(OpenSSLFault) {
-            self.rawRepresentation = try Self.coordinates(of: key)
+            try self.init(of: key)
         } catch {
             throw .inconsistent(error.description)
         }

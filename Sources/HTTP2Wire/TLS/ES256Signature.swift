@@ -19,14 +19,7 @@ package struct ES256Signature: Sendable, Hashable {
     /// - Throws: `OpenSSLFault` if it is none, or if one of the numbers has more than 32 bytes.
     package init(der bytes: [UInt8]) throws(OpenSSLFault) {
         ERR_clear_error()
-        var rest = 0
-        let numbers = bytes.withUnsafeBufferPointer { buffer in
-            var next = buffer.baseAddress
-            let numbers = d2i_ECDSA_SIG(nil, &next, buffer.count)
-            if let start = buffer.baseAddress, let next { rest = buffer.count - (next - start) }
-            return numbers
-        }
-        guard let numbers else { throw .drained() }
+        guard let (numbers, rest) = DER.read(bytes[...], { d2i_ECDSA_SIG(nil, &$0, $1) }) else { throw .drained() }
         defer { ECDSA_SIG_free(numbers) }
         guard rest == 0 else { throw OpenSSLFault(description: "\(rest) bytes behind the signature") }
         var r = [UInt8](repeating: 0, count: Self.length / 2)

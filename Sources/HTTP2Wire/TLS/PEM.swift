@@ -45,6 +45,16 @@ enum PEM {
         return EVPKey(owning: pointer)
     }
 
+    static func publicKey(in text: String) throws(WireError) -> EVPKey {
+        let bio = try self.memory(text)
+        defer { BIO_free(bio) }
+        // Without the callback OpenSSL asks the terminal for a pass phrase.
+        guard let pointer = PEM_read_bio_PUBKEY(bio, nil, { _, _, _, _ in 0 }, nil) else {
+            throw WireError(.certificateUnusable, OpenSSLErrors.drain().text)
+        }
+        return EVPKey(owning: pointer)
+    }
+
     static func text(_ write: (OpaquePointer) -> Int32) -> String {
         guard let bio = BIO_new(BIO_s_mem()) else { return "" }
         defer { BIO_free(bio) }

@@ -48,11 +48,7 @@ package struct TLSIdentity: Sendable, Hashable {
     /// Reads a PKCS#12 file (`.p12`, `.pfx`; RFC 7292): a certificate, its key and perhaps its chain.
     package static func read(pkcs12 bytes: [UInt8], passphrase: String?) throws(Fault) -> TLSIdentity {
         ERR_clear_error()
-        let file = bytes.withUnsafeBufferPointer { buffer in
-            var start = buffer.baseAddress
-            return d2i_PKCS12(nil, &start, buffer.count)
-        }
-        guard let file else {
+        guard let (file, _) = DER.read(bytes[...], { d2i_PKCS12(nil, &$0, $1) }) else {
             throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text)
         }
         defer { PKCS12_free(file) }
@@ -109,11 +105,9 @@ package struct TLSIdentity: Sendable, Hashable {
     private static func certificates(in bytes: [UInt8]) throws(Fault) -> [X509Certificate] {
         ERR_clear_error()
         if bytes.first == DERReader.sequence {
-            let pointer = bytes.withUnsafeBufferPointer { buffer in
-                var start = buffer.baseAddress
-                return d2i_X509(nil, &start, buffer.count)
+            guard let (pointer, _) = DER.read(bytes[...], { d2i_X509(nil, &$0, $1) }) else {
+                throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text)
             }
-            guard let pointer else { throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text) }
             return [X509Certificate(owning: pointer)]
         }
         do {
@@ -126,11 +120,9 @@ package struct TLSIdentity: Sendable, Hashable {
     private static func privateKey(in bytes: [UInt8], passphrase: String?) throws(Fault) -> EVPKey {
         ERR_clear_error()
         if bytes.first == DERReader.sequence {
-            let pointer = bytes.withUnsafeBufferPointer { buffer in
-                var start = buffer.baseAddress
-                return d2i_AutoPrivateKey(nil, &start, buffer.count)
+            guard let (pointer, _) = DER.read(bytes[...], { d2i_AutoPrivateKey(nil, &$0, $1) }) else {
+                throw Fault(code: .notAKey, detail: OpenSSLErrors.drain().text)
             }
-            guard let pointer else { throw Fault(code: .notAKey, detail: OpenSSLErrors.drain().text) }
             return EVPKey(owning: pointer)
         }
         guard let bio = BIO_new(BIO_s_mem()) else { throw Fault(code: .notAKey, detail: "OpenSSL is out of memory") }

@@ -122,10 +122,7 @@ final class TrustBundle: Sendable {
     /// takes the time.
     private static func subjectHash(ofDER der: [UInt8]) -> UInt? {
         guard let subject = self.subject(in: der) else { return nil }
-        let name = subject.withUnsafeBufferPointer { buffer in
-            var position = buffer.baseAddress
-            return d2i_X509_NAME(nil, &position, buffer.count)
-        }
+        let name = DER.read(subject) { d2i_X509_NAME(nil, &$0, $1) }?.value
         defer { X509_NAME_free(name) }
         return self.hash(of: name)
     }

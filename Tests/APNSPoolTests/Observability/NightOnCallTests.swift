@@ -28,7 +28,7 @@ struct NightStory: Sendable, CustomTestStringConvertible {
         { $0.simulator.inject(Fault(effect, when: .always)) }
     }
 
-    /// All of them where the tests are thorough or write the Runbook; else one, and one drawn by lot.
+    /// All of them in the long form, and when the Runbook is written; else one that is always the same, and a random one.
     static var tonight: [NightStory] {
         if TestScale.isThorough || ProcessInfo.processInfo.environment["UPDATE_DOCS"] != nil { return self.all }
         let usual = "503 for ten minutes"

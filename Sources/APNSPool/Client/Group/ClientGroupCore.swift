@@ -252,7 +252,7 @@ final class ClientGroupCore: Sendable {
         let (result, lane, turn) = self.enter(name, environment, asCall)
         if let result { return result }
         let answer = await self.wait(for: turn, lane, asCall, until: deadline)
-        // The app was given another key meanwhile: the client that came has the old one, of apps that still have it.
+        // The app was given another key meanwhile. The client that has started signs with the old one, for other apps.
         guard self.hasMoved(name, environment, from: lane) else { return answer }
         if case .success(let use) = answer { self.leave(use) }
         return await self.use(name, environment, asCall: asCall, until: deadline)

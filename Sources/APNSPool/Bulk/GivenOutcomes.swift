@@ -1,0 +1,36 @@
+import APNSModel
+import Synchronization
+
+/// Counts the outcomes that the consumer of a bulk call is given, for readers in other tasks. Only the consumer counts, so
+/// no addition has to be atomic.
+final class GivenOutcomes: Sendable {
+    private let accepted = Atomic<Int>(0)
+    private let rejected = Atomic<Int>(0)
+    private let notProcessed = Atomic<Int>(0)
+    private let notSent = Atomic<Int>(0)
+    private let unknown = Atomic<Int>(0)
+
+    func count(_ certainty: Certainty) {
+        switch certainty {
+        case .accepted: Self.addOne(to: self.accepted)
+        case .rejected: Self.addOne(to: self.rejected)
+        case .notProcessed: Self.addOne(to: self.notProcessed)
+        case .notSent: Self.addOne(to: self.notSent)
+        case .unknown: Self.addOne(to: self.unknown)
+        }
+    }
+
+    private static func addOne(to counter: borrowing Atomic<Int>) {
+        counter.store(counter.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+    }
+
+    var summary: BulkSummary {
+        var summary = BulkSummary()
+        summary.accepted = self.accepted.load(ordering: .relaxed)
+        summary.rejected = self.rejected.load(ordering: .relaxed)
+        summary.notProcessed = self.notProcessed.load(ordering: .relaxed)
+        summary.notSent = self.notSent.load(ordering: .relaxed)
+        summary.unknown = self.unknown.load(ordering: .relaxed)
+        return summary
+    }
+}
