@@ -138,7 +138,7 @@ struct BulkResumeTests {
             server.simulator.inject(
                 Fault(.stall(isProcessed: true), when: FaultTrigger(times: 1, deviceTokens: [token(3)]))
             )
-            let arguments = try BulkTests.arguments(server, Self.tokens(5)) + ["--resume", "--timeout", "1"]
+            let arguments = try BulkTests.arguments(server, Self.tokens(5)) + ["--resume", "--timeout", "4"]
             let first = try await Tool.run(arguments)
             #expect(first.status == 75, "\(first.error)")
             #expect(first.lastErrorLine == "accepted 4, rejected 0, not-processed 0, not-sent 0, unknown 1")
