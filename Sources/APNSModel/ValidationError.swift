@@ -64,6 +64,8 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         public static let volumeOutOfRange = Code(rawValue: "volumeOutOfRange")
         /// The relevance score lies outside 0...1, or is no finite number in a Live Activity's push.
         public static let relevanceScoreInvalid = Code(rawValue: "relevanceScoreInvalid")
+        /// The closure that makes the push or the device token of a bulk call's row has thrown.
+        public static let rowInvalid = Code(rawValue: "rowInvalid")
         /// A custom value has the key `aps`, which is Apple's.
         public static let customKeyReserved = Code(rawValue: "customKeyReserved")
         /// Two values write the same key, beside `aps` or in it.
@@ -134,6 +136,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         case .priorityNotAllowed: "APNs does not accept this priority for this push type"
         case .expirationInvalid: "an expiration is a date in seconds since 1970, not negative and not milliseconds"
         case .timeInvalid: "a time is in seconds since 1970, not negative and not milliseconds"
+        case .rowInvalid: "the closure that makes the row's push has thrown"
         case .badgeInvalid: "a badge is 0 (removes it) or more"
         case .volumeOutOfRange: "the volume of a critical sound lies between 0 and 1"
         case .relevanceScoreInvalid: "a relevance score lies between 0 and 1 (any finite number for Live Activities)"

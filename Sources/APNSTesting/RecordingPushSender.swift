@@ -9,6 +9,9 @@ import Synchronization
 /// try await welcome(user, with: sender)            // takes `some PushSender`
 /// #expect(sender.pushes.map(\.token) == [user.deviceToken])
 /// ```
+///
+/// Bulk calls run on it too, with their control, rate and pause; their pushes are recorded in the order of the rows. The
+/// limits on mass rejections belong to a client and are ignored.
 public final class RecordingPushSender: PushSender {
     /// One push that was delivered.
     public struct Push: Sendable {
@@ -48,5 +51,18 @@ public final class RecordingPushSender: PushSender {
             $0.append(Push(push: push, token: token, options: options, outcome: outcome))
         }
         return outcome
+    }
+}
+
+// A bulk call's pushes are recorded in the order of its rows.
+extension RecordingPushSender: BulkEngineSender {
+    package func makeBulkEngine(
+        _ source: BulkSource,
+        _ options: BulkOptions,
+        _ control: BulkControl
+    ) -> any BulkEngine {
+        var options = options
+        options.maxInFlight = 1
+        return PlainBulkRun(sender: self, source, options, control)
     }
 }

@@ -193,12 +193,15 @@ import Testing
         let token = try DeviceToken("abcd")
         let notification = PushNotification(topic: "t", alert: "Hi")
         let size = try notification.prepared().payload.count
-        #expect(try await sender.send(notification, to: token, deadline: .seconds(5), apnsID: id).apnsID == id)
+        #expect(
+            try await sender.send(notification, to: token, options: DeliveryOptions(deadline: .seconds(5), apnsID: id))
+                .apnsID == id
+        )
         #expect(try await sender.send(notification.prepared(), to: "ABCD").attempts == size)
         #expect(await sender.deliver(notification, to: token).receipt?.attempts == size)
         #expect(await sender.deliver(notification, to: "abcd", options: DeliveryOptions(apnsID: id)).apnsID == id)
         await #expect(throws: PushError(code: .deadlineExceeded, certainty: .notSent, message: "late")) {
-            try await sender.send(notification, to: token, deadline: .zero)
+            try await sender.send(notification, to: token, options: DeliveryOptions(deadline: .zero))
         }
     }
 
@@ -233,7 +236,7 @@ import Testing
         let sender = Recorder()
         let id = APNSID(high: 1, low: 2)
         let notification = PushNotification(topic: "t", alert: "Hi")
-        let badToken = await sender.deliver(notification, to: "xyz", apnsID: id)
+        let badToken = await sender.deliver(notification, to: "xyz", options: DeliveryOptions(apnsID: id))
         #expect(badToken.certainty == .notSent && badToken.error?.code == .validation && badToken.apnsID == id)
         #expect(badToken.error?.validation?.code == .deviceTokenNotHexadecimal)
         #expect(!badToken.canResend && badToken.advice == .fixRequest && badToken.attempts == 0)

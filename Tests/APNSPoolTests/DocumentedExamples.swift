@@ -54,7 +54,7 @@ func configurationFromEnvironment(_ variables: [String: String]) throws -> APNSC
 }
 
 func sendTwice(_ notification: PushNotification, to token: DeviceToken, with sender: some PushSender) async {
-    let outcome = await sender.deliver(notification, to: token, deadline: .seconds(5))
+    let outcome = await sender.deliver(notification, to: token, options: DeliveryOptions(deadline: .seconds(5)))
     if let error = outcome.error { print("not accepted:", error) }
     do {
         let receipt = try await sender.send(notification, to: token)

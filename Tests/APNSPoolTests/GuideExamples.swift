@@ -94,7 +94,7 @@ func sendCode(_ code: String, to deviceToken: String, with client: some PushSend
     let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Your code is \(code)")
         .interruptionLevel(.timeSensitive)
         .expiration(.immediate)
-    let outcome = await client.deliver(notification, to: deviceToken, deadline: .seconds(5))
+    let outcome = await client.deliver(notification, to: deviceToken, options: DeliveryOptions(deadline: .seconds(5)))
     switch outcome {
     case .accepted:
         return true

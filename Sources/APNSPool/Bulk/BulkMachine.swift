@@ -3,7 +3,7 @@ import SupervisedPool
 
 /// Decides what a bulk call does next: pull, admit, expire, resend, back off, finish.
 ///
-/// A value without I/O: time and randomness are parameters. `BulkEngine` tells it what happened and performs the
+/// A value without I/O: time and randomness are parameters. `BulkRun` tells it what happened and performs the
 /// ``Step`` that ``next(_:)`` returns. The machine knows a push by its index and deadline only; what is sent again, and
 /// how often, is decided by `PushHistory`.
 ///
@@ -31,13 +31,6 @@ struct BulkMachine {
     struct Waiting: Equatable {
         let index: Int
         let deadline: MonotonicInstant
-    }
-
-    /// What the caller can change while the call runs.
-    struct Orders: Equatable {
-        var rate: PushRate?
-        var isPaused = false
-        var isStopped = false
     }
 
     /// Whether pushing makes sense at present.
@@ -90,7 +83,7 @@ struct BulkMachine {
     /// The input had nothing when it was last asked.
     private var isInputEmpty = false
     private var hasPulled = false
-    private var orders = Orders()
+    private var orders = BulkControl.Orders()
     private var limiter: RateLimiter?
     /// What the rate allows of the pull that was asked for last.
     private var allowance = 0
@@ -225,7 +218,7 @@ struct BulkMachine {
 
     // MARK: The caller and the client
 
-    mutating func set(_ orders: Orders, now: MonotonicInstant) {
+    mutating func set(_ orders: BulkControl.Orders, now: MonotonicInstant) {
         if self.orders.rate != orders.rate { self.limiter = orders.rate.map { RateLimiter($0, now: now) } }
         self.orders = orders
         if orders.isStopped { self.tryOnceMore() }

@@ -1,56 +1,549 @@
 import APNSModel
+import HTTP2Wire
+import NIOCore
+import ServiceLifecycle
+import SupervisedPool
 
-/// A `BulkEngine` with the caller's elements beside it. Inlinable, so that the caller's module takes and puts them by
-/// code made for their type; the engine knows them by numbers only.
-@usableFromInline
-final class BulkRun<Element> {
-    /// Puts the next element at the given place and says what its push is. Nothing is put when there is none.
-    @usableFromInline
-    typealias Pull = (_ place: UnsafeMutablePointer<Element>, _ room: Int) -> BulkPull
+/// One run of a bulk call: performs what ``BulkMachine`` decides. It lives in the consumer's task: `next()` pulls,
+/// encodes and hands arrays of pushes to connections; their results come back in arrays through the collector.
+///
+/// Sending starts with the first `next()`. A run that is dropped pulls no more; what is in flight finishes. It knows
+/// elements by an index only: generic code that a user's module cannot specialise would cost more than the sending.
+final class BulkRun: BulkEngine {
+    private struct Flight {
+        var push: PreparedPush
+        var token: DeviceToken
+        var history: PushHistory
+        /// The credential it was sent with: an index into `credentials`; -1: none yet.
+        var credential: Int32 = -1
+        /// How many elements were pulled before it.
+        var sequence: UInt64
+    }
 
-    @usableFromInline
-    let engine: BulkEngine
-    @usableFromInline
-    let elements: BulkElements<Element>
+    private static let expired = AttemptEnd.notSent(
+        .deadlineExceeded,
+        "the deadline came before it was sent",
+        isFinal: true
+    )
 
-    init(
-        core: ClientCore,
-        options: BulkOptions,
-        control: BulkControl,
-        closeInput: @escaping () -> Void,
-        pull: @escaping Pull
+    let collector = BulkCollector()
+    private let core: ClientCore
+    private let options: BulkOptions
+    private let source: BulkSource
+    private let deadlineNanoseconds: Int64
+    private var ids = IDSource.Generator()
+    private var random = SplitMix64(seed: nil)
+
+    // Unchecked, here and below: confined to the consumer's task, and nothing that an access calls comes back here.
+    @exclusivity(unchecked) private var machine: BulkMachine
+    private let flights = Slab<Flight>()
+    /// The credentials pushes were sent with; one more every 50 minutes, with the next provider token.
+    private var credentials: [PushCredential] = []
+    /// The pushes that try a new credential: they alone keep their claim.
+    private var trials: [Int: PushCredential] = [:]
+    /// The pool that has been asked for streams and has not answered: a call is one waiter at a time.
+    private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket, credential: PushCredential)?
+    /// When that was, if somebody wants to know.
+    private var askedAt: MonotonicInstant?
+    private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
+    private var hasEntered = false
+    private var hasHeardOfCancellation = false
+    /// Whether the consumer's service group is shutting down gracefully.
+    private var hasHeardOfShutdown = false
+    private var isOver = false
+
+    @exclusivity(unchecked) private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
+    private var readyPosition = 0
+    @exclusivity(unchecked) private var tally = AcceptedTally()
+    /// Nil: nobody traces.
+    private var span: BulkSpan?
+    /// The fields of the last push, which the next one shares most often.
+    private var lastHeaders: (push: PreparedPush, block: HeaderBlock)?
+
+    private var breaker: MassRejectionBreaker
+    private var hasTrippedBreaker = false
+    private let control: BulkControl
+    /// The control's number of this run; 0: it has not begun.
+    private var run = 0
+    private var ordersVersion = -1
+    @exclusivity(unchecked) private var progress = BulkProgress()
+    private let given = GivenOutcomes()
+    @exclusivity(unchecked) private var prefix = CompletedPrefix()
+    /// The element whose outcome the consumer has, until it asks for the next.
+    private var handedOut: UInt64?
+
+    init(core: ClientCore, _ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) {
+        self.core = core
+        self.options = options
+        self.control = control
+        self.source = source
+        self.breaker = MassRejectionBreaker(limits: options.massRejection ?? core.configuration.massRejection)
+        self.machine = BulkMachine(maxInFlight: options.maxInFlight)
+        self.deadlineNanoseconds =
+            options.deadline.map { TimeAmount($0).nanoseconds } ?? core.live.deadlineNanoseconds
+    }
+
+    deinit {
+        self.giveUpCheckout()
+        self.timer?.task.cancel()
+        self.source.close()
+        self.control.listeners.remove(ObjectIdentifier(self.collector))
+        self.core.lifecycle.listeners.remove(ObjectIdentifier(self.collector))
+        self.reportProgress()
+        self.span?.end(.left)
+        guard self.hasEntered, !self.isOver else { return }
+        // A drain waits for what is in flight.
+        self.collector.abandon(expecting: self.machine.inFlight) { [core] in core.lifecycle.leave(.bulk) }
+    }
+
+    // MARK: The consumer
+
+    /// An outcome that is there already, and the index of its element, which may be another's from the next call on.
+    func takeReady() -> (index: Int, outcome: PushOutcome)? {
+        if let done = self.handedOut {
+            self.handedOut = nil
+            self.prefix.complete(done)
+        }
+        guard self.readyPosition < self.ready.count else { return nil }
+        let delivery = self.ready[self.readyPosition]
+        self.readyPosition += 1
+        self.handedOut = delivery.sequence
+        self.flights.release(delivery.index)
+        self.given.count(delivery.outcome.certainty)
+        return (delivery.index, delivery.outcome)
+    }
+
+    /// The next outcome; nil at the end.
+    func next() async -> (index: Int, outcome: PushOutcome)? {
+        self.collector.consumerWaits()
+        while true {
+            if let delivery = self.takeReady() {
+                // Whatever the consumer does with it, this call holds no streams meanwhile.
+                self.collector.consumerLeaves(self.asked?.pool)
+                return delivery
+            }
+            self.ready.removeAll(keepingCapacity: true)
+            self.readyPosition = 0
+            if self.isOver { return nil }
+            if !self.hasEntered { self.enter() }
+            if !self.isOver { await self.takeTurn() }
+            self.reportProgress()
+        }
+    }
+
+    var wake: @Sendable () -> Void {
+        { [collector] in collector.signal() }
+    }
+
+    private func enter() {
+        self.hasEntered = true
+        if self.core.lifecycle.enter(.bulk) {
+            self.run = self.control.begin(self.given)
+            self.span = self.core.tracing.bulk()
+            self.control.listeners.add(self.collector) { [collector] in collector.signal() }
+            self.core.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
+        } else {
+            // The client is shutting down: nothing was pulled, so there is nothing to say an outcome of.
+            self.isOver = true
+            self.source.close()
+        }
+    }
+
+    private func reportProgress() {
+        self.progress.unfinished = self.machine.unfinished
+        self.progress.outcomes = self.given.summary
+        self.progress.completedPrefix = Int(clamping: self.prefix.count)
+        self.progress.hold = self.machine.hold?.error
+        self.control.report(self.progress, of: self.run)
+        self.span?.note(self.progress)
+        self.tally.flush(to: self.core.observer.pushes)
+    }
+
+    // MARK: A turn
+
+    /// Takes what has come, and performs the machine's steps until it has nothing to do or asked the pool.
+    private func takeTurn() async {
+        self.takeResults()
+        self.readOrders()
+        self.noteInterruptions()
+        if self.asked != nil, let answer = self.collector.takeAnswer() { self.use(answer) }
+        self.machine.beginTurn()
+        while true {
+            switch self.machine.next(self.core.clock.now) {
+            case .pull(let count):
+                self.pullElements(count)
+            case .closeInput:
+                self.source.close()
+            case .end(let indices, let end):
+                for index in indices { self.end(index, end) }
+            case .checkOut(let count, let deadline):
+                return await self.checkOut(count, deadline)
+            case .wait(let instant):
+                // Outcomes are handed over first.
+                if self.ready.isEmpty { await self.wait(until: instant) }
+                return
+            case .finish:
+                if self.ready.isEmpty { self.finish() }
+                return
+            }
+        }
+    }
+
+    private func finish() {
+        self.isOver = true
+        self.giveUpCheckout()
+        self.timer?.task.cancel()
+        self.reportProgress()
+        self.span?.end(self.spanEnd)
+        self.core.lifecycle.listeners.remove(ObjectIdentifier(self.collector))
+        self.core.lifecycle.leave(.bulk)
+    }
+
+    private var spanEnd: BulkSpan.End {
+        if self.hasTrippedBreaker { return .suspectedMisconfiguration }
+        if Task.isCancelled { return .cancelled }
+        return self.control.isStopped || self.hasHeardOfShutdown ? .stopped : .finished
+    }
+
+    private func readOrders() {
+        let version = self.control.currentVersion
+        let isShutdownNew = !self.hasHeardOfShutdown && Task.isShuttingDownGracefully
+        guard version != self.ordersVersion || isShutdownNew else { return }
+        self.ordersVersion = version
+        if isShutdownNew { self.hasHeardOfShutdown = true }
+        var orders = self.control.orders
+        // A service that is asked to end pulls no more, and ends when what is in flight has its outcome.
+        if self.hasHeardOfShutdown { orders.isStopped = true }
+        self.machine.set(orders, now: self.core.clock.now)
+    }
+
+    private func noteInterruptions() {
+        // A cancelled consumer gets what is in flight, and the end.
+        if Task.isCancelled {
+            self.machine.stop(.notSent(.cancelled, "the sending task was cancelled", isFinal: true))
+        }
+        switch self.core.lifecycle.current {
+        case .notStarted, .running: break
+        case .draining: self.machine.drain()
+        case .stopped:
+            self.machine.clientEnded(.notSent(.shuttingDown, "the client was shut down", isFinal: true))
+        }
+    }
+
+    private func wait(until instant: MonotonicInstant) async {
+        self.arm(instant)
+        // What is in flight ends by itself; what waits for the pool, the input or the rate must hear of a cancellation and
+        // of a graceful shutdown. In a task that has been cancelled or shut down a handler runs at once, so none is
+        // installed once that is known, or the call would spin.
+        if Task.isCancelled {
+            if self.hasHeardOfCancellation { await self.collector.wait() }
+            self.hasHeardOfCancellation = true
+            return
+        }
+        await withTaskCancellationHandler {
+            if self.hasHeardOfShutdown { return await self.collector.wait() }
+            await withGracefulShutdownHandler {
+                await self.collector.wait()
+            } onGracefulShutdown: { [collector] in
+                collector.signal()
+            }
+        } onCancel: { [collector] in
+            collector.signal()
+        }
+    }
+
+    /// Wakes the consumer's task at `instant` or before.
+    private func arm(_ instant: MonotonicInstant) {
+        let clock = self.core.clock
+        if let timer, clock.now < timer.instant {
+            if timer.instant <= instant { return }
+            timer.task.cancel()
+        }
+        self.timer = nil
+        guard instant < .distantFuture else { return }
+        let task = Task { @concurrent [collector] in
+            // Cancelled: an earlier one took over, or the run has ended.
+            if (try? await clock.sleep(until: instant)) != nil { collector.signal() }
+        }
+        self.timer = (instant, task)
+    }
+
+    // MARK: Streams
+
+    /// Asks the pool. Its answer may come later, together with results.
+    private func checkOut(_ count: Int, _ deadline: MonotonicInstant) async {
+        if self.core.lifecycle.current == .notStarted, await !self.core.waitUntilRunning(deadline) {
+            return self.checkoutFailed(
+                .notSent(.notRunning, "nobody runs the client: call run() or start()", isFinal: true)
+            )
+        }
+        if let end = self.core.interruption() { return self.checkoutFailed(end) }
+        switch await self.core.credential(until: deadline) {
+        case .failure(let failure): self.checkoutFailed(failure.end)
+        case .success(let credential): await self.checkOut(count, deadline, credential)
+        }
+    }
+
+    private func checkOut(_ count: Int, _ deadline: MonotonicInstant, _ credential: PushCredential) async {
+        if let end = self.core.credentialFault(credential) { return self.checkoutFailed(end) }
+        let pool = credential.scope.pool
+        self.askedAt = self.core.observer.queueTimes.begin(self.core.clock)
+        let start = await pool.startCheckout(
+            wanted: credential.limit(count),
+            deadline: credential.slotDeadline(deadline, now: self.core.clock.now),
+            lane: PoolLane(self.options.lane)
+        ) { [collector] answer in
+            collector.answer(answer, from: pool)
+        }
+        switch start {
+        case .granted(let grant): self.submit(grant, credential, pool)
+        case .failed(let error): self.checkoutFailed(credential.end(error))
+        case .waiting(let ticket): self.asked = (pool, ticket, credential)
+        }
+    }
+
+    private func checkoutFailed(_ end: AttemptEnd) {
+        self.machine.checkoutFailed(end, now: self.core.clock.now, using: &self.random)
+    }
+
+    private func use(_ answer: BulkCollector.Answer) {
+        guard let (pool, _, credential) = self.asked else { return }
+        self.asked = nil
+        switch answer {
+        case .returned:
+            self.machine.checkoutWithdrawn()
+        case .failed(let error):
+            self.checkoutFailed(credential.end(error))
+        case .granted(let grant):
+            guard let credential = credential.renewed(now: self.core.clock.now) else {
+                // The token ran out meanwhile: no stream is held while one is signed.
+                pool.checkin(grant.grant, count: grant.count)
+                return self.machine.checkoutWithdrawn()
+            }
+            self.submit(grant, credential, pool)
+        }
+    }
+
+    /// Hands the first waiting pushes to the connection, as many as there are streams; those that are not to be sent any
+    /// more end here.
+    private func submit(
+        _ grant: PoolGrant<ConnectionActor>,
+        _ credential: PushCredential,
+        _ pool: Pool<ConnectionActor>
     ) {
-        let elements = BulkElements<Element>()
-        self.elements = elements
-        self.engine = BulkEngine(
-            core: core,
-            options: options,
-            control: control,
-            pull: { elements.put(at: $0, room: $1, pull) },
-            closeInput: closeInput
+        self.core.observer.queueTimes.end(self.askedAt, self.core.clock)
+        // While the credential is refused what was admitted is a probe: one push.
+        let room = self.machine.granted(credential.limit(grant.count))
+        let now = self.core.clock.now
+        let loopNow = NIODeadline.now()
+        let credentialIndex = self.remember(credential)
+        var batches = BatchBuilder(
+            grant,
+            collector: self.collector,
+            authorization: credential.authorization,
+            isBulk: self.options.lane == .bulk,
+            room: room
+        )
+        while batches.count < room, let waiting = self.machine.popWaiting() {
+            let index = waiting.index
+            guard let push = self.flights[index]?.push, self.mayBeSent(waiting, push, now),
+                let token = self.flights[index]?.token, let id = self.flights[index]?.history.id
+            else { continue }
+            self.flights[index]?.credential = credentialIndex
+            if credential.isTrial { self.trials[index] = credential }
+            batches.add(
+                index,
+                push,
+                self.headerBlock(push),
+                to: token,
+                id: id,
+                deadline: self.core.loopDeadline(waiting.deadline, now: now, loopNow: loopNow)
+            )
+        }
+        batches.finish()
+        self.machine.submitted(batches.count)
+        pool.checkin(grant.grant, count: grant.count - batches.count)
+    }
+
+    private func mayBeSent(_ waiting: BulkMachine.Waiting, _ push: PreparedPush, _ now: MonotonicInstant) -> Bool {
+        if let refusal = self.core.refusal(push) {
+            self.end(waiting.index, refusal)
+            return false
+        }
+        if waiting.deadline <= now {
+            self.end(waiting.index, Self.expired)
+            return false
+        }
+        return true
+    }
+
+    private func remember(_ credential: PushCredential) -> Int32 {
+        if credential.isTrial { return -1 }
+        if self.credentials.last?.isIdentical(to: credential) != true { self.credentials.append(credential) }
+        return Int32(truncatingIfNeeded: self.credentials.count - 1)
+    }
+
+    /// The credential that the push with this result was sent with.
+    private func takeCredential(_ index: Int) -> PushCredential? {
+        if !self.trials.isEmpty, let trial = self.trials.removeValue(forKey: index) { return trial }
+        guard let place = self.flights[index]?.credential, place >= 0 else { return nil }
+        return self.credentials[Int(place)]
+    }
+
+    /// The call has ended; streams that still come go back.
+    private func giveUpCheckout() {
+        guard let asked else { return }
+        self.asked = nil
+        self.collector.refuseAnswers(from: asked.pool)
+        asked.pool.withdraw(asked.ticket)
+    }
+
+    /// The shared fields. The block of the push before is used again if the fields match; the badge may differ.
+    private func headerBlock(_ push: PreparedPush) -> HeaderBlock {
+        if let lastHeaders, lastHeaders.push.sharesHeaders(with: push) { return lastHeaders.block }
+        let block = self.core.encoder.block(for: push)
+        self.lastHeaders = (push, block)
+        self.span?.sees(topic: push.topic)
+        return block
+    }
+
+    // MARK: The input
+
+    private func pullElements(_ count: Int) {
+        var left = count
+        while left > 0 {
+            guard self.pullOne(room: left) else { return }
+            left -= 1
+            // An input may take its time.
+            if !self.core.lifecycle.current.takesPushes || Task.isCancelled { return self.noteInterruptions() }
+        }
+    }
+
+    /// Whether an element was there.
+    private func pullOne(room: Int) -> Bool {
+        let index = self.flights.number()
+        let sequence = UInt64(self.progress.pulled)
+        switch self.source.pull(index, room) {
+        case .later:
+            self.flights.release(index)
+            self.machine.inputIsEmpty()
+            return false
+        case .end:
+            self.flights.release(index)
+            self.machine.inputIsOver()
+            return false
+        case .invalid(let error):
+            self.core.observer.pushes.count(.failed(error), PushCounters.otherType)
+            self.ready.append((index, sequence, .failed(error)))
+            self.machine.pulledInvalid()
+        case .push(let push, let token, let id):
+            // An input that blocks takes its own time; the deadline starts when it has given the element.
+            let sum = self.core.clock.now.nanoseconds.addingReportingOverflow(self.deadlineNanoseconds)
+            let deadline = MonotonicInstant(nanoseconds: sum.overflow ? .max : sum.partialValue)
+            self.flights[index] = Flight(
+                push: push,
+                token: token,
+                history: PushHistory(id: id ?? APNSID.random(using: &self.ids), deadline: deadline),
+                sequence: sequence
+            )
+            self.machine.pulled(index, deadline: deadline)
+        }
+        self.progress.pulled += 1
+        return true
+    }
+
+    // MARK: Results
+
+    private func takeResults() {
+        for items in self.collector.take() {
+            for item in items {
+                if item.result.isAccepted {
+                    self.accept(item)
+                    continue
+                }
+                guard var history = self.flights[item.index]?.history else { continue }
+                let credential = self.takeCredential(item.index)
+                let end = self.core.read(item.result, credential: credential, history: &history)
+                self.flights[item.index]?.history = history
+                self.learn(from: end, item.index)
+                self.end(item.index, end)
+            }
+            self.machine.landed(items.count)
+        }
+    }
+
+    private func accept(_ item: BulkCollector.Item) {
+        if !self.trials.isEmpty { self.trials[item.index] = nil }
+        guard let flight = self.flights[item.index].take() else { return }
+        self.tally.add(flight.push.pushType, to: self.core.observer.pushes)
+        self.machine.receivedResponse()
+        self.tokenWorks(flight.token)
+        let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
+        self.ready.append((item.index, flight.sequence, .accepted(receipt)))
+    }
+
+    private func learn(from end: AttemptEnd, _ index: Int) {
+        switch end {
+        case .rejected(let rejection, _):
+            // A refused credential says nothing of the pushes to come.
+            if rejection.status != 403 { self.machine.receivedResponse() }
+            self.watch(rejection, index)
+        case .unknown(let code, _) where code == .connectionLost || code == .deadlineExceeded:
+            self.machine.receivedNoResponse()
+        case .accepted, .notSent, .notProcessed, .unknown:
+            break
+        }
+    }
+
+    private func watch(_ rejection: Rejection, _ index: Int) {
+        guard let flight = self.flights[index] else { return }
+        if rejection.status == 410 { self.tokenWorks(flight.token) }
+        guard MassRejectionBreaker.counts(rejection) else { return }
+        self.breaker.widen(to: self.machine.inFlight)
+        guard self.breaker.rejected(flight.token) else { return }
+        if self.core.massRejection.raise(self.breaker) {
+            self.core.tellMassRejection(rejection, topic: flight.push.topic)
+        }
+        self.hasTrippedBreaker = true
+        self.machine.stop(
+            self.core.suspectedMisconfiguration(rejection, topic: flight.push.topic, breaker: self.breaker),
+            mustBeTold: true
         )
     }
 
-    /// Whoever waits in `next()` looks again.
-    var wake: @Sendable () -> Void {
-        { [collector = self.engine.collector] in collector.signal() }
+    private func tokenWorks(_ token: DeviceToken) {
+        self.machine.tokenWorks()
+        if self.breaker.isAttentive { _ = self.breaker.answered(token) }
+        self.core.tokenWorks(token)
     }
 
-    /// A delivery that is there already.
-    @inlinable
-    func takeReady() -> PushDelivery<Element>? {
-        // The engine gives no number that was not put there.
-        guard let (index, outcome) = self.engine.takeReady(), let element = self.elements.take(index) else {
-            return nil
+    /// An attempt has ended: the push is done, or waits for its next attempt.
+    private func end(_ index: Int, _ end: AttemptEnd) {
+        guard var flight = self.flights[index] else { return }
+        switch self.core.next(end, &flight.history) {
+        case .finish(let outcome):
+            self.core.tellInvalid(outcome, flight.push, flight.token)
+            self.core.ended(outcome, flight.push, flight.token)
+            self.flights[index] = nil
+            self.ready.append((index, flight.sequence, outcome))
+        case .retry(let delay):
+            self.flights[index] = flight
+            self.machine.resend(
+                index,
+                deadline: flight.history.deadline,
+                notBefore: self.core.clock.now.advanced(by: delay)
+            )
+            self.span?.countResend()
         }
-        return PushDelivery(element: element, outcome: outcome)
     }
+}
 
-    @inlinable
-    func next() async -> PushDelivery<Element>? {
-        guard let (index, outcome) = await self.engine.next(), let element = self.elements.take(index) else {
-            return nil
-        }
-        return PushDelivery(element: element, outcome: outcome)
+extension APNSClient: BulkEngineSender {
+    package func makeBulkEngine(
+        _ source: BulkSource,
+        _ options: BulkOptions,
+        _ control: BulkControl
+    ) -> any BulkEngine {
+        BulkRun(core: self.core, source, options, control)
     }
 }

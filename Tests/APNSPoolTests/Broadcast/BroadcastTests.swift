@@ -69,7 +69,7 @@ struct BroadcastTests {
 
     @Test func broadcastsGoOverTheConnectionsOfPushes() async throws {
         try await self.withChannel { client, simulator, channel in
-            try await client.send(PushNotification(topic: app, alert: "Hello"), to: .sample(1))
+            try await client.send(PushNotification(topic: app, alert: "Hello"), to: DeviceToken.sample(1))
             for _ in 0..<20 { #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted) }
             #expect(simulator.record.connectionsOpened == 1)
             #expect(simulator.record.broadcasts.count == 20)

@@ -77,7 +77,7 @@ struct ChannelsTests {
 
     @Test func channelsAreManagedOnAConnectionOfTheirOwnMadeWhenItIsNeeded() async throws {
         try await self.withClient { client, simulator in
-            try await client.send(PushNotification(topic: app, alert: "Hello"), to: .sample(1))
+            try await client.send(PushNotification(topic: app, alert: "Hello"), to: DeviceToken.sample(1))
             #expect(simulator.record.connectionsOpened == 1)
             let made = try await client.channels.create(for: app)
             #expect(await client.broadcast(Self.update, to: made.id).certainty == .accepted)
@@ -303,7 +303,7 @@ struct ChannelsTests {
             }
             #expect(error?.certainty == .notSent)
             #expect(error?.code == .unavailable)
-            try await client.send(PushNotification(topic: app, alert: "Hello"), to: .sample(1))
+            try await client.send(PushNotification(topic: app, alert: "Hello"), to: DeviceToken.sample(1))
             #expect(await client.status.pool.availability == .available)
         }
     }

@@ -33,7 +33,7 @@ struct BulkBackPressureTests {
             for await delivery in client.deliveries(
                 of: samplePush(),
                 to: 0..<count,
-                token: { .sample($0) },
+                token: { DeviceToken.sample($0) },
                 options: options
             ) {
                 summary.count(delivery.outcome.certainty)
@@ -74,9 +74,9 @@ struct BulkBackPressureTests {
             [.sample(90_000), .sample(90_001)].contains($0.deviceToken) ? [.hold] : [.answer(200)]
         }
         try await withServer(limit: 1, script: script, configure: { $0.pool.maxQueued = 1 }) { client, server in
-            let inFlight = Task { await client.deliver(samplePush(), to: .sample(90_000)) }
+            let inFlight = Task { await client.deliver(samplePush(), to: DeviceToken.sample(90_000)) }
             await server.wait { $0.held == 1 }
-            let waiting = Task { await client.deliver(samplePush(), to: .sample(90_001)) }
+            let waiting = Task { await client.deliver(samplePush(), to: DeviceToken.sample(90_001)) }
             await until { await client.status.pool.queueDepth == 1 }
             let (control, run) = send(client)
             await until { control.progress.hold?.code == .queueFull || control.progress.pulled > Self.mostPulled }
@@ -195,7 +195,7 @@ struct BulkBackPressureTests {
         let script: ScriptedServer.Script = { $0.deviceToken == .sample(90_000) ? [.hold] : [.answer(200)] }
         try await withServer(limit: 1, script: script) { client, server in
             // Holds the only stream, so that the call's own checkout waits.
-            let single = Task { await client.deliver(samplePush(), to: .sample(90_000)) }
+            let single = Task { await client.deliver(samplePush(), to: DeviceToken.sample(90_000)) }
             await server.wait { $0.held == 1 }
             let invalid = (0..<5).map { "no token \($0)" } + (0..<5).map { DeviceToken.sample($0).hexadecimal }
             var accepted = 0
@@ -206,7 +206,11 @@ struct BulkBackPressureTests {
                     server.release()
                     #expect(await single.value.certainty == .accepted)
                 }
-                let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(5))
+                let outcome = await client.deliver(
+                    samplePush(),
+                    to: deviceToken,
+                    options: DeliveryOptions(deadline: .seconds(5))
+                )
                 #expect(outcome.certainty == .accepted, "\(outcome)")
             }
             #expect(accepted == 5)

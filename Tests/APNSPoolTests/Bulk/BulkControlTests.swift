@@ -61,7 +61,7 @@ struct BulkControlTests {
     func eachElementOfAnAsynchronousInputComesBackOnce(_ count: Int) async throws {
         try await withServer { client, server in
             var seen = [Int](repeating: 0, count: count)
-            let deliveries = client.deliveries(of: samplePush(), to: tokens(count), token: { .sample($0) })
+            let deliveries = client.deliveries(of: samplePush(), to: tokens(count), token: { DeviceToken.sample($0) })
             for await delivery in deliveries {
                 #expect(delivery.outcome.certainty == .accepted)
                 seen[delivery.element] += 1
@@ -82,7 +82,11 @@ struct BulkControlTests {
             }
             var accepted = 0
             await #expect(throws: Broken.self) {
-                for try await delivery in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
+                for try await delivery in client.deliveries(
+                    of: samplePush(),
+                    to: rows,
+                    token: { DeviceToken.sample($0) }
+                ) {
                     if delivery.outcome.certainty == .accepted { accepted += 1 }
                 }
             }
@@ -96,7 +100,8 @@ struct BulkControlTests {
         try await withServer { client, _ in
             let (rows, row) = AsyncStream<Int>.makeStream()
             row.yield(0)
-            var iterator = client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }).makeAsyncIterator()
+            var iterator = client.deliveries(of: samplePush(), to: rows, token: { DeviceToken.sample($0) })
+                .makeAsyncIterator()
             let first = await iterator.next()
             #expect(first?.element == 0)
             row.yield(1)
@@ -133,7 +138,7 @@ struct BulkControlTests {
         let consumer = Task { @Sendable in
             var count = 0
             row.yield(0)
-            for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
+            for await _ in client.deliveries(of: samplePush(), to: rows, token: { DeviceToken.sample($0) }) {
                 count += 1
                 turn.yield()
             }
@@ -154,7 +159,7 @@ struct BulkControlTests {
             for await delivery in client.deliveries(
                 of: samplePush(),
                 to: rows,
-                token: { .sample($0) },
+                token: { DeviceToken.sample($0) },
                 options: options
             ) {
                 #expect(delivery.outcome.certainty == .accepted)
@@ -169,7 +174,7 @@ struct BulkControlTests {
         try await withServer(script: { _ in [.hold] }) { client, server in
             let (rows, row) = AsyncStream<Int>.makeStream()
             for number in 0..<40 { row.yield(number) }
-            let deliveries = client.deliveries(of: samplePush(), to: rows, token: { .sample($0) })
+            let deliveries = client.deliveries(of: samplePush(), to: rows, token: { DeviceToken.sample($0) })
             let outcomes = Task {
                 var outcomes: [Certainty] = []
                 for await delivery in deliveries { outcomes.append(delivery.outcome.certainty) }
@@ -216,7 +221,7 @@ struct BulkControlTests {
             for await delivery in client.deliveries(
                 of: samplePush(),
                 to: 0...,
-                token: { .sample($0) },
+                token: { DeviceToken.sample($0) },
                 options: options
             ) {
                 #expect(delivery.outcome.certainty == .accepted)
@@ -235,7 +240,12 @@ struct BulkControlTests {
     func sharedControl() async throws {
         try await withServer { client, _ in
             let options = BulkOptions(control: BulkControl())
-            let deliveries = client.deliveries(of: samplePush(), to: 0..<10, token: { .sample($0) }, options: options)
+            let deliveries = client.deliveries(
+                of: samplePush(),
+                to: 0..<10,
+                token: { DeviceToken.sample($0) },
+                options: options
+            )
             var first: PushDeliveries<Int>.AsyncIterator? = deliveries.makeAsyncIterator()
             _ = await first?.next()
             var second = deliveries.makeAsyncIterator()
@@ -252,7 +262,11 @@ struct BulkControlTests {
             control.pause()
             let run = Task {
                 let options = BulkOptions(control: control)
-                return await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) }, options: options)
+                return await client.sendAll(
+                    samplePush(),
+                    to: (0..<100).map { DeviceToken.sample($0) },
+                    options: options
+                )
             }
             await until { control.progress == BulkProgress() && client.core.lifecycle.pushesInFlight == 1 }
             #expect(server.record.pushes.isEmpty)
@@ -269,7 +283,12 @@ struct BulkControlTests {
             let began = clock.now
             var count = 0
             let options = BulkOptions(control: control)
-            for await _ in client.deliveries(of: samplePush(), to: 0..<2020, token: { .sample($0) }, options: options) {
+            for await _ in client.deliveries(
+                of: samplePush(),
+                to: 0..<2020,
+                token: { DeviceToken.sample($0) },
+                options: options
+            ) {
                 count += 1
                 if count == 20 {
                     // The first is free; the others are a hundredth of a second apart.
@@ -285,7 +304,7 @@ struct BulkControlTests {
         // The third push is answered last.
         let script: ScriptedServer.Script = { $0.number == 3 ? [.hold] : [.answer(200)] }
         try await withServer(script: script) { client, server in
-            let deliveries = client.deliveries(of: samplePush(), to: 0..<200, token: { .sample($0) })
+            let deliveries = client.deliveries(of: samplePush(), to: 0..<200, token: { DeviceToken.sample($0) })
             var seen: Set<Int> = []
             for await delivery in deliveries {
                 let prefix = deliveries.control.progress.completedPrefix

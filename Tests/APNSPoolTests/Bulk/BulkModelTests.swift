@@ -63,7 +63,7 @@ private struct BulkWorld {
     private var elementsHere = 0
     private var isClosed = false
     private var asked: (count: Int, deadline: MonotonicInstant)?
-    private var orders = BulkMachine.Orders()
+    private var orders = BulkControl.Orders()
     /// The last checkout failed, or a push had no response, and none has had one since.
     private var isDoubtful = false
     private var isStopping = false

@@ -21,7 +21,7 @@ struct BulkShutdownTests {
             let run = Task {
                 await client.sendAll(
                     samplePush(),
-                    to: (0..<100).map { .sample($0) },
+                    to: (0..<100).map { DeviceToken.sample($0) },
                     options: BulkOptions(control: control)
                 )
             }
@@ -37,7 +37,7 @@ struct BulkShutdownTests {
             let run = Task {
                 await client.sendAll(
                     samplePush(),
-                    to: (0..<100).map { .sample($0) },
+                    to: (0..<100).map { DeviceToken.sample($0) },
                     options: BulkOptions(rate: .perSecond(0.01))
                 )
             }
@@ -54,7 +54,9 @@ struct BulkShutdownTests {
             row.yield(0)
             let run = Task {
                 var count = 0
-                for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) { count += 1 }
+                for await _ in client.deliveries(of: samplePush(), to: rows, token: { DeviceToken.sample($0) }) {
+                    count += 1
+                }
                 return count
             }
             await server.wait { $0.accepted.count == 1 }
@@ -87,7 +89,9 @@ struct BulkShutdownTests {
             let run = Task {
                 var count = 0
                 let rows = DeafInput(gate: gate)
-                for await _ in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) { count += 1 }
+                for await _ in client.deliveries(of: samplePush(), to: rows, token: { DeviceToken.sample($0) }) {
+                    count += 1
+                }
                 return count
             }
             await until { client.core.lifecycle.pushesInFlight == 1 }
@@ -109,7 +113,7 @@ struct BulkShutdownTests {
         let run = Task {
             await client.sendAll(
                 samplePush(),
-                to: (0..<1000).map { .sample($0) },
+                to: (0..<1000).map { DeviceToken.sample($0) },
                 options: BulkOptions(control: control)
             )
         }

@@ -20,7 +20,12 @@ struct BulkTests {
         options: BulkOptions = BulkOptions()
     ) async -> [[PushOutcome]] {
         var all = [[PushOutcome]](repeating: [], count: count)
-        let deliveries = client.deliveries(of: samplePush(), to: 0..<count, token: { .sample($0) }, options: options)
+        let deliveries = client.deliveries(
+            of: samplePush(),
+            to: 0..<count,
+            token: { DeviceToken.sample($0) },
+            options: options
+        )
         for await delivery in deliveries { all[delivery.element].append(delivery.outcome) }
         return all
     }
@@ -63,7 +68,7 @@ struct BulkTests {
     @Test func leavingTheLoopLetsWhatIsInFlightFinish() async throws {
         let script: ScriptedServer.Script = { $0.number == 1 ? [.answer(200)] : [.hold] }
         try await withServer(script: script) { client, server in
-            for await delivery in client.deliveries(of: samplePush(), to: 0..<3000, token: { .sample($0) }) {
+            for await delivery in client.deliveries(of: samplePush(), to: 0..<3000, token: { DeviceToken.sample($0) }) {
                 #expect(delivery.outcome.certainty == .accepted)
                 break
             }
@@ -94,7 +99,12 @@ struct BulkTests {
             }
             var taken = 0
             let options = BulkOptions(maxInFlight: 100)
-            let deliveries = client.deliveries(of: samplePush(), to: endless, token: { .sample($0) }, options: options)
+            let deliveries = client.deliveries(
+                of: samplePush(),
+                to: endless,
+                token: { DeviceToken.sample($0) },
+                options: options
+            )
             for await delivery in deliveries {
                 #expect(delivery.outcome.certainty == .accepted)
                 taken += 1
@@ -112,7 +122,7 @@ struct BulkTests {
                 pulled.wrappingAdd(1, ordering: .relaxed)
                 return number
             }
-            let deliveries = client.deliveries(of: samplePush(), to: rows, token: { .sample($0) })
+            let deliveries = client.deliveries(of: samplePush(), to: rows, token: { DeviceToken.sample($0) })
             var iterator = deliveries.makeAsyncIterator()
             #expect(pulled.load(ordering: .relaxed) == 0)
             await client.shutdown()
@@ -126,7 +136,7 @@ struct BulkTests {
             let run = Task {
                 await client.sendAll(
                     samplePush(),
-                    to: (0..<500).map { .sample($0) },
+                    to: (0..<500).map { DeviceToken.sample($0) },
                     options: BulkOptions(maxInFlight: 100)
                 )
             }
@@ -143,7 +153,7 @@ struct BulkTests {
 
     @Test func aShutdownWithoutTimeGivesEachPulledPushAnOutcome() async throws {
         try await withServer(limit: 10, script: { _ in [.hold] }) { client, server in
-            let run = Task { await client.sendAll(samplePush(), to: (0..<500).map { .sample($0) }) }
+            let run = Task { await client.sendAll(samplePush(), to: (0..<500).map { DeviceToken.sample($0) }) }
             // A fifth of the streams is kept free for single pushes.
             await server.wait { $0.held == 8 }
             await client.shutdown(within: .zero)
@@ -157,7 +167,7 @@ struct BulkTests {
         // Bulk pushes are never answered while the test looks; a one-time code must not wait for them.
         let script: ScriptedServer.Script = { $0.deviceToken == deviceToken ? [.answer(200)] : [.hold] }
         try await withServer(limit: 10, script: script) { client, server in
-            let run = Task { await client.sendAll(samplePush(), to: (1...100).map { .sample($0) }) }
+            let run = Task { await client.sendAll(samplePush(), to: (1...100).map { DeviceToken.sample($0) }) }
             await server.wait { $0.held == 8 }
             await until { await client.status.pool.bulkQueueDepth == 1 }
             for _ in 0..<20 {
@@ -174,9 +184,11 @@ struct BulkTests {
 
     @Test func twoBulkCallsShareTheStreams() async throws {
         try await withServer(limit: 50, script: { _ in [.hold] }) { client, server in
-            let first = Task { await client.sendAll(samplePush(), to: (0..<400).map { .sample($0) }) }
+            let first = Task { await client.sendAll(samplePush(), to: (0..<400).map { DeviceToken.sample($0) }) }
             await server.wait { $0.held == 40 }
-            let second = Task { await client.sendAll(samplePush(), to: (0..<400).map { .sample(1000 + $0) }) }
+            let second = Task {
+                await client.sendAll(samplePush(), to: (0..<400).map { DeviceToken.sample(1000 + $0) })
+            }
             await until { await client.status.pool.bulkQueueDepth == 2 }
             // As streams come free the second call gets its part of them.
             await until {
@@ -198,7 +210,10 @@ struct BulkTests {
     @Test func aCancelledConsumerGetsWhatIsInFlightAndTheEnd() async throws {
         try await withServer(limit: 50, script: { _ in [.hold] }) { client, server in
             let run = Task {
-                await client.sendAll(samplePush(), to: sequence(first: 0) { $0 + 1 }.lazy.map { .sample($0) })
+                await client.sendAll(
+                    samplePush(),
+                    to: sequence(first: 0) { $0 + 1 }.lazy.map { DeviceToken.sample($0) }
+                )
             }
             await server.wait { $0.held == 40 }
             run.cancel()
@@ -238,9 +253,9 @@ struct BulkTests {
             [.sample(1), .sample(999)].contains($0.deviceToken) ? [.hold] : [.answer(200)]
         }
         try await withServer(limit: 2, script: script) { client, server in
-            let single = Task { await client.deliver(samplePush(), to: .sample(999)) }
+            let single = Task { await client.deliver(samplePush(), to: DeviceToken.sample(999)) }
             await server.wait { $0.held == 1 }
-            let rows = Task { await client.sendAll(samplePush(), to: (1...20).map { .sample($0) }) }
+            let rows = Task { await client.sendAll(samplePush(), to: (1...20).map { DeviceToken.sample($0) }) }
             await server.wait { $0.held == 2 }
             server.release(.sample(999))
             #expect(await single.value.certainty == .accepted)
@@ -296,7 +311,7 @@ struct BulkTests {
             for await delivery in client.deliveries(
                 of: samplePush(),
                 to: rows,
-                token: { .sample($0) },
+                token: { DeviceToken.sample($0) },
                 options: options
             ) {
                 #expect(delivery.outcome.certainty == .notProcessed)
@@ -312,7 +327,7 @@ struct BulkTests {
             await withTaskGroup(of: Bool.self) { group in
                 for _ in 0..<4 {
                     group.addTask {
-                        await client.sendAll(samplePush(), to: (0..<300).map { .sample($0) }).accepted == 300
+                        await client.sendAll(samplePush(), to: (0..<300).map { DeviceToken.sample($0) }).accepted == 300
                     }
                 }
                 group.addTask {

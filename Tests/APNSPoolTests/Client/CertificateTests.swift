@@ -48,7 +48,7 @@ struct CertificateTests {
             return .certificate(certificatePEM: made.certificatePEM, privateKeyPEM: made.privateKeyPEM)
         } _: { client, simulator in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            #expect(await client.sendAll(self.push, to: (0..<200).map { .sample($0) }).accepted == 200)
+            #expect(await client.sendAll(self.push, to: (0..<200).map { DeviceToken.sample($0) }).accepted == 200)
             #expect(simulator.record.requestsProcessed == 201)
             let status = client.authenticationStatus
             #expect(status.certificateTopics == ["com.example.app", "com.example.app.voip"])

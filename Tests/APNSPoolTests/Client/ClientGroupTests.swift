@@ -269,7 +269,11 @@ struct ClientGroupTests {
         )
         try group.add(self.app(0, simulator))
         let outcome = await group.sender(for: "app0", in: .custom(host: "localhost", port: simulator.port))
-            .deliver(samplePush(topic: self.topic(0)), to: deviceToken, deadline: .milliseconds(50))
+            .deliver(
+                samplePush(topic: self.topic(0)),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .milliseconds(50))
+            )
         #expect(outcome.error?.code == .notRunning)
         await simulator.stop()
     }
@@ -280,7 +284,7 @@ struct ClientGroupTests {
             let push = samplePush(topic: self.topic(0))
             let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
             let summary = try await group.withClient(for: "app0", in: environment) { client in
-                await client.sendAll(push, to: (0..<1000).map { .sample($0) })
+                await client.sendAll(push, to: (0..<1000).map { DeviceToken.sample($0) })
             }
             #expect(summary.accepted == 1000)
         }
@@ -354,7 +358,7 @@ struct ClientGroupTests {
             async let flood = group.withClient(for: "app0", in: environment) { client in
                 var accepted = 0
                 while !isOver.isOpen {
-                    accepted += await client.sendAll(push, to: (0..<2000).map { .sample($0) }).accepted
+                    accepted += await client.sendAll(push, to: (0..<2000).map { DeviceToken.sample($0) }).accepted
                 }
                 return accepted
             }

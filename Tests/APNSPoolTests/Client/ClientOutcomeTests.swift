@@ -12,7 +12,7 @@ struct ClientOutcomeTests {
     @Test func anAcceptedPushHasItsReceipt() async throws {
         try await withServer { client, server in
             let id = APNSID.random()
-            let outcome = await client.deliver(samplePush(), to: deviceToken, apnsID: id)
+            let outcome = await client.deliver(samplePush(), to: deviceToken, options: DeliveryOptions(apnsID: id))
             #expect(outcome.receipt == Receipt(apnsID: id, attempts: 1))
             let push = try #require(server.record.pushes.first)
             #expect(push.id == id.description)
@@ -228,7 +228,11 @@ struct ClientOutcomeTests {
         try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
             async let first = client.deliver(samplePush(), to: deviceToken)
             await server.wait { $0.held == 1 }
-            let queued = await client.deliver(samplePush(), to: deviceToken, deadline: .milliseconds(100))
+            let queued = await client.deliver(
+                samplePush(),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .milliseconds(100))
+            )
             #expect(queued.certainty == .notSent)
             #expect(queued.error?.code == .deadlineExceeded)
             #expect(queued.attempts == 0)
@@ -243,7 +247,11 @@ struct ClientOutcomeTests {
         let script: ScriptedServer.Script = { $0.number == 2 ? [.hold] : [.answer(200)] }
         try await withServer(limit: 1, script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(1))
+            let outcome = await client.deliver(
+                samplePush(),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .seconds(1))
+            )
             #expect(outcome.certainty == .unknown)
             #expect(outcome.error?.code == .deadlineExceeded)
             let outcomes = await Self.deliver(100, with: client)
@@ -267,11 +275,19 @@ struct ClientOutcomeTests {
     @Test func aDeadlineThatHasPassedSendsNothing() async throws {
         try await withServer { client, server in
             for deadline in [Duration.zero, .seconds(-5), .nanoseconds(Int64.min)] {
-                let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: deadline)
+                let outcome = await client.deliver(
+                    samplePush(),
+                    to: deviceToken,
+                    options: DeliveryOptions(deadline: deadline)
+                )
                 #expect(outcome.certainty == .notSent)
                 #expect(outcome.error?.code == .deadlineExceeded)
             }
-            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(Int64.max))
+            let outcome = await client.deliver(
+                samplePush(),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .seconds(Int64.max))
+            )
             #expect(outcome.certainty == .accepted)
             #expect(server.record.pushes.count == 1)
         }
@@ -350,7 +366,7 @@ struct ClientOutcomeTests {
     static func deliver(_ count: Int, with client: APNSClient) async -> [PushOutcome] {
         await withTaskGroup(of: PushOutcome.self) { group in
             for number in 0..<count {
-                group.addTask { await client.deliver(samplePush(), to: .sample(number)) }
+                group.addTask { await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
             }
             return await group.reduce(into: []) { $0.append($1) }
         }

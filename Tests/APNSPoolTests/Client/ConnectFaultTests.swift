@@ -31,7 +31,11 @@ struct ConnectFaultTests {
 
     @Test func aClosedPortLetsPushesWaitForTheirDeadline() async throws {
         try await withClient(.local(port: closedPort(), caPEM: nil)) { client in
-            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .milliseconds(500))
+            let outcome = await client.deliver(
+                samplePush(),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .milliseconds(500))
+            )
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .deadlineExceeded)
             #expect(outcome.canResend)
@@ -51,7 +55,11 @@ struct ConnectFaultTests {
 
     @Test func aHostThatDoesNotExistIsAFaultOfTheConfiguration() async throws {
         try await withClient(.local(port: 443, caPEM: nil, host: "nowhere.invalid")) { client in
-            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(12))
+            let outcome = await client.deliver(
+                samplePush(),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .seconds(12))
+            )
             #expect(outcome.certainty == .notSent)
             // Without a resolver the look-up fails for now instead.
             #expect([.configuration, .deadlineExceeded, .unavailable].contains(outcome.error?.code))
@@ -62,7 +70,11 @@ struct ConnectFaultTests {
         let server = try await ScriptedServer.start()
         try await withClient(.local(port: server.port, caPEM: nil)) { client in
             // The deadline is longer than this test may take.
-            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(300))
+            let outcome = await client.deliver(
+                samplePush(),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .seconds(300))
+            )
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .configuration)
             #expect(outcome.advice == .checkEnvironment)
@@ -91,7 +103,11 @@ struct ConnectFaultTests {
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)
         try await withClient(.local(port: port, caPEM: nil)) { client in
-            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(1))
+            let outcome = await client.deliver(
+                samplePush(),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .seconds(1))
+            )
             #expect(outcome.certainty == .notSent)
         }
         try await listener.close()
@@ -117,7 +133,11 @@ struct ConnectFaultTests {
         var configuration = APNSClientConfiguration.local(port: port, caPEM: nil)
         configuration.timeouts.connect = .milliseconds(200)
         try await withClient(configuration) { client in
-            let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .seconds(1))
+            let outcome = await client.deliver(
+                samplePush(),
+                to: deviceToken,
+                options: DeliveryOptions(deadline: .seconds(1))
+            )
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .deadlineExceeded)
         }

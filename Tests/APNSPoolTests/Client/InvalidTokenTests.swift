@@ -20,9 +20,9 @@ import Testing
             reader = Task {
                 for await token in stream { journal.write(token) }
             }
-            let outcome = await client.deliver(samplePush(), to: .sample(10))
+            let outcome = await client.deliver(samplePush(), to: DeviceToken.sample(10))
             #expect(outcome.invalidation?.millisecondsSince1970 == 1_700_000_000_123)
-            let summary = await client.sendAll(samplePush(), to: (0..<160).map { .sample($0) })
+            let summary = await client.sendAll(samplePush(), to: (0..<160).map { DeviceToken.sample($0) })
             #expect(summary.rejected == 10)
             await journal.wait(count: 11)
             // The first ten seconds of the client: 161 answers, 11 of them 410.
@@ -30,7 +30,7 @@ import Testing
         }
         await reader?.value
         #expect(journal.entries.count == 11)
-        #expect(Set(journal.entries.map(\.deviceToken)) == Set((0..<10).map { .sample($0 * 16 + 10) }))
+        #expect(Set(journal.entries.map(\.deviceToken)) == Set((0..<10).map { DeviceToken.sample($0 * 16 + 10) }))
         #expect(journal.entries.allSatisfy { $0.topic == "com.example.app" })
         let since = try #require(journal.entries.first?.invalidation)
         #expect(since.shouldRemove(registeredAt: Date(timeIntervalSince1970: 1_600_000_000)))
@@ -40,7 +40,7 @@ import Testing
     @Test func aSlowReaderIsToldHowManyItMissedAndHoldsNobodyUp() async throws {
         try await withServer(script: Self.script) { client, _ in
             let stream = client.invalidTokens(bufferingNewest: 3)
-            let summary = await client.sendAll(samplePush(), to: (0..<160).map { .sample($0) })
+            let summary = await client.sendAll(samplePush(), to: (0..<160).map { DeviceToken.sample($0) })
             #expect(summary.rejected == 10)
             var iterator = stream.makeAsyncIterator()
             for _ in 0..<3 { #expect(await iterator.next() != nil) }
@@ -77,7 +77,7 @@ import Testing
         try await withServer(configure: { $0.pool.size = 2 }) { client, server in
             try await client.prewarm(2)
             client.replaceConnections()
-            let summary = await client.sendAll(samplePush(), to: (0..<3000).map { .sample($0) })
+            let summary = await client.sendAll(samplePush(), to: (0..<3000).map { DeviceToken.sample($0) })
             #expect(summary.accepted == 3000)
             await server.wait { $0.connections == 4 && $0.openConnections == 2 }
             let status = await client.status

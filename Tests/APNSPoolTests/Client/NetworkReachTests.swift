@@ -38,7 +38,7 @@ struct NetworkReachTests {
         }) { client, simulator in
             try await client.prewarm(2)
             for number in 0..<20 {
-                try await client.send(self.notification, to: .sample(number))
+                try await client.send(self.notification, to: DeviceToken.sample(number))
             }
             #expect(simulator.record.requestsProcessed == 20)
         }
@@ -53,7 +53,7 @@ struct NetworkReachTests {
         try await withSimulatedAPNS(configure: { $0.proxy = .init(host: "127.0.0.1", port: proxy.port) }) {
             client,
             simulator in
-            let outcome = await client.deliver(self.notification, to: .sample(1))
+            let outcome = await client.deliver(self.notification, to: DeviceToken.sample(1))
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .configuration)
             let message = outcome.error?.message ?? ""

@@ -178,7 +178,11 @@ struct OwnershipTests {
 
     @Test func withoutARunAPushEndsAtItsDeadline() async throws {
         let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
-        let outcome = await client.deliver(samplePush(), to: deviceToken, deadline: .milliseconds(100))
+        let outcome = await client.deliver(
+            samplePush(),
+            to: deviceToken,
+            options: DeliveryOptions(deadline: .milliseconds(100))
+        )
         #expect(outcome.certainty == .notSent)
         #expect(outcome.error?.code == .notRunning)
         #expect(outcome.error?.message.contains("run()") == true)

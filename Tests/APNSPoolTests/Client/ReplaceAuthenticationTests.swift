@@ -55,7 +55,7 @@ struct ReplaceAuthenticationTests {
                     var outcomes: [PushOutcome] = []
                     while isWanted() {
                         outcomes.append(
-                            await client.deliver(samplePush(), to: .sample(task * 100_000 + outcomes.count))
+                            await client.deliver(samplePush(), to: DeviceToken.sample(task * 100_000 + outcomes.count))
                         )
                     }
                     return outcomes
@@ -95,7 +95,7 @@ struct ReplaceAuthenticationTests {
             async let summaries = {
                 var summaries: [BulkSummary] = []
                 while !flag.isSet {
-                    summaries.append(await client.sendAll(samplePush(), to: (0..<500).map { .sample($0) }))
+                    summaries.append(await client.sendAll(samplePush(), to: (0..<500).map { DeviceToken.sample($0) }))
                 }
                 return summaries
             }()
@@ -202,7 +202,11 @@ struct ReplaceAuthenticationTests {
             let control = BulkControl()
             let bulk = Task {
                 let options = BulkOptions(control: control)
-                return await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) }, options: options)
+                return await client.sendAll(
+                    samplePush(),
+                    to: (0..<100).map { DeviceToken.sample($0) },
+                    options: options
+                )
             }
             await until { control.progress.hold?.code == .credential }
             control.stop()

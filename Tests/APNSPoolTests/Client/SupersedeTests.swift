@@ -51,7 +51,7 @@ struct SupersedeTests {
             var tasks: [Task<PushOutcome, Never>] = []
             for number in 0..<100 {
                 tasks.append(
-                    Task { await client.deliver(Self.update(number), to: .sample(1), options: self.options) }
+                    Task { await client.deliver(Self.update(number), to: DeviceToken.sample(1), options: self.options) }
                 )
                 // It has its place before the next one comes.
                 await until { client.core.supersedeTurns.arrivalCount == UInt64(number) + 1 }
@@ -81,7 +81,7 @@ struct SupersedeTests {
     @Test func anEndIsSentWhateverComesAfterIt() async throws {
         try await self.withClient(delay: .milliseconds(500)) { client, simulator in
             func push(_ notification: PushNotification, _ number: UInt64) async -> Task<PushOutcome, Never> {
-                let task = Task { await client.deliver(notification, to: .sample(1), options: self.options) }
+                let task = Task { await client.deliver(notification, to: DeviceToken.sample(1), options: self.options) }
                 await until { client.core.supersedeTurns.arrivalCount == number }
                 return task
             }
@@ -101,19 +101,21 @@ struct SupersedeTests {
 
     @Test func deadlineAndCancellationHoldDuringTheWait() async throws {
         try await self.withClient(delay: .seconds(2)) { client, simulator in
-            let first = Task { await client.deliver(Self.update(1), to: .sample(1), options: self.options) }
+            let first = Task { await client.deliver(Self.update(1), to: DeviceToken.sample(1), options: self.options) }
             await until { simulator.record.requestsReceived == 1 }
             var short = self.options
             short.deadline = .milliseconds(20)
-            let late = await client.deliver(Self.update(2), to: .sample(1), options: short)
+            let late = await client.deliver(Self.update(2), to: DeviceToken.sample(1), options: short)
             #expect(late.error?.code == .deadlineExceeded && late.certainty == .notSent)
-            let cancelled = Task { await client.deliver(Self.update(3), to: .sample(1), options: self.options) }
+            let cancelled = Task {
+                await client.deliver(Self.update(3), to: DeviceToken.sample(1), options: self.options)
+            }
             await until { client.core.supersedeTurns.waiterCount == 1 }
             cancelled.cancel()
             let outcome = await cancelled.value
             #expect(outcome.error?.code == .cancelled && outcome.certainty == .notSent)
             // Another device or key does not wait.
-            async let other = client.deliver(Self.update(4), to: .sample(2), options: self.options)
+            async let other = client.deliver(Self.update(4), to: DeviceToken.sample(2), options: self.options)
             await until { simulator.record.requestsReceived == 2 }
             #expect(await other.certainty == .accepted)
             #expect(await first.value.certainty == .accepted)

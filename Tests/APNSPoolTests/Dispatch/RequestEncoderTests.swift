@@ -14,7 +14,9 @@ struct RequestEncoderTests {
                 collapseID: try CollapseID("news-1"),
                 priority: .low
             )
-            #expect(await client.deliver(push, to: deviceToken, apnsID: id).certainty == .accepted)
+            #expect(
+                await client.deliver(push, to: deviceToken, options: DeliveryOptions(apnsID: id)).certainty == .accepted
+            )
             let fields = try #require(server.record.pushes.first).fields
             #expect(
                 fields.map { "\($0.name)=\($0.value)" } == [

@@ -136,7 +136,11 @@ struct BrokenInvariantTests {
             let control = BulkControl()
             let bulk = Task {
                 let options = BulkOptions(control: control)
-                return await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) }, options: options)
+                return await client.sendAll(
+                    samplePush(),
+                    to: (0..<100).map { DeviceToken.sample($0) },
+                    options: options
+                )
             }
             await until { control.progress.hold?.code == .unavailable }
             clock.advance(by: .seconds(30))

@@ -173,9 +173,9 @@ struct ChaosTests {
         let deliveries = client.deliveries(
             of: samplePush(),
             to: rows,
-            token: { .sample($0) },
+            token: { DeviceToken.sample($0) },
             options: options,
-            apnsID: { .sample($0) }
+            apnsID: { APNSID.sample($0) }
         )
         for await delivery in deliveries {
             book.write(.sample(delivery.element), delivery.outcome)

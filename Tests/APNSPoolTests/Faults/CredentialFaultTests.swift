@@ -40,7 +40,11 @@ struct CredentialFaultTests {
             let control = BulkControl()
             let bulk = Task {
                 let options = BulkOptions(control: control)
-                return await client.sendAll(samplePush(), to: (0..<500).map { .sample($0) }, options: options)
+                return await client.sendAll(
+                    samplePush(),
+                    to: (0..<500).map { DeviceToken.sample($0) },
+                    options: options
+                )
             }
             await until { control.progress.hold?.code == .credential }
             control.stop()
@@ -81,7 +85,7 @@ struct CredentialFaultTests {
             for _ in 1...2 { _ = await client.deliver(samplePush(), to: deviceToken) }
             clock.advance(by: .seconds(5))
             server.follow { _ in [.answer(200)] }
-            let summary = await client.sendAll(samplePush(), to: (0..<300).map { .sample($0) })
+            let summary = await client.sendAll(samplePush(), to: (0..<300).map { DeviceToken.sample($0) })
             // The first push probes; the others wait for what becomes of it.
             #expect(summary.accepted == 300)
         }

@@ -80,7 +80,11 @@ struct ExactlyOnceTests {
             let isShort = Int.random(in: 0..<10, using: &random) == 0
             let deadline = isShort ? Duration.milliseconds(Int64.random(in: 0...20, using: &random)) : nil
             let push = Task {
-                await client.deliver(samplePush(), to: .sample(worker * 1000 + number), deadline: deadline, apnsID: id)
+                await client.deliver(
+                    samplePush(),
+                    to: DeviceToken.sample(worker * 1000 + number),
+                    options: DeliveryOptions(deadline: deadline, apnsID: id)
+                )
             }
             if Int.random(in: 0..<10, using: &random) == 0 {
                 for _ in 0..<Int.random(in: 0..<50, using: &random) { await Task.yield() }
@@ -93,7 +97,12 @@ struct ExactlyOnceTests {
     private func sendBulk(_ count: Int, _ call: Int, _ client: APNSClient, _ book: Book) async {
         let rows = (0..<count).map { 1_000_000 + call * 1000 + $0 }
         let options = BulkOptions(maxInFlight: 40)
-        for await delivery in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }, options: options) {
+        for await delivery in client.deliveries(
+            of: samplePush(),
+            to: rows,
+            token: { DeviceToken.sample($0) },
+            options: options
+        ) {
             book.write(DeviceToken.sample(delivery.element).hexadecimal, delivery.outcome)
         }
     }
@@ -129,7 +138,7 @@ struct ExactlyOnceTests {
     @Test func noSocketIsLeft() async throws {
         let server = try await ScriptedServer.start()
         try await withAPNSClient(configuration: .local(server)) { client in
-            #expect(await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) }).accepted == 100)
+            #expect(await client.sendAll(samplePush(), to: (0..<100).map { DeviceToken.sample($0) }).accepted == 100)
         }
         await server.wait { $0.openConnections == 0 }
         try await until { try sockets(to: server.port) == 0 }

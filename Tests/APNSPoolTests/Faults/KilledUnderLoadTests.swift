@@ -72,7 +72,7 @@ struct KilledUnderLoadTests {
             }
             group.addTask {
                 let rows = (0..<Self.pushes / 2).map { 1_000_000 + $0 }
-                for await delivery in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }) {
+                for await delivery in client.deliveries(of: samplePush(), to: rows, token: { DeviceToken.sample($0) }) {
                     await midway(book.write(.sample(delivery.element), delivery.outcome))
                 }
             }

@@ -196,9 +196,9 @@ struct LifecycleStormTests {
             let deliveries = client.deliveries(
                 of: samplePush(),
                 to: rows,
-                token: { .sample($0) },
+                token: { DeviceToken.sample($0) },
                 options: options,
-                apnsID: { .sample($0) }
+                apnsID: { APNSID.sample($0) }
             )
             var count = 0
             for await delivery in deliveries {

@@ -102,12 +102,12 @@ struct MassRejectionTests {
         }) { client, simulator in
             simulator.inject(Fault(.answer(.badDeviceToken), when: .next(40)))
             for number in 0..<40 {
-                let outcome = await client.deliver(samplePush(), to: .sample(number))
+                let outcome = await client.deliver(samplePush(), to: DeviceToken.sample(number))
                 #expect(outcome.error?.rejection?.reason == .badDeviceToken && outcome.invalidation == nil)
             }
             #expect(await client.status.suspectsMisconfiguration)
             for number in 40..<60 {
-                #expect(await client.deliver(samplePush(), to: .sample(number)).certainty == .accepted)
+                #expect(await client.deliver(samplePush(), to: DeviceToken.sample(number)).certainty == .accepted)
             }
             #expect(await !client.status.suspectsMisconfiguration)
         }

@@ -63,7 +63,9 @@ struct NodeServerTests {
             let token = DeviceToken.sample(worker * 1000 + number)
             let isShort = Int.random(in: 0..<10, using: &random) == 0
             let deadline = isShort ? Duration.milliseconds(Int64.random(in: 0...20, using: &random)) : nil
-            let push = Task { await client.deliver(samplePush(), to: token, deadline: deadline) }
+            let push = Task {
+                await client.deliver(samplePush(), to: token, options: DeliveryOptions(deadline: deadline))
+            }
             if Int.random(in: 0..<10, using: &random) == 0 {
                 for _ in 0..<Int.random(in: 0..<50, using: &random) { await Task.yield() }
                 push.cancel()
@@ -75,7 +77,12 @@ struct NodeServerTests {
     private func sendBulk(_ client: APNSClient, _ book: Book) async {
         let rows = (0..<Self.bulk).map { 1_000_000 + $0 }
         let options = BulkOptions(maxInFlight: 40)
-        for await delivery in client.deliveries(of: samplePush(), to: rows, token: { .sample($0) }, options: options) {
+        for await delivery in client.deliveries(
+            of: samplePush(),
+            to: rows,
+            token: { DeviceToken.sample($0) },
+            options: options
+        ) {
             book.write(.sample(delivery.element), delivery.outcome)
         }
     }

@@ -46,7 +46,7 @@ struct StreamFaultTests {
         let first = Int32.max - 2048 - 20
         try await withServer(configure: { $0.adjustConnection = { $0.firstStreamID = first } }) { client, server in
             for number in 0..<45 {
-                let outcome = await client.deliver(samplePush(), to: .sample(number))
+                let outcome = await client.deliver(samplePush(), to: DeviceToken.sample(number))
                 #expect(outcome.certainty == .accepted && outcome.attempts == 1)
             }
             let outcomes = await ClientOutcomeTests.deliver(200, with: client)
@@ -65,7 +65,7 @@ struct StreamFaultTests {
         try await withServer(early: true, script: { _ in [.answer(200), .flush, .reset(code)] }) { client, server in
             let push = samplePush(payload: #"{"aps":{},"pad":"\#(String(repeating: "x", count: 4000))"}"#)
             for number in 0..<50 {
-                let outcome = await client.deliver(push, to: .sample(number))
+                let outcome = await client.deliver(push, to: DeviceToken.sample(number))
                 #expect(outcome.certainty == .accepted && outcome.attempts == 1)
             }
             #expect(server.record.connections == 1)
@@ -116,7 +116,7 @@ struct StreamFaultTests {
             await server.wait { $0.connections == 2 }
             let others = await withTaskGroup(of: PushOutcome.self) { group in
                 for number in 100..<200 {
-                    group.addTask { await client.deliver(samplePush(), to: .sample(number)) }
+                    group.addTask { await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
                 }
                 return await group.reduce(into: []) { $0.append($1) }
             }
@@ -149,7 +149,7 @@ struct StreamFaultTests {
         let outcome = await push.value
         #expect(outcome.certainty == .unknown && outcome.error?.code == .connectionLost)
         server.follow { _ in [.answer(200)] }
-        #expect(await client.deliver(samplePush(), to: .sample(1)).certainty == .accepted)
+        #expect(await client.deliver(samplePush(), to: DeviceToken.sample(1)).certainty == .accepted)
         await client.shutdown(within: .zero)
         await server.stop()
     }
@@ -183,7 +183,7 @@ struct StreamFaultTests {
             // Backing off after each GOAWAY took 15 seconds for so many.
             let summary = await client.sendAll(
                 samplePush(),
-                to: (0..<200).map { .sample($0) },
+                to: (0..<200).map { DeviceToken.sample($0) },
                 options: BulkOptions(deadline: .seconds(5), lane: .interactive)
             )
             #expect(summary.accepted == 200, "\(summary)")

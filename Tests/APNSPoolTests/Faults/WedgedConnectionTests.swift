@@ -48,7 +48,7 @@ struct WedgedConnectionTests {
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             for _ in 0..<12 {
                 let options = DeliveryOptions(deadline: .milliseconds(20))
-                let outcome = await client.deliver(samplePush(), to: .sample(0xbad), options: options)
+                let outcome = await client.deliver(samplePush(), to: DeviceToken.sample(0xbad), options: options)
                 #expect(outcome.error?.code == .deadlineExceeded)
             }
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -69,7 +69,7 @@ struct WedgedConnectionTests {
             await server.wait { $0.held == 8 }
             // The server's HTTP/2 lives all the time. This one waits for the next connection.
             await until { await capacity(client) == 0 }
-            #expect(await client.deliver(samplePush(), to: .sample(9)).certainty == .accepted)
+            #expect(await client.deliver(samplePush(), to: DeviceToken.sample(9)).certainty == .accepted)
             #expect(server.record.pushes.last?.connection == 2)
             // What is in flight on the first one has kept its time.
             #expect(server.record.held == 8)
@@ -89,7 +89,7 @@ struct WedgedConnectionTests {
             let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
             await server.wait { $0.held == 8 }
             await until { await capacity(client) == 0 }
-            let waiting = Task { await client.deliver(samplePush(), to: .sample(9)) }
+            let waiting = Task { await client.deliver(samplePush(), to: DeviceToken.sample(9)) }
             await until { await client.status.pool.queueDepth == 1 }
             #expect(server.record.pushes.count == 9)
             server.release(.sample(3))

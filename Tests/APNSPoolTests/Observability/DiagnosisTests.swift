@@ -19,10 +19,10 @@ struct DiagnosisTests {
         }) { client, simulator in
             simulator.addKey(key)
             simulator.setToken(DeviceToken.sample(1).hexadecimal, .bad)
-            for number in 0..<5 { _ = await client.deliver(samplePush(), to: .sample(number)) }
+            for number in 0..<5 { _ = await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
             await simulator.dropConnections()
             await until { client.core.observer.connectionLosses.load(ordering: .relaxed) > 0 }
-            #expect(await client.deliver(samplePush(), to: .sample(0)).certainty == .accepted)
+            #expect(await client.deliver(samplePush(), to: DeviceToken.sample(0)).certainty == .accepted)
             let text = await client.diagnosis()
             let expected = [
                 "swift-apns-pool \(LibraryVersion.library)", "OpenSSL", "nghttp2 1.", "Swift 6.", "environment: custom",

@@ -126,8 +126,8 @@ struct LogTests {
                     $0.logger = logger
                 }
             ) { client, server in
-                for index in 0..<number { _ = await client.deliver(samplePush(), to: .sample(index)) }
-                _ = await client.sendAll(samplePush(), to: (0..<number).map { .sample($0) })
+                for index in 0..<number { _ = await client.deliver(samplePush(), to: DeviceToken.sample(index)) }
+                _ = await client.sendAll(samplePush(), to: (0..<number).map { DeviceToken.sample($0) })
                 jwt = String((server.record.pushes.first?.field("authorization") ?? "").dropFirst("bearer ".count))
             }
             counts.append(lines.entries.count { $0.level > .debug })

@@ -162,8 +162,8 @@ struct MetricsTests {
             push.deviceToken == .sample(7) ? [.answer(400, reason: "BadDeviceToken")] : [.answer(200)]
         }
         let metrics = try await self.withMetrics(script: script) { client, _, _, _ in
-            for number in 0..<10 { _ = await client.deliver(samplePush(), to: .sample(number)) }
-            let summary = await client.sendAll(samplePush(), to: (0..<3000).map { .sample($0) })
+            for number in 0..<10 { _ = await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
+            let summary = await client.sendAll(samplePush(), to: (0..<3000).map { DeviceToken.sample($0) })
             #expect(summary.accepted == 2999 && summary.rejected == 1)
             await client.shutdown()
             #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .shuttingDown)
@@ -184,7 +184,7 @@ struct MetricsTests {
             _ = await ClientOutcomeTests.deliver(50, with: client)
             server.dropAll()
             _ = await ClientOutcomeTests.deliver(50, with: client)
-            _ = await client.sendAll(samplePush(), to: (0..<100).map { .sample($0) })
+            _ = await client.sendAll(samplePush(), to: (0..<100).map { DeviceToken.sample($0) })
             clock.advance(by: ClientCore.metricsInterval)
             await until {
                 metrics.sum("apns_reconnects_total") > 0 && metrics.sum("apns_provider_token_age_seconds") > 0

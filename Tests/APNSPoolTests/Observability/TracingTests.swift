@@ -223,7 +223,7 @@ struct TracingTests {
                 : push.number == 20 ? [.answer(503, reason: "ServiceUnavailable")] : [.answer(200)]
         }
         let spans = try await self.withTraced(script: script) { client, _ in
-            let summary = await client.sendAll(samplePush(), to: (0..<3000).map { .sample($0) })
+            let summary = await client.sendAll(samplePush(), to: (0..<3000).map { DeviceToken.sample($0) })
             #expect(summary.accepted == 2999 && summary.rejected == 1)
         }
         let span = try #require(spans.first)
@@ -250,7 +250,7 @@ struct TracingTests {
     @Test func aBulkCallOverSeveralTopicsNamesNone() async throws {
         let spans = try await self.withTraced { client, _ in
             let deliveries = client.deliveries(0..<10) { row in
-                (samplePush(topic: row % 2 == 0 ? "com.example.a" : "com.example.b"), .sample(row))
+                (samplePush(topic: row % 2 == 0 ? "com.example.a" : "com.example.b"), DeviceToken.sample(row))
             }
             for await delivery in deliveries { #expect(delivery.outcome.certainty == .accepted) }
         }
@@ -260,7 +260,9 @@ struct TracingTests {
 
     @Test func aLoopThatIsLeftEndsItsSpanOnce() async throws {
         let spans = try await self.withTraced { client, _ in
-            for await _ in client.deliveries(of: samplePush(), to: 0..<1000, token: { .sample($0) }) { break }
+            for await _ in client.deliveries(of: samplePush(), to: 0..<1000, token: { DeviceToken.sample($0) }) {
+                break
+            }
             await until { client.core.lifecycle.pushesInFlight == 0 }
         }
         #expect(spans.count == 1)
@@ -270,7 +272,7 @@ struct TracingTests {
 
     @Test func aCancelledBulkCallEndsItsSpanOnce() async throws {
         let spans = try await self.withTraced(script: { _ in [.hold] }) { client, server in
-            let task = Task { await client.sendAll(samplePush(), to: (0..<50).map { .sample($0) }) }
+            let task = Task { await client.sendAll(samplePush(), to: (0..<50).map { DeviceToken.sample($0) }) }
             await server.wait { $0.held == 50 }
             task.cancel()
             server.release()
@@ -281,7 +283,7 @@ struct TracingTests {
 
     @Test func aRunThatIsToldToStopSaysSo() async throws {
         let spans = try await self.withTraced { client, _ in
-            let deliveries = client.deliveries(of: samplePush(), to: 0..., token: { .sample($0 % 100) })
+            let deliveries = client.deliveries(of: samplePush(), to: 0..., token: { DeviceToken.sample($0 % 100) })
             var count = 0
             for await _ in deliveries {
                 count += 1
@@ -294,7 +296,7 @@ struct TracingTests {
     @Test func suspectedMisconfigurationIsAnError() async throws {
         let script: ScriptedServer.Script = { _ in [.answer(400, reason: "BadDeviceToken")] }
         let spans = try await self.withTraced(script: script) { client, _ in
-            let summary = await client.sendAll(samplePush(), to: (0..<5000).map { .sample($0) })
+            let summary = await client.sendAll(samplePush(), to: (0..<5000).map { DeviceToken.sample($0) })
             #expect(summary.stopped != nil)
         }
         #expect(spans.count == 1)
@@ -309,14 +311,15 @@ struct TracingTests {
         configuration.tracer = self.tracer
         let client = try APNSClient(configuration: configuration)
         try await client.start()
-        var iterator = client.deliveries(of: samplePush(), to: 0..<1000, token: { .sample($0) }).makeAsyncIterator()
+        var iterator = client.deliveries(of: samplePush(), to: 0..<1000, token: { DeviceToken.sample($0) })
+            .makeAsyncIterator()
         #expect(await iterator.next()?.outcome.certainty == .accepted)
         await client.shutdown(within: .zero)
         #expect(self.tracer.activeSpans.isEmpty)
         while await iterator.next() != nil {}
         #expect(self.tracer.finishedSpans.map { $0.text("apns.bulk.end") } == ["client-stopped"])
         // One that begins after it.
-        var late = client.deliveries(of: samplePush(), to: 0..<1, token: { .sample($0) }).makeAsyncIterator()
+        var late = client.deliveries(of: samplePush(), to: 0..<1, token: { DeviceToken.sample($0) }).makeAsyncIterator()
         #expect(await late.next() == nil)
         #expect(self.tracer.activeSpans.isEmpty && self.tracer.finishedSpans.count == 1)
         await server.stop()

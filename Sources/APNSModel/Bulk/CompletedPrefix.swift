@@ -1,15 +1,17 @@
 /// How many of the first elements of an input are done, when they are done in any order: what a checkpoint may say. One
 /// bit for each element between the first that is not done and the last that is. Pure.
-struct CompletedPrefix: Sendable {
+package struct CompletedPrefix: Sendable {
     /// All elements with smaller numbers are done.
-    private(set) var count: UInt64 = 0
+    package private(set) var count: UInt64 = 0
     /// Bits of the elements from `count` rounded down to 64 on, in a ring.
     private var words: [UInt64] = [0]
     private var head = 0
     private var firstWord: UInt64 = 0
 
+    package init() {}
+
     /// The element with this number, counted from 0, is done. Twice is as good as once.
-    mutating func complete(_ number: UInt64) {
+    package mutating func complete(_ number: UInt64) {
         let word = number >> 6
         guard word >= self.firstWord else { return }
         let distance = word - self.firstWord

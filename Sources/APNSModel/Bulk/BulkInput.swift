@@ -1,16 +1,4 @@
-import APNSModel
 import Synchronization
-
-/// What the input of a bulk call gives when it is asked for its next element.
-@usableFromInline
-enum BulkPull {
-    case push(PreparedPush, DeviceToken, APNSID?)
-    /// The element makes no push.
-    case invalid(PushError)
-    /// Nothing yet: the call is woken when there is something.
-    case later
-    case end
-}
 
 /// Elements of an asynchronous input on their way to a bulk call. A task of its own pulls them, only as many as the call
 /// has room for; the call takes them without waiting.

@@ -1,21 +1,23 @@
 import Synchronization
 
 /// Those who are to be woken when something changes. From any thread.
-final class Listeners: Sendable {
+package final class Listeners: Sendable {
     private let all = Mutex<[ObjectIdentifier: @Sendable () -> Void]>([:])
+
+    package init() {}
 
     /// - Parameters:
     ///   - listener: names the entry; it is not retained.
     ///   - onChange: called by whoever makes the change; it must return at once.
-    func add(_ listener: AnyObject, _ onChange: @escaping @Sendable () -> Void) {
+    package func add(_ listener: AnyObject, _ onChange: @escaping @Sendable () -> Void) {
         self.all.withLock { $0[ObjectIdentifier(listener)] = onChange }
     }
 
-    func remove(_ listener: ObjectIdentifier) {
+    package func remove(_ listener: ObjectIdentifier) {
         self.all.withLock { $0[listener] = nil }
     }
 
-    func signal() {
+    package func signal() {
         let all = self.all.withLock { Array($0.values) }
         for onChange in all { onChange() }
     }

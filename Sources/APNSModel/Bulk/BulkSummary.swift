@@ -1,5 +1,3 @@
-public import APNSModel
-
 /// What became of the pushes of a bulk call, as counts.
 public struct BulkSummary: Sendable, Hashable {
     /// Pushes that APNs has taken.

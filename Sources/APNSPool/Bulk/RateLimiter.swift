@@ -1,18 +1,5 @@
+import APNSModel
 import SupervisedPool
-
-/// How many pushes a bulk call begins in a time.
-public struct PushRate: Sendable, Hashable, CustomStringConvertible {
-    /// Pushes a second.
-    public let perSecond: Double
-
-    /// - Parameter count: 0.001 to 1,000,000,000; values beyond are taken as these, and one that is no number as the
-    ///   least.
-    public static func perSecond(_ count: Double) -> PushRate {
-        PushRate(perSecond: count >= 0.001 ? min(count, 1_000_000_000) : 0.001)
-    }
-
-    public var description: String { "\(self.perSecond)/s" }
-}
 
 /// A token bucket: what was not used within a hundredth of a second is lost, so that a pause is not followed by a flood.
 /// Pure.

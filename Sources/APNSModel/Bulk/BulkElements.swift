@@ -22,7 +22,7 @@ final class BulkElements<Element> {
         self.base.deallocate()
     }
 
-    func put(at index: Int, room: Int, _ pull: BulkRun<Element>.Pull) -> BulkPull {
+    func put(at index: Int, room: Int, _ pull: BulkCall<Element>.Pull) -> BulkPull {
         while index >= self.capacity { self.grow() }
         let pulled = pull(self.base + index, room)
         switch pulled {

@@ -1,16 +1,17 @@
-import APNSModel
 import Synchronization
 
 /// Counts the outcomes that the consumer of a bulk call is given, for readers in other tasks. Only the consumer counts, so
 /// no addition has to be atomic.
-final class GivenOutcomes: Sendable {
+package final class GivenOutcomes: Sendable {
     private let accepted = Atomic<Int>(0)
     private let rejected = Atomic<Int>(0)
     private let notProcessed = Atomic<Int>(0)
     private let notSent = Atomic<Int>(0)
     private let unknown = Atomic<Int>(0)
 
-    func count(_ certainty: Certainty) {
+    package init() {}
+
+    package func count(_ certainty: Certainty) {
         switch certainty {
         case .accepted: Self.addOne(to: self.accepted)
         case .rejected: Self.addOne(to: self.rejected)
@@ -24,7 +25,7 @@ final class GivenOutcomes: Sendable {
         counter.store(counter.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     }
 
-    var summary: BulkSummary {
+    package var summary: BulkSummary {
         var summary = BulkSummary()
         summary.accepted = self.accepted.load(ordering: .relaxed)
         summary.rejected = self.rejected.load(ordering: .relaxed)

@@ -1,5 +1,3 @@
-public import APNSModel
-
 /// How a bulk call sends.
 public struct BulkOptions: Sendable {
     /// Pushes that are under way at once. Default 1,000; 1 to 100,000, values beyond are taken as these.

@@ -20,7 +20,7 @@ public final class BulkControl: Sendable {
     /// Counts changes, so that a run that looks for one looks at one number.
     private let version = Atomic<Int>(0)
     /// Runs that wait until something changes here.
-    let listeners = Listeners()
+    package let listeners = Listeners()
 
     /// - Parameter rate: how many pushes are begun in a second; nil: as many as go.
     public init(rate: PushRate? = nil) {
@@ -62,16 +62,29 @@ public final class BulkControl: Sendable {
     // MARK: For the run
 
     /// Grows with each change of what `orders` says.
-    var currentVersion: Int { self.version.load(ordering: .acquiring) }
+    package var currentVersion: Int { self.version.load(ordering: .acquiring) }
 
-    var orders: BulkMachine.Orders {
-        self.state.withLock { BulkMachine.Orders(rate: $0.rate, isPaused: $0.isPaused, isStopped: $0.isStopped) }
+    /// What the caller can change while the call runs.
+    package struct Orders: Equatable {
+        package var rate: PushRate?
+        package var isPaused: Bool
+        package var isStopped: Bool
+
+        package init(rate: PushRate? = nil, isPaused: Bool = false, isStopped: Bool = false) {
+            self.rate = rate
+            self.isPaused = isPaused
+            self.isStopped = isStopped
+        }
+    }
+
+    package var orders: Orders {
+        self.state.withLock { Orders(rate: $0.rate, isPaused: $0.isPaused, isStopped: $0.isStopped) }
     }
 
     /// A run begins.
     ///
     /// - Returns: its number, from 1.
-    func begin(_ given: GivenOutcomes) -> Int {
+    package func begin(_ given: GivenOutcomes) -> Int {
         self.state.withLock { state in
             state.runs += 1
             state.progress = BulkProgress()
@@ -81,7 +94,7 @@ public final class BulkControl: Sendable {
     }
 
     /// - Parameter run: which run this is about; only the last one that began is shown.
-    func report(_ progress: BulkProgress, of run: Int) {
+    package func report(_ progress: BulkProgress, of run: Int) {
         self.state.withLock { if $0.runs == run { $0.progress = progress } }
     }
 

@@ -1,0 +1,47 @@
+/// What the input of a bulk call gives when it is asked for its next element.
+@usableFromInline
+package enum BulkPull {
+    case push(PreparedPush, DeviceToken, APNSID?)
+    /// The element makes no push.
+    case invalid(PushError)
+    /// Nothing yet: the call is woken when there is something.
+    case later
+    case end
+
+    /// The one push of a call, or why there is none.
+    @usableFromInline
+    typealias Push = Result<PreparedPush, ValidationError>
+
+    @inlinable
+    init(_ push: Push, _ id: APNSID?, token: () throws -> some DeviceTokenConvertible) {
+        do {
+            self = .push(try push.get(), try token().deviceToken(), id)
+        } catch {
+            self = .invalid(Self.invalid(error, id))
+        }
+    }
+
+    @inlinable
+    init<Push: PushContent, Token: DeviceTokenConvertible>(_ id: APNSID?, push: () throws -> (Push, Token)) {
+        do {
+            let (push, token) = try push()
+            self = .push(try push.prepared(), try token.deviceToken(), id)
+        } catch {
+            self = .invalid(Self.invalid(error, id))
+        }
+    }
+
+    @usableFromInline
+    static func invalid(_ error: any Error, _ id: APNSID?) -> PushError {
+        if let error = error as? ValidationError { return .validation(error, apnsID: id) }
+        return .validation(ValidationError(code: .rowInvalid, field: "row", value: "\(error)"), apnsID: id)
+    }
+}
+
+extension BulkPull.Push {
+    /// Prepares the push of a call, once.
+    @usableFromInline
+    init(_ push: some PushContent) {
+        self = Result { () throws(ValidationError) in try push.prepared() }
+    }
+}

@@ -1,0 +1,220 @@
+import Synchronization
+
+/// Runs a bulk call for a sender that has no engine of its own: each push goes through the sender's `deliver`, at most
+/// `maxInFlight` of them at a time. Confined to the consumer's task.
+package final class PlainBulkRun: BulkEngine {
+    /// Unused time of the rate is kept for so long.
+    private static let burstTime = Duration.milliseconds(10)
+
+    private let sender: any PushSender
+    private let source: BulkSource
+    private let options: BulkOptions
+    private let control: BulkControl
+    private let results = Results()
+    /// Numbers of elements that are free again.
+    private var freeIndices: [Int] = []
+    private var indexCount = 0
+    private var inFlight = 0
+    private var ready: [Delivery] = []
+    private var readyPosition = 0
+    private var isInputClosed = false
+    private var isInputOver = false
+    private var hasHeardOfCancellation = false
+    /// When the rate lets the next push begin.
+    private var nextBegin = ContinuousClock.now
+    /// The control's number of this run; 0: it has not begun.
+    private var run = 0
+    private var progress = BulkProgress()
+    private let given = GivenOutcomes()
+    private var prefix = CompletedPrefix()
+    /// The element whose outcome the consumer has, until it asks for the next.
+    private var handedOut: UInt64?
+
+    private struct Delivery: Sendable {
+        var index: Int
+        /// How many elements were pulled before it.
+        var sequence: UInt64
+        var outcome: PushOutcome
+    }
+
+    package init(sender: any PushSender, _ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) {
+        self.sender = sender
+        self.source = source
+        self.options = options
+        self.control = control
+    }
+
+    deinit {
+        control.listeners.remove(ObjectIdentifier(results))
+        source.close()
+        report()
+    }
+
+    package var wake: @Sendable () -> Void {
+        { [results] in results.signal() }
+    }
+
+    package func takeReady() -> (index: Int, outcome: PushOutcome)? {
+        if let done = handedOut {
+            handedOut = nil
+            prefix.complete(done)
+        }
+        guard readyPosition < ready.count else { return nil }
+        let delivery = ready[readyPosition]
+        readyPosition += 1
+        handedOut = delivery.sequence
+        freeIndices.append(delivery.index)
+        given.count(delivery.outcome.certainty)
+        return (delivery.index, delivery.outcome)
+    }
+
+    package func next() async -> (index: Int, outcome: PushOutcome)? {
+        if run == 0 {
+            run = control.begin(given)
+            control.listeners.add(results) { [results] in results.signal() }
+        }
+        while true {
+            if let delivery = takeReady() { return delivery }
+            ready.removeAll(keepingCapacity: true)
+            readyPosition = 0
+            takeResults()
+            let wakeUp = pullElements()
+            report()
+            guard ready.isEmpty else { continue }
+            if isInputOver, inFlight == 0 { return nil }
+            await wait(until: wakeUp)
+        }
+    }
+
+    private func report() {
+        progress.unfinished = inFlight
+        progress.outcomes = given.summary
+        progress.completedPrefix = Int(clamping: prefix.count)
+        control.report(progress, of: run)
+    }
+
+    private func takeResults() {
+        let deliveries = results.take()
+        inFlight -= deliveries.count
+        ready += deliveries
+    }
+
+    /// Pulls what there is room for.
+    ///
+    /// - Returns: when the rate lets the next push begin, if that is what holds the call up.
+    private func pullElements() -> ContinuousClock.Instant? {
+        let orders = control.orders
+        hasHeardOfCancellation = Task.isCancelled
+        if orders.isStopped || hasHeardOfCancellation, !isInputClosed {
+            isInputClosed = true
+            source.close()
+        }
+        while !isInputOver, inFlight + ready.count < options.maxInFlight {
+            // What the input has read before it was closed is still pulled.
+            if !isInputClosed {
+                if orders.isPaused { return nil }
+                if orders.rate != nil, nextBegin > .now { return nextBegin }
+            }
+            guard pullOne() else { return nil }
+            if let rate = orders.rate {
+                nextBegin = max(nextBegin, .now - Self.burstTime) + .seconds(1 / rate.perSecond)
+            }
+        }
+        return nil
+    }
+
+    /// Whether an element was there.
+    private func pullOne() -> Bool {
+        let index = freeIndices.popLast() ?? indexCount
+        if index == indexCount { indexCount += 1 }
+        let sequence = UInt64(progress.pulled)
+        switch source.pull(index, 1) {
+        case .later:
+            freeIndices.append(index)
+            return false
+        case .end:
+            freeIndices.append(index)
+            isInputOver = true
+            return false
+        case .invalid(let error):
+            ready.append(Delivery(index: index, sequence: sequence, outcome: .failed(error)))
+        case .push(_, _, let id) where hasHeardOfCancellation:
+            let error = PushError(
+                code: .cancelled,
+                certainty: .notSent,
+                apnsID: id,
+                message: "the sending task was cancelled"
+            )
+            ready.append(Delivery(index: index, sequence: sequence, outcome: .failed(error)))
+        case .push(let push, let token, let id):
+            inFlight += 1
+            let options = DeliveryOptions(deadline: options.deadline, apnsID: id, lane: options.lane)
+            Task { @concurrent [sender, results] in
+                let outcome = await sender.deliver(push, to: token, options: options)
+                results.put(Delivery(index: index, sequence: sequence, outcome: outcome))
+            }
+        }
+        progress.pulled += 1
+        return true
+    }
+
+    private func wait(until instant: ContinuousClock.Instant?) async {
+        let timer = instant.map { instant in
+            Task { @concurrent [results] in
+                // Cancelled: something else came first.
+                if (try? await Task.sleep(until: instant, clock: .continuous)) != nil { results.signal() }
+            }
+        }
+        defer { timer?.cancel() }
+        // In a cancelled task a handler runs at once, so none is installed once that is known, or the call would spin.
+        if hasHeardOfCancellation { return await results.wait() }
+        await withTaskCancellationHandler {
+            await results.wait()
+        } onCancel: { [results] in
+            results.signal()
+        }
+    }
+
+    /// Outcomes on their way to the consumer's task, and where it waits for them.
+    private final class Results: Sendable {
+        private struct State {
+            var deliveries: [Delivery] = []
+            var isSignalled = false
+            var waiter: CheckedContinuation<Void, Never>?
+        }
+
+        private let state = Mutex(State())
+
+        func put(_ delivery: Delivery) { change { $0.deliveries.append(delivery) } }
+
+        func signal() { change { _ in } }
+
+        func take() -> [Delivery] {
+            state.withLock { state in
+                defer { state.deliveries = [] }
+                return state.deliveries
+            }
+        }
+
+        /// Returns when something has come since the last call of this.
+        func wait() async {
+            await withCheckedContinuation { continuation in
+                let isSignalled = state.withLock { state in
+                    if !state.isSignalled { state.waiter = continuation }
+                    defer { state.isSignalled = false }
+                    return state.isSignalled
+                }
+                if isSignalled { continuation.resume() }
+            }
+        }
+
+        private func change(_ body: (inout State) -> Void) {
+            let waiter = state.withLock { state in
+                body(&state)
+                state.isSignalled = state.waiter == nil
+                return state.waiter.take()
+            }
+            waiter?.resume()
+        }
+    }
+}

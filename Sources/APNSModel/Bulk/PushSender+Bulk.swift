@@ -1,0 +1,205 @@
+// Inlinable, so that the caller's module pulls its elements by code made for their type.
+extension PushSender {
+    /// Sends one push to the device token of each row.
+    ///
+    ///     for await delivery in client.deliveries(of: push, to: users, token: \.deviceToken) {
+    ///         // delivery.element is the user, delivery.outcome what became of the push
+    ///     }
+    ///
+    /// - Parameters:
+    ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each row ends
+    ///     as `validation`, not sent.
+    ///   - rows: pulled only as fast as pushes are done; one that is endless or lazy is fine.
+    ///   - token: the row's device token, or its text. If it throws, or the text is no device token, the row ends as
+    ///     `validation`, not sent.
+    ///   - options: how many at once, how fast, until when.
+    ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
+    /// - Returns: each row with its outcome, in the order of the outcomes.
+    @inlinable
+    public func deliveries<Rows: Sequence, Token: DeviceTokenConvertible>(
+        of push: some PushContent,
+        to rows: Rows,
+        token: @escaping (Rows.Element) throws -> Token,
+        options: BulkOptions = BulkOptions(),
+        apnsID: ((Rows.Element) -> APNSID?)? = nil
+    ) -> PushDeliveries<Rows.Element> {
+        let push = BulkPull.Push(push)
+        return pulled(rows, options) { row in BulkPull(push, apnsID?(row)) { try token(row) } }
+    }
+
+    /// Sends one push to each device token, or to the device token of each row that has one.
+    ///
+    ///     for await delivery in client.deliveries(of: push, to: deviceTokens) { … }
+    ///
+    /// - Parameters:
+    ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each token ends
+    ///     as `validation`, not sent.
+    ///   - tokens: device tokens or their text; pulled only as fast as pushes are done.
+    ///   - options: how many at once, how fast, until when.
+    ///   - apnsID: the push's `apns-id`, for callers who must know it before; nil for a random one.
+    /// - Returns: each token with its outcome, in the order of the outcomes.
+    @inlinable
+    public func deliveries<Tokens: Sequence>(
+        of push: some PushContent,
+        to tokens: Tokens,
+        options: BulkOptions = BulkOptions(),
+        apnsID: ((Tokens.Element) -> APNSID?)? = nil
+    ) -> PushDeliveries<Tokens.Element> where Tokens.Element: DeviceTokenConvertible {
+        deliveries(of: push, to: tokens, token: { $0 }, options: options, apnsID: apnsID)
+    }
+
+    /// Sends each row's own push to its own device token.
+    ///
+    ///     let deliveries = client.deliveries(orders) { order in
+    ///         (try notification(for: order), order.deviceToken)
+    ///     }
+    ///
+    /// - Parameters:
+    ///   - rows: pulled only as fast as pushes are done; one that is endless or lazy is fine.
+    ///   - options: how many at once, how fast, until when.
+    ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
+    ///   - push: called once for each row when it is pulled: its notification, which is encoded then, or one of several
+    ///     prepared pushes; and its device token, or the text of it. If it throws, or what it returns cannot be sent, the
+    ///     row ends as `validation`, not sent, and the others go on.
+    /// - Returns: each row with its outcome, in the order of the outcomes.
+    @inlinable
+    public func deliveries<Rows: Sequence, Push: PushContent, Token: DeviceTokenConvertible>(
+        _ rows: Rows,
+        options: BulkOptions = BulkOptions(),
+        apnsID: ((Rows.Element) -> APNSID?)? = nil,
+        push: @escaping (Rows.Element) throws -> (Push, Token)
+    ) -> PushDeliveries<Rows.Element> {
+        pulled(rows, options) { row in BulkPull(apnsID?(row)) { try push(row) } }
+    }
+
+    /// Sends one push to many devices and counts what became of it.
+    ///
+    /// - Parameters:
+    ///   - push: a notification, which is encoded once, now, or a prepared push.
+    ///   - tokens: device tokens or their text; pulled only as fast as pushes are done.
+    ///   - options: how many at once, how fast, until when.
+    /// - Returns: how many outcomes there were of each kind.
+    public func sendAll<Tokens: Sequence>(
+        _ push: some PushContent,
+        to tokens: Tokens,
+        options: BulkOptions = BulkOptions()
+    ) async -> BulkSummary where Tokens.Element: DeviceTokenConvertible {
+        var summary = BulkSummary()
+        for await delivery in deliveries(of: push, to: tokens, options: options) { summary.count(delivery.outcome) }
+        return summary
+    }
+
+    @inlinable
+    func pulled<Rows: Sequence>(
+        _ rows: Rows,
+        _ options: BulkOptions,
+        push: @escaping (Rows.Element) -> BulkPull
+    ) -> PushDeliveries<Rows.Element> {
+        PushDeliveries(sender: self, options: options) {
+            let rows = PulledRows(rows.makeIterator())
+            return { place in
+                guard let element = rows.iterator.next() else { return .end }
+                place.initialize(to: element)
+                return push(element)
+            }
+        }
+    }
+}
+
+/// The rows of one bulk call.
+@usableFromInline
+final class PulledRows<Iterator: IteratorProtocol> {
+    // Unchecked: only the consumer's task pulls, one row at a time, and the iterator does not know this object.
+    @exclusivity(unchecked) @usableFromInline var iterator: Iterator
+
+    @inlinable
+    init(_ iterator: Iterator) { self.iterator = iterator }
+}
+
+// The same over asynchronous inputs: a database's rows, a queue's messages, the lines of a file.
+extension PushSender {
+    /// Sends one push to the device token of each row.
+    ///
+    /// - Parameters:
+    ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each row ends
+    ///     as `validation`, not sent.
+    ///   - rows: a task of its own pulls them, as many as there is room for in flight. The loop throws what this throws,
+    ///     after the outcomes of the rows before.
+    ///   - token: the row's device token, or its text. If it throws, or the text is no device token, the row ends as
+    ///     `validation`, not sent.
+    ///   - options: how many at once, how fast, until when.
+    ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
+    /// - Returns: each row with its outcome, in the order of the outcomes.
+    public func deliveries<Rows: AsyncSequence & Sendable, Token: DeviceTokenConvertible>(
+        of push: some PushContent,
+        to rows: Rows,
+        token: @escaping (Rows.Element) throws -> Token,
+        options: BulkOptions = BulkOptions(),
+        apnsID: ((Rows.Element) -> APNSID?)? = nil
+    ) -> AsyncPushDeliveries<Rows> where Rows.Element: Sendable {
+        let push = BulkPull.Push(push)
+        return AsyncPushDeliveries(sender: self, options: options, rows: rows) { row in
+            BulkPull(push, apnsID?(row)) { try token(row) }
+        }
+    }
+
+    /// Sends one push to each device token, or to the device token of each row that has one.
+    ///
+    /// - Parameters:
+    ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each token ends
+    ///     as `validation`, not sent.
+    ///   - tokens: device tokens or their text. A task of its own pulls them, as many as there is room for in flight. The
+    ///     loop throws what this throws, after the outcomes of the tokens before.
+    ///   - options: how many at once, how fast, until when.
+    ///   - apnsID: the push's `apns-id`, for callers who must know it before; nil for a random one.
+    /// - Returns: each token with its outcome, in the order of the outcomes.
+    public func deliveries<Tokens: AsyncSequence & Sendable>(
+        of push: some PushContent,
+        to tokens: Tokens,
+        options: BulkOptions = BulkOptions(),
+        apnsID: ((Tokens.Element) -> APNSID?)? = nil
+    ) -> AsyncPushDeliveries<Tokens> where Tokens.Element: DeviceTokenConvertible & Sendable {
+        deliveries(of: push, to: tokens, token: { $0 }, options: options, apnsID: apnsID)
+    }
+
+    /// Sends each row's own push to its own device token.
+    ///
+    /// - Parameters:
+    ///   - rows: a task of its own pulls them, as many as there is room for in flight. The loop throws what this throws,
+    ///     after the outcomes of the rows before.
+    ///   - options: how many at once, how fast, until when.
+    ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
+    ///   - push: called once for each row, in the task of the loop: its notification or prepared push, and its device
+    ///     token or the text of it. If it throws, or what it returns cannot be sent, the row ends as `validation`, not
+    ///     sent, and the others go on.
+    /// - Returns: each row with its outcome, in the order of the outcomes.
+    public func deliveries<Rows: AsyncSequence & Sendable, Push: PushContent, Token: DeviceTokenConvertible>(
+        _ rows: Rows,
+        options: BulkOptions = BulkOptions(),
+        apnsID: ((Rows.Element) -> APNSID?)? = nil,
+        push: @escaping (Rows.Element) throws -> (Push, Token)
+    ) -> AsyncPushDeliveries<Rows> where Rows.Element: Sendable {
+        AsyncPushDeliveries(sender: self, options: options, rows: rows) { row in
+            BulkPull(apnsID?(row)) { try push(row) }
+        }
+    }
+
+    /// Sends one push to many devices and counts what became of it.
+    ///
+    /// - Parameters:
+    ///   - push: a notification, which is encoded once, now, or a prepared push.
+    ///   - tokens: device tokens or their text; a task of its own pulls them, as many as there is room for in flight.
+    ///   - options: how many at once, how fast, until when.
+    /// - Returns: how many outcomes there were of each kind.
+    /// - Throws: what the input throws. Nobody learns the counts then: loop over `deliveries` where they matter.
+    public func sendAll<Tokens: AsyncSequence & Sendable>(
+        _ push: some PushContent,
+        to tokens: Tokens,
+        options: BulkOptions = BulkOptions()
+    ) async throws(Tokens.Failure) -> BulkSummary where Tokens.Element: DeviceTokenConvertible & Sendable {
+        var summary = BulkSummary()
+        var iterator = deliveries(of: push, to: tokens, options: options).makeAsyncIterator()
+        while let delivery = try await iterator.next() { summary.count(delivery.outcome) }
+        return summary
+    }
+}

@@ -1,0 +1,30 @@
+/// What a sender takes as the address of a push: a ``DeviceToken``, or its text as the app reported it.
+///
+/// A type of your own, such as a row of a database, conforms with ``deviceToken()`` and can then be sent to.
+public protocol DeviceTokenConvertible {
+    /// The device token.
+    ///
+    /// - Throws: `ValidationError` for text that is no device token.
+    func deviceToken() throws(ValidationError) -> DeviceToken
+}
+
+extension DeviceToken: DeviceTokenConvertible {
+    /// Itself.
+    @inlinable
+    public func deviceToken() -> DeviceToken { self }
+}
+
+extension String: DeviceTokenConvertible {
+    /// The device token with these hexadecimal digits.
+    ///
+    /// - Throws: `ValidationError`: `deviceTokenEmpty`, `deviceTokenTooLong`, `deviceTokenNotHexadecimal` or
+    ///   `deviceTokenOddLength`.
+    @inlinable
+    public func deviceToken() throws(ValidationError) -> DeviceToken { try DeviceToken(self) }
+}
+
+extension Substring: DeviceTokenConvertible {
+    /// As the form of `String`.
+    @inlinable
+    public func deviceToken() throws(ValidationError) -> DeviceToken { try DeviceToken(self) }
+}

@@ -1,0 +1,72 @@
+/// What a sender takes as a push: a ``PushNotification``, which is encoded and checked when it is sent, or a
+/// ``PreparedPush``, which was before.
+///
+/// A type of your own conforms with ``prepared()`` alone.
+public protocol PushContent: Sendable {
+    /// The checked bytes and headers.
+    ///
+    /// - Throws: `ValidationError` for content that APNs would refuse or ignore.
+    func prepared() throws(ValidationError) -> PreparedPush
+
+    /// Delivers the push with the sender's ``PushSender/deliver(_:to:options:)``. Senders' other calls use it; the default
+    /// prepares the push and delivers the result.
+    consuming func deliver(
+        with sender: some PushSender,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome
+}
+
+extension PushContent {
+    /// Prepares the push and delivers the result; content that cannot be prepared ends as `validation`, not sent.
+    @inlinable
+    public consuming func deliver(
+        with sender: some PushSender,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        let push: PreparedPush
+        do throws(ValidationError) {
+            push = try prepared()
+        } catch {
+            return .failed(.validation(error, apnsID: options.apnsID))
+        }
+        return await sender.deliver(push, to: token, options: options)
+    }
+}
+
+extension PreparedPush: PushContent {
+    /// Itself.
+    @inlinable
+    public func prepared() -> PreparedPush { self }
+
+    /// Delivers it with the sender.
+    @inlinable
+    public consuming func deliver(
+        with sender: some PushSender,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        await sender.deliver(self, to: token, options: options)
+    }
+}
+
+extension PushNotification: PushContent {
+    /// Encodes and checks the notification, now. ``prepared(skippingValidation:now:)`` says what is checked.
+    ///
+    /// - Returns: checked bytes and headers, for one device or a million.
+    /// - Throws: `ValidationError`: the first thing that is wrong.
+    public func prepared() throws(ValidationError) -> PreparedPush {
+        try prepared(skippingValidation: false)
+    }
+
+    /// Delivers it with the sender, which prepares it.
+    @inlinable
+    public consuming func deliver(
+        with sender: some PushSender,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        await sender.deliver(self, to: token, options: options)
+    }
+}
