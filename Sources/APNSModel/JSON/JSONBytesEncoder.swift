@@ -151,6 +151,20 @@ final class JSONBytesEncoder {
         try self.value(value, field: key)
     }
 
+    /// Adds the members of an object that is JSON already to the root object.
+    func merge(encoded json: [UInt8]) throws(ValidationError) {
+        guard let members = JSONParser.members(json) else {
+            throw ValidationError(code: .customNotAnObject, field: "custom")
+        }
+        for member in members { try self.member(member.key, encoded: json[member.value]) }
+    }
+
+    /// Adds one member to the root object, its value as JSON.
+    func member(_ key: String, encoded json: some Collection<UInt8>) throws(ValidationError) {
+        try rootKey(key)
+        writer.append(json)
+    }
+
     private func rootKey(_ key: String) throws(ValidationError) {
         let start = writer.count
         guard beginKey(key, scanLimit: .max) else {

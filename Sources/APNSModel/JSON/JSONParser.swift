@@ -62,7 +62,15 @@ struct JSONParser {
         return nil
     }
 
-    private struct MemberRange {
+    /// The members of a whole document that is one object; nil if it is none.
+    static func members(_ bytes: [UInt8]) -> [MemberRange]? {
+        var parser = JSONParser(bytes)
+        parser.skipBlanks()
+        guard let members = parser.ranges(), parser.position == bytes.count else { return nil }
+        return members
+    }
+
+    struct MemberRange {
         var key: String
         /// The bytes of the value.
         var value: Range<Int>

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
 // Consuming, so that a chain of modifiers changes one value in place. A plain `return self` would copy it all the same.
 extension PushNotification {
     /// What the notification says: `aps.alert` as a dictionary. Replaces an alert given before.
@@ -143,15 +149,39 @@ extension PushNotification {
     /// Adds the fields of a value beside `aps`. It must encode as a JSON object; its keys must differ from `aps` and
     /// from those of other custom values. May be used more than once.
     ///
-    /// Encoded as Foundation's `JSONEncoder` does by default: `Date` as seconds since 2001, `Data` as base64.
-    public consuming func custom(_ value: some Encodable & Sendable) -> PushNotification {
-        customs.append(.merged(value))
+    /// - Parameters:
+    ///   - value: the fields. What cannot be encoded is told when the notification is prepared (`notEncodable`,
+    ///     `customNotAnObject`).
+    ///   - encoder: decides how dates, data and keys are written; the value is encoded now. Nil, the default, writes as
+    ///     Foundation's `JSONEncoder` does by default: a `Date` as seconds since 2001, `Data` as base64. That is faster.
+    public consuming func custom(
+        _ value: some Encodable & Sendable,
+        encoder: JSONEncoder? = nil
+    ) -> PushNotification {
+        if let encoder {
+            customs.append(.encoded(key: nil, EncodedCustom(value, field: "custom", encoder)))
+        } else {
+            customs.append(.merged(value))
+        }
         return consume self
     }
 
     /// Adds one value under a key beside `aps`.
-    public consuming func custom(key: String, _ value: some Encodable & Sendable) -> PushNotification {
-        customs.append(.member(key, value))
+    ///
+    /// - Parameters:
+    ///   - key: the key; `aps` is Apple's.
+    ///   - value: the value. What cannot be encoded is told when the notification is prepared (`notEncodable`).
+    ///   - encoder: as for ``custom(_:encoder:)``.
+    public consuming func custom(
+        key: String,
+        _ value: some Encodable & Sendable,
+        encoder: JSONEncoder? = nil
+    ) -> PushNotification {
+        if let encoder {
+            customs.append(.encoded(key: key, EncodedCustom(value, field: key, encoder)))
+        } else {
+            customs.append(.member(key, value))
+        }
         return consume self
     }
 }

@@ -30,6 +30,8 @@ public struct PushNotification: Sendable {
     enum Custom: Sendable {
         case merged(any Encodable & Sendable)
         case member(String, any Encodable & Sendable)
+        /// By the user's own encoder; without a key, the members of an object.
+        case encoded(key: String?, EncodedCustom)
     }
 
     /// The topic as given: the app's bundle ID, with or without the push type's suffix.
@@ -185,6 +187,8 @@ extension PushNotification {
             switch custom {
             case .merged(let value): try encoder.merge(value)
             case .member(let key, let value): try encoder.member(key, value)
+            case .encoded(let key?, let value): try encoder.member(key, encoded: value.json.get())
+            case .encoded(nil, let value): try encoder.merge(encoded: value.json.get())
             }
         }
         encoder.closeRoot()

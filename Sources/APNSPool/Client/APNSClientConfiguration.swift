@@ -203,6 +203,8 @@ public struct APNSClientConfiguration: Sendable {
     package var clock: any MonotonicClock = SystemMonotonicClock()
     /// Labels of all metrics beside those that every client has.
     var metricLabels: [MetricSample.Label] = []
+    /// Where the client's group hears of invalid device tokens.
+    var groupInvalidTokens: EventHub<InvalidToken>?
     /// Seconds since 1970, for tests.
     package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
     /// Shared with other clients of the same trust; nil: the client's own.

@@ -78,9 +78,9 @@ extension ClientCore {
     @inline(never)
     func tellInvalid(_ outcome: PushOutcome, _ push: PreparedPush, _ token: DeviceToken) {
         guard let invalidation = outcome.invalidation else { return }
-        self.invalidTokens.post(
-            InvalidToken(deviceToken: token, topic: push.topic, invalidation: invalidation)
-        )
+        let invalid = InvalidToken(deviceToken: token, topic: push.topic, invalidation: invalidation)
+        self.invalidTokens.post(invalid)
+        self.configuration.groupInvalidTokens?.post(invalid)
     }
 
     /// What follows from the end of a try.

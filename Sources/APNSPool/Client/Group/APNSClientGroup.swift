@@ -1,4 +1,4 @@
-public import APNSModel
+import APNSModel
 public import ServiceLifecycle
 import SupervisedPool
 
@@ -138,12 +138,17 @@ public final class APNSClientGroup: Service {
 
     // MARK: Sending
 
-    /// What sends to one app in one environment. It may be kept; whether the app exists is asked at each push.
-    public func sender(for app: String, in environment: APNSEnvironment = .production) -> some PushSender {
-        AppSender(core: self.core, app: app, environment: environment)
+    /// What sends to one app in one environment, single pushes and bulk calls, and tells how the app's client is. It may
+    /// be kept; whether the app exists is asked at each push.
+    ///
+    /// - Parameters:
+    ///   - app: the app's name.
+    ///   - environment: one of its environments.
+    public func sender(for app: String, in environment: APNSEnvironment = .production) -> APNSAppSender {
+        APNSAppSender(core: self.core, app: app, environment: environment)
     }
 
-    /// Calls `body` with the app's client, for bulk calls. The client is not stopped before `body` ends; it must not be
+    /// Calls `body` with the app's client, for broadcasts and channels. The client is not stopped before `body` ends; it must not be
     /// kept after that. The app's topic is not checked.
     ///
     /// - Parameters:
@@ -170,6 +175,58 @@ public final class APNSClientGroup: Service {
     /// Each app in each of its environments, in order of their names.
     public var status: [AppStatus] { self.core.status }
 
+    /// How the group is: `starting` before it runs, `serving` while all clients serve or nobody sends, `degraded` when a
+    /// client does not serve as it should, `failing` when none of those that run serves, `stopped` from its shutdown on.
+    /// The cause names the apps of the first such client; ``APNSAppSender/health`` tells of one app.
+    public var health: APNSHealth {
+        get async {
+            if self.core.isOver { return .stopped }
+            guard self.core.hasRun else { return .starting }
+            var causes: [APNSHealth.Cause] = []
+            var serving = 0
+            for (apps, client) in self.core.runningClients {
+                let health = await client.health
+                if health.isReady { serving += 1 }
+                guard let cause = health.cause else { continue }
+                causes.append(.init(code: cause.code, message: "\(apps): \(cause.message)"))
+            }
+            guard let cause = causes.first else { return .serving }
+            return serving > 0 ? .degraded(cause) : .failing(cause)
+        }
+    }
+
+    /// The device tokens that APNs answers with 410, from now on, whatever app and call has sent to them: what to remove
+    /// from a database. The topic tells the app. The stream ends when the group has ended.
+    ///
+    /// - Parameter bufferingNewest: how many wait for a slow reader; older ones are dropped, and the stream's
+    ///   `missedCount` counts them.
+    public func invalidTokens(bufferingNewest: Int) -> EventStream<InvalidToken> {
+        self.core.invalidTokens.stream(bufferingNewest: bufferingNewest)
+    }
+
+    /// The same with room for 10,000.
+    public var invalidTokens: EventStream<InvalidToken> { self.invalidTokens(bufferingNewest: 10_000) }
+
+    // MARK: Settings
+
+    /// The settings of all clients as they are now.
+    public var settings: APNSClientSettings { self.core.live.settings }
+
+    /// Changes the settings of all clients, those that run and those that are started later. No push is lost by it.
+    ///
+    /// ```swift
+    /// try group.update { $0.timeouts.deadline = .seconds(10) }
+    /// ```
+    /// A client that runs keeps the number of connections that it was started with; `pool.size` and `pool.maxOverflow`
+    /// take hold with its next start. All else takes hold as ``APNSClient/update(_:)`` says.
+    ///
+    /// - Parameter change: changes what it is given. Called at once, and again if another update came between.
+    /// - Throws: `APNSConfigurationError` (`outOfRange`) naming the setting that is out of its limits. Nothing is changed
+    ///   then.
+    public func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
+        try self.core.update(change)
+    }
+
     /// The connections that are reserved for clients that run; never more than `maxConnections`.
     public var reservedConnections: Int { self.core.reservedConnections }
 
@@ -189,15 +246,5 @@ public final class APNSClientGroup: Service {
         public var inFlight: Int
         /// Until when its client certificate is valid, in seconds since 1970.
         public var certificateExpiry: Int64?
-    }
-}
-
-private struct AppSender: PushSender {
-    let core: ClientGroupCore
-    let app: String
-    let environment: APNSEnvironment
-
-    func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
-        await self.core.deliver(push, to: token, app: self.app, environment: self.environment, options: options)
     }
 }

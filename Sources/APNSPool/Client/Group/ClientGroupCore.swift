@@ -70,7 +70,10 @@ final class ClientGroupCore: Sendable {
     private let configuration: APNSClientGroup.Configuration
     // For each push: to read them out of the configuration copies all of it.
     private let clock: any MonotonicClock
-    private let usualDeadline: Duration
+    /// What `update` changes.
+    let live: LiveSettings
+    /// Where all clients tell of invalid device tokens.
+    let invalidTokens = EventHub<InvalidToken>()
     private let contexts: TLSContexts
     private let state: Mutex<State>
     private let jobs: AsyncStream<Job>
@@ -97,7 +100,7 @@ final class ClientGroupCore: Sendable {
         }
         self.configuration = configuration
         self.clock = configuration.client.clock
-        self.usualDeadline = configuration.client.timeouts.deadline
+        self.live = LiveSettings(configuration.client)
         self.contexts = TLSContexts(trust: configuration.client.trust)
         self.state = Mutex(
             State(lanes: ClientLanes(cap: configuration.maxConnections, idleTimeout: configuration.idleTimeout))
@@ -117,7 +120,7 @@ final class ClientGroupCore: Sendable {
         }
         let resolved = try app.authentication.resolve(wallNow: self.configuration.client.wallClock())
         let owner = self.configuration.isolation == .perApp ? "app/\(app.name)" : resolved.owner ?? "app/\(app.name)"
-        let pool = self.configuration.client.pool
+        let pool = self.live.settings.pool
         let isFree = self.state.withLock { state in
             guard mayReplace || state.apps[app.name] == nil else { return false }
             let tokenKey = resolved.signer?.key
@@ -207,7 +210,7 @@ final class ClientGroupCore: Sendable {
         environment: APNSEnvironment,
         options: DeliveryOptions
     ) async -> PushOutcome {
-        let deadline = self.now.advanced(by: options.deadline ?? self.usualDeadline)
+        let deadline = self.deadline(options.deadline)
         if let refusal = self.refusal(push, app) { return .failed(self.named(refusal, options)) }
         switch await self.use(app, environment, until: deadline) {
         case .failure(let error):
@@ -220,6 +223,11 @@ final class ClientGroupCore: Sendable {
         }
     }
 
+    /// Until when a push that begins now may take; nil: the usual time.
+    func deadline(_ time: Duration?) -> MonotonicInstant {
+        self.now.advanced(by: time ?? .nanoseconds(self.live.deadlineNanoseconds))
+    }
+
     @inline(never)
     private func named(_ error: PushError, _ options: DeliveryOptions) -> PushError {
         var error = error
@@ -228,7 +236,7 @@ final class ClientGroupCore: Sendable {
     }
 
     @inline(never)
-    private func refusal(_ push: PreparedPush, _ name: String) -> PushError? {
+    func refusal(_ push: PreparedPush, _ name: String) -> PushError? {
         guard let topic = self.state.withLock({ $0.apps[name]?.app.topic }) else { return Self.noApp(name) }
         if push.topic == topic || push.topic.hasPrefix(topic + ".") { return nil }
         return PushError(
@@ -369,6 +377,7 @@ final class ClientGroupCore: Sendable {
                 message: "this group runs already, or has ended: a group runs once"
             )
         }
+        defer { self.invalidTokens.finish() }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.sweep() }
             for await job in self.jobs {
@@ -432,6 +441,8 @@ final class ClientGroupCore: Sendable {
             self.end(lane, .failure(Self.shuttingDown))
             return
         }
+        // The settings may have changed while it was made.
+        self.live.tell { Self.apply($0, to: client, connections) }
         do {
             try await client.core.run()
         } catch is CancellationError {
@@ -445,12 +456,13 @@ final class ClientGroupCore: Sendable {
         _ info: LaneInfo,
         _ connections: Int
     ) async throws(APNSConfigurationError) -> APNSClient {
-        var configuration = self.configuration.client
+        let live = self.live.settings
+        var configuration = live.applied(to: self.configuration.client)
+        configuration.pool = live.pool.limited(to: connections)
+        configuration.groupInvalidTokens = self.invalidTokens
         configuration.authentication = info.authentication
         if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = info.tokens }
         configuration.environment = info.environment
-        configuration.pool.size = min(configuration.pool.size, connections)
-        configuration.pool.maxOverflow = connections - configuration.pool.size
         configuration.tlsContexts = self.contexts
         let apps = info.apps.sorted().joined(separator: ", ")
         configuration.logger[metadataKey: "apps"] = "\(apps)"
@@ -483,7 +495,66 @@ final class ClientGroupCore: Sendable {
         }
     }
 
+    // MARK: Settings
+
+    func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
+        try self.live.change(change) { settings throws(APNSConfigurationError) in
+            try settings.applied(to: self.configuration.client).validate()
+        } apply: { settings in
+            let clients = self.state.withLock { state in
+                state.infos.compactMap { lane, info in
+                    state.lanes.want(lane, connections: settings.pool.size + settings.pool.maxOverflow)
+                    return info.client.map { ($0, state.lanes.connections(lane)) }
+                }
+            }
+            for (client, connections) in clients { Self.apply(settings, to: client, connections) }
+        }
+    }
+
+    /// A client that runs keeps the number of connections that it was started with.
+    private static func apply(_ settings: APNSClientSettings, to client: APNSClient, _ connections: Int) {
+        do {
+            try client.core.update { own in
+                own = settings
+                own.pool = settings.pool.limited(to: connections)
+            }
+        } catch {
+            client.core.configuration.logger.error("a client keeps its settings", metadata: ["error": "\(error)"])
+        }
+    }
+
     // MARK: Looking
+
+    func standing(_ name: String, _ environment: APNSEnvironment) -> Standing {
+        self.state.withLock { state in
+            guard let lane = state.apps[name]?.lanes[environment] else { return .fault(Self.noApp(name)) }
+            return self.standing(lane, state)
+        }
+    }
+
+    private func standing(_ lane: ClientLanes.Lane, _ state: State) -> Standing {
+        if state.isOver { return .shutDown }
+        if !state.hasRun { return .notRunning }
+        if let client = state.infos[lane]?.client { return .client(client) }
+        switch state.lanes.state(lane) {
+        case .queued, .starting, .running, .yielding: return .starting
+        case .stopped, .stopping, nil: return .idle
+        }
+    }
+
+    /// The clients that run, each with the names of its apps.
+    var runningClients: [(apps: String, client: APNSClient)] {
+        self.state.withLock { state in
+            state.infos.values.compactMap { info in
+                info.client.map { (info.apps.sorted().joined(separator: ", "), $0) }
+            }
+        }.sorted { $0.apps < $1.apps }
+    }
+
+    var hasRun: Bool { self.state.withLock { $0.hasRun } }
+    var isOver: Bool { self.state.withLock { $0.isOver } }
+
+    func topic(_ name: String) -> String? { self.state.withLock { $0.apps[name]?.app.topic } }
 
     /// How many wait until the app's client runs.
     func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
@@ -514,11 +585,12 @@ final class ClientGroupCore: Sendable {
     }
 }
 
-extension ResolvedAuthentication {
-    /// The same for all with the same key or certificate; nil where that cannot be told.
-    fileprivate var owner: String? {
-        if let certificate { return "certificate/\(certificate.fingerprint)" }
-        guard let signer, let publicKey = signer.publicKey else { return nil }
-        return "\(signer.identifiers.teamID)/\(signer.identifiers.keyID)/\(publicKey)"
+extension APNSClientConfiguration.Pool {
+    /// The same with so many connections in all.
+    fileprivate func limited(to connections: Int) -> Self {
+        var pool = self
+        pool.size = min(self.size, connections)
+        pool.maxOverflow = connections - pool.size
+        return pool
     }
 }

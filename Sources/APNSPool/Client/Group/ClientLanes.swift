@@ -26,7 +26,7 @@ struct ClientLanes: Sendable {
 
     private struct Entry {
         /// The connections that it would like to have.
-        let wanted: Int
+        var wanted: Int
         var granted = 0
         var state = State.stopped
         /// Those who use it now.
@@ -88,6 +88,11 @@ struct ClientLanes: Sendable {
         self.lastLane += 1
         self.entries[self.lastLane] = Entry(wanted: min(max(connections, 1), self.cap))
         return self.lastLane
+    }
+
+    /// With its next start it would like to have so many.
+    mutating func want(_ lane: Lane, connections: Int) {
+        self.entries[lane]?.wanted = min(max(connections, 1), self.cap)
     }
 
     /// Nothing new comes to it. What it has under way finishes.

@@ -1,0 +1,85 @@
+public import APNSModel
+import SupervisedPool
+
+/// One app of a group in one environment: sends to it, and tells how its client is. A client is started when there is
+/// something to send.
+public struct APNSAppSender: PushSender {
+    let core: ClientGroupCore
+    /// The app's name.
+    public let app: String
+    /// One of the app's environments.
+    public let environment: APNSEnvironment
+
+    /// Delivers one prepared push. A push for another topic than the app's is not sent (`configuration`).
+    public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+        await self.core.deliver(push, to: token, app: self.app, environment: self.environment, options: options)
+    }
+
+    // MARK: Looking
+
+    /// How the app's client is now. `serving` also while no client runs because nobody sends: the next push starts one.
+    /// `starting` while the app waits for its turn; `failing` with `configuration` for an app that the group has not.
+    public var health: APNSHealth {
+        get async {
+            switch self.core.standing(self.app, self.environment) {
+            case .fault(let error): .failing(.init(code: .configuration, message: error.message))
+            case .notRunning, .starting: .starting
+            case .shutDown: .stopped
+            case .idle: .serving
+            case .client(let client): await client.health
+            }
+        }
+    }
+
+    /// A snapshot of the app's client, which apps of the same key share; nil while none runs.
+    public var status: APNSClientStatus? {
+        get async {
+            guard case .client(let client) = self.core.standing(self.app, self.environment) else { return nil }
+            return await client.status
+        }
+    }
+
+    /// Makes one round trip to APNs with the app's credential and topic, as ``APNSClient/check(topic:within:)`` does. A
+    /// client is started for it if none runs.
+    ///
+    /// - Parameter time: until when there is a result in any case. Default 15 s.
+    public func check(within time: Duration = .seconds(15)) async -> APNSCheck {
+        let deadline = self.core.now.advanced(by: time)
+        switch await self.core.use(self.app, self.environment, asCall: true, until: deadline) {
+        case .failure(let error):
+            var check = APNSCheck()
+            check.fail(.client, error.message, "look at the group's apps, its maxConnections, and whether it runs")
+            return check
+        case .success(let use):
+            defer { self.core.leave(use) }
+            let left = max(self.core.now.duration(to: deadline), .milliseconds(1))
+            return await use.client.check(topic: self.core.topic(self.app) ?? "", within: left)
+        }
+    }
+}
+
+extension ClientGroupCore {
+    /// What there is to ask how an app is.
+    enum Standing {
+        /// Why there is nothing to ask.
+        case fault(PushError)
+        /// Nobody runs the group yet.
+        case notRunning
+        case shutDown
+        /// No client runs, for nobody sends.
+        case idle
+        /// A client is wanted or about to run.
+        case starting
+        case client(APNSClient)
+    }
+}
+
+extension APNSAppSender: BulkEngineSender {
+    package func makeBulkEngine(
+        _ source: BulkSource,
+        _ options: BulkOptions,
+        _ control: BulkControl
+    ) -> any BulkEngine {
+        GroupBulkRun(sender: self, source, options, control)
+    }
+}

@@ -1,0 +1,204 @@
+import APNSTesting
+import Synchronization
+import Testing
+
+@testable import APNSPool
+
+/// Bulk calls on senders that are no client: each push goes through the sender's `deliver`.
+@Suite(.timeLimit(.minutes(1)))
+struct PlainBulkTests {
+    /// Answers when it is told to.
+    private final class SlowSender: PushSender {
+        private struct State {
+            var waiting: [CheckedContinuation<Void, Never>] = []
+            var most = 0
+            var count = 0
+            var isOpen = false
+        }
+
+        private let state = Mutex(State())
+
+        var most: Int { self.state.withLock { $0.most } }
+        var waiting: Int { self.state.withLock { $0.waiting.count } }
+        var count: Int { self.state.withLock { $0.count } }
+
+        func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+            await withCheckedContinuation { continuation in
+                let isOpen = self.state.withLock { state in
+                    state.count += 1
+                    if !state.isOpen { state.waiting.append(continuation) }
+                    state.most = max(state.most, state.waiting.count)
+                    return state.isOpen
+                }
+                if isOpen { continuation.resume() }
+            }
+            return .accepted(Receipt(apnsID: options.apnsID ?? .random()))
+        }
+
+        func open() {
+            let waiting = self.state.withLock { state in
+                state.isOpen = true
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for continuation in waiting { continuation.resume() }
+        }
+    }
+
+    @Test("A recorder has the pushes of a bulk call in the order of its rows")
+    func recorder() async {
+        let dead = DeviceToken.sample(3)
+        let sender = RecordingPushSender { _, token in
+            guard token == dead else { return .accepted(Receipt(apnsID: .random())) }
+            return .failed(PushError(code: .rejected, certainty: .rejected, message: "BadDeviceToken"))
+        }
+        let ids = (0..<100).map { APNSID.sample($0) }
+        var given: [Int] = []
+        let control = BulkControl()
+        let options = BulkOptions(deadline: .seconds(7), control: control)
+        for await delivery in sender.deliveries(
+            of: samplePush(),
+            to: 0..<100,
+            token: { DeviceToken.sample($0) },
+            options: options,
+            apnsID: { ids[$0] }
+        ) {
+            given.append(delivery.element)
+            #expect((delivery.outcome.error == nil) == (delivery.element != 3))
+            #expect(control.progress.outcomes.total == given.count)
+        }
+        #expect(given == Array(0..<100))
+        #expect(sender.pushes.map(\.token) == (0..<100).map { DeviceToken.sample($0) })
+        #expect(sender.pushes.map(\.options.apnsID) == ids)
+        #expect(sender.pushes.allSatisfy { $0.options.deadline == .seconds(7) && $0.options.lane == .bulk })
+        #expect(control.progress.pulled == 100 && control.progress.completedPrefix == 100)
+        let summary = await (sender as any PushSender).sendAll(samplePush(), to: ["00fa11ce", "?"])
+        #expect(summary.accepted == 1 && summary.notSent == 1)
+    }
+
+    @Test("As many pushes are in flight as the options say, and no more")
+    func concurrency() async {
+        let sender = SlowSender()
+        let run = Task {
+            await sender.sendAll(
+                samplePush(),
+                to: (0..<500).map { DeviceToken.sample($0) },
+                options: BulkOptions(maxInFlight: 20)
+            )
+        }
+        await until { sender.waiting == 20 }
+        #expect(sender.count == 20)
+        sender.open()
+        #expect(await run.value.accepted == 500)
+        #expect(sender.most == 20)
+    }
+
+    @Test("A pause holds the rows back, a stop ends the call")
+    func control() async {
+        let sender = RecordingPushSender()
+        let control = BulkControl()
+        let run = Task {
+            var count = 0
+            for await _ in sender.deliveries(
+                of: samplePush(),
+                to: 0...,
+                token: { DeviceToken.sample($0) },
+                options: BulkOptions(control: control)
+            ) {
+                count += 1
+                if count == 10 { control.pause() }
+                if count == 20 { control.stop() }
+            }
+            return count
+        }
+        await until { sender.pushes.count >= 10 && control.isPaused }
+        control.resume()
+        #expect(await run.value == control.progress.pulled)
+        #expect(control.progress.pulled == 20)
+    }
+
+    @Test("A stop reaches a call that waits: for a resume, its rate, or its input", arguments: 0..<3)
+    func stopWhileWaiting(_ reason: Int) async {
+        let sender = RecordingPushSender()
+        let control = BulkControl()
+        let (rows, row) = AsyncStream<DeviceToken>.makeStream()
+        row.yield(.sample(0))
+        let run = Task {
+            switch reason {
+            case 0:
+                control.pause()
+                return await sender.sendAll(
+                    samplePush(),
+                    to: [DeviceToken.sample(1)],
+                    options: BulkOptions(control: control)
+                ).total
+            case 1:
+                let options = BulkOptions(rate: .perSecond(0.001), control: control)
+                let tokens = (0..<9).map { DeviceToken.sample($0) }
+                return await sender.sendAll(samplePush(), to: tokens, options: options).total
+            default:
+                return await sender.sendAll(samplePush(), to: rows, options: BulkOptions(control: control)).total
+            }
+        }
+        await until { reason == 0 ? control.isPaused : !sender.pushes.isEmpty }
+        control.stop()
+        #expect(await run.value == (reason == 0 ? 0 : 1))
+    }
+
+    @Test("A cancelled loop pulls no more, and what is in flight has its outcome")
+    func cancelled() async {
+        let sender = SlowSender()
+        let run = Task {
+            await sender.sendAll(
+                samplePush(),
+                to: (0..<500).map { DeviceToken.sample($0) },
+                options: BulkOptions(maxInFlight: 5)
+            )
+        }
+        await until { sender.waiting == 5 }
+        run.cancel()
+        sender.open()
+        let summary = await run.value
+        #expect(summary.accepted == 5 && summary.total == 5)
+    }
+
+    @Test("An input that throws ends the loop after the outcomes before it")
+    func throwingInput() async {
+        struct Broken: Error {}
+        let sender = RecordingPushSender()
+        let (rows, row) = AsyncThrowingStream<DeviceToken, any Error>.makeStream()
+        for number in 0..<5 { row.yield(.sample(number)) }
+        row.finish(throwing: Broken())
+        var count = 0
+        await #expect(throws: Broken.self) {
+            for try await _ in sender.deliveries(of: samplePush(), to: rows) { count += 1 }
+        }
+        #expect(count == 5)
+    }
+
+    @Test("A loop that is left early takes no more rows")
+    func leftEarly() async {
+        let sender = RecordingPushSender()
+        let pulled = Atomic(0)
+        let rows = (0...).lazy.map { (number: Int) -> DeviceToken in
+            pulled.add(1, ordering: .relaxed)
+            return .sample(number)
+        }
+        for await _ in sender.deliveries(of: samplePush(), to: rows) { break }
+        let count = pulled.load(ordering: .relaxed)
+        #expect(count == sender.pushes.count && count <= 2)
+    }
+
+    @Test("The rate holds")
+    func rate() async {
+        let sender = RecordingPushSender()
+        let clock = ContinuousClock()
+        let start = clock.now
+        let tokens = (0..<60).map { DeviceToken.sample($0) }
+        #expect(
+            await sender.sendAll(samplePush(), to: tokens, options: BulkOptions(rate: .perSecond(200))).accepted == 60
+        )
+        // 60 pushes at 200 a second, less what may come at once at the start; nothing bounds it above on a busy machine.
+        #expect(clock.now - start >= .milliseconds(280))
+    }
+}
