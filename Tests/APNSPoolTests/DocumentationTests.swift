@@ -120,6 +120,59 @@ import Testing
         }
     }
 
+    // MARK: Values of your own
+
+    /// The payload of each example is the one in the comment above it.
+    @Test("Custom values are encoded as the page on sending shows, by the library and by an encoder of one's own")
+    func customValuesAreEncodedAsShown() throws {
+        let shown = try DocumentedCode.blocks(in: "Docs/Sending.md", language: "swift")
+            .flatMap { $0.text.components(separatedBy: "\n") }
+            .compactMap { $0.hasPrefix("// {") ? String($0.dropFirst(3)) : nil }
+        let kickOff = try Date("2026-06-11T19:00:00Z", strategy: .iso8601)
+        let pushes = [
+            try soon(Match(homeTeam: "Elm", kickOff: kickOff)).prepared(),
+            try encodedByYou(
+                MatchPayload(aps: .init(alert: "Soon"), match: .init(homeTeam: "Elm", kickOff: kickOff))
+            ).prepared(),
+        ]
+        #expect(shown.count == pushes.count)
+        for (text, push) in zip(shown, pushes) {
+            #expect(try Self.object(Array(text.utf8)) == Self.object(push.payload))
+        }
+    }
+
+    private static func object(_ json: [UInt8]) throws -> NSDictionary? {
+        try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary
+    }
+
+    @Test("The limits and errors of custom values are those of the page on sending")
+    func limitsOfCustomValues() throws {
+        struct Broken: Encodable, Sendable {
+            struct Failure: Error {}
+            func encode(to encoder: any Encoder) throws { throw Failure() }
+        }
+        let page = try String(
+            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Sending.md"),
+            encoding: .utf8
+        )
+        let long = String(repeating: "x", count: 5_120)
+        let wrong = [
+            Self.push.custom(key: "text", long), Self.push.pushType(.voip).custom(key: "text", long),
+            Self.push.custom(["no", "object"]), Self.push.custom(["aps": 1]),
+            Self.push.custom(["a": 1]).custom(key: "a", 2), Self.push.custom(Broken()),
+            PushNotification(topic: "com.grasscove.Fern", rawPayload: Array("{}".utf8)).badge(1),
+        ].map { notification in #expect(throws: ValidationError.self) { try notification.prepared() } }
+        #expect(
+            wrong.map { $0?.code } == [
+                .payloadTooLarge, .payloadTooLarge, .customNotAnObject, .customKeyReserved, .customKeyDuplicate,
+                .notEncodable, .payloadIsRaw,
+            ]
+        )
+        #expect(wrong.prefix(2).map { $0?.limit } == [4_096, 5_120])
+        #expect(page.contains("4,096 bytes of JSON, and 5,120 bytes for `voip`"))
+        for error in wrong { #expect(page.contains("`\(error?.code.rawValue ?? "")`")) }
+    }
+
     // MARK: Authentication
 
     @Test func keysComeFromTheEnvironmentAndChange() async throws {
