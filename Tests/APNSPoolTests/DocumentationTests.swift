@@ -12,7 +12,7 @@ import Testing
     private static let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
 
     @Test(arguments: [
-        ("APNSPool", "DocumentedExamples.swift", 26), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
+        ("APNSPool", "DocumentedExamples.swift", 23), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
     ])
     func everyExampleIsCompiled(module: String, file: String, count: Int) throws {
         let source = try String(
@@ -183,13 +183,12 @@ import Testing
         )
         let signed = try await RemoteSigner { Array($0.prefix(64)) }.signature(for: Array(repeating: 7, count: 130))
         #expect(signed.count == 64)
-        #expect(sharedByFile(found).tokenSource != nil)
-        let group = try APNSClientGroup()
-        try addFern(to: group, key: found)
-        #expect(group.status.map(\.app) == ["fern", "fern"])
+        #expect(shared().tokenSource != nil)
+        let apps = try group(of: [APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: found)])
+        #expect(apps.status.map(\.app) == ["fern", "fern"])
         try await withSimulatedAPNS { client, _ in
             // There is no such file: the client's key goes on.
-            await changeKey(client, to: "/nowhere/AuthKey_7YC9ZLQ8YX.p8", teamID: key.teamID)
+            await #expect(throws: APNSAuthenticationError.self) { try await rotate(client) }
             #expect(await client.deliver(Self.push, to: "00fa11ce").certainty == .accepted)
         }
     }

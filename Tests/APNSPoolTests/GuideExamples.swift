@@ -1,9 +1,6 @@
 import APNSPool
 import APNSSimulator
 import Foundation
-import Logging
-import ServiceLifecycle
-import UnixSignals
 
 // The examples of the pages in `Docs`, compiled. They stand there word for word, but for indentation; `GuideTests` compares.
 // swift-format-ignore-file
@@ -131,22 +128,6 @@ func sendCode(_ code: String, to deviceToken: String, with client: some PushSend
     }
 }
 
-// MARK: Deploying.md
-
-func serve(_ client: APNSClient, _ httpServer: some Service, logger: Logger) async throws {
-    let group = ServiceGroup(
-        configuration: ServiceGroupConfiguration(
-            services: [
-                .init(service: client),  // stopped last: the server's last requests still send
-                .init(service: httpServer),
-            ],
-            gracefulShutdownSignals: [.sigterm, .sigint],
-            logger: logger
-        )
-    )
-    try await group.run()
-}
-
 // MARK: Migrating.md
 
 struct OrderID: Encodable { var order: Int }
@@ -180,15 +161,6 @@ func tune(_ client: APNSClient) throws {
 }
 
 // MARK: Simulator.md
-
-func simulate(_ text: String) async throws -> Simulator {
-    var configuration = Simulator.Configuration()
-    configuration.seed = 42
-    configuration.faults = try FaultScript(json: text.utf8)
-    let simulator = try await Simulator.start(configuration)
-    simulator.inject(Fault(.goAway(reason: "Shutdown"), when: .nth(500)))
-    return simulator
-}
 
 func makeChannels(_ simulator: Simulator) {
     simulator.addChannel("dHN0LXNyY2gtY2hubA==", to: "com.grasscove.Fern", storage: .mostRecentMessage)
