@@ -12,7 +12,7 @@ import Testing
     private static let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
 
     @Test(arguments: [
-        ("APNSPool", "DocumentedExamples.swift", 26), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
+        ("APNSPool", "DocumentedExamples.swift", 23), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
     ])
     func everyExampleIsCompiled(module: String, file: String, count: Int) throws {
         let source = try String(
@@ -120,6 +120,59 @@ import Testing
         }
     }
 
+    // MARK: Values of your own
+
+    /// The payload of each example is the one in the comment above it.
+    @Test("Custom values are encoded as the page on sending shows, by the library and by an encoder of one's own")
+    func customValuesAreEncodedAsShown() throws {
+        let shown = try DocumentedCode.blocks(in: "Docs/Sending.md", language: "swift")
+            .flatMap { $0.text.components(separatedBy: "\n") }
+            .compactMap { $0.hasPrefix("// {") ? String($0.dropFirst(3)) : nil }
+        let kickOff = try Date("2026-06-11T19:00:00Z", strategy: .iso8601)
+        let pushes = [
+            try soon(Match(homeTeam: "Elm", kickOff: kickOff)).prepared(),
+            try encodedByYou(
+                MatchPayload(aps: .init(alert: "Soon"), match: .init(homeTeam: "Elm", kickOff: kickOff))
+            ).prepared(),
+        ]
+        #expect(shown.count == pushes.count)
+        for (text, push) in zip(shown, pushes) {
+            #expect(try Self.object(Array(text.utf8)) == Self.object(push.payload))
+        }
+    }
+
+    private static func object(_ json: [UInt8]) throws -> NSDictionary? {
+        try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary
+    }
+
+    @Test("The limits and errors of custom values are those of the page on sending")
+    func limitsOfCustomValues() throws {
+        struct Broken: Encodable, Sendable {
+            struct Failure: Error {}
+            func encode(to encoder: any Encoder) throws { throw Failure() }
+        }
+        let page = try String(
+            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Sending.md"),
+            encoding: .utf8
+        )
+        let long = String(repeating: "x", count: 5_120)
+        let wrong = [
+            Self.push.custom(key: "text", long), Self.push.pushType(.voip).custom(key: "text", long),
+            Self.push.custom(["no", "object"]), Self.push.custom(["aps": 1]),
+            Self.push.custom(["a": 1]).custom(key: "a", 2), Self.push.custom(Broken()),
+            PushNotification(topic: "com.grasscove.Fern", rawPayload: Array("{}".utf8)).badge(1),
+        ].map { notification in #expect(throws: ValidationError.self) { try notification.prepared() } }
+        #expect(
+            wrong.map { $0?.code } == [
+                .payloadTooLarge, .payloadTooLarge, .customNotAnObject, .customKeyReserved, .customKeyDuplicate,
+                .notEncodable, .payloadIsRaw,
+            ]
+        )
+        #expect(wrong.prefix(2).map { $0?.limit } == [4_096, 5_120])
+        #expect(page.contains("4,096 bytes of JSON, and 5,120 bytes for `voip`"))
+        for error in wrong { #expect(page.contains("`\(error?.code.rawValue ?? "")`")) }
+    }
+
     // MARK: Authentication
 
     @Test func keysComeFromTheEnvironmentAndChange() async throws {
@@ -130,13 +183,12 @@ import Testing
         )
         let signed = try await RemoteSigner { Array($0.prefix(64)) }.signature(for: Array(repeating: 7, count: 130))
         #expect(signed.count == 64)
-        #expect(sharedByFile(found).tokenSource != nil)
-        let group = try APNSClientGroup()
-        try addFern(to: group, key: found)
-        #expect(group.status.map(\.app) == ["fern", "fern"])
+        #expect(shared().tokenSource != nil)
+        let apps = try group(of: [APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: found)])
+        #expect(apps.status.map(\.app) == ["fern", "fern"])
         try await withSimulatedAPNS { client, _ in
             // There is no such file: the client's key goes on.
-            await changeKey(client, to: "/nowhere/AuthKey_7YC9ZLQ8YX.p8", teamID: key.teamID)
+            await #expect(throws: APNSAuthenticationError.self) { try await rotate(client) }
             #expect(await client.deliver(Self.push, to: "00fa11ce").certainty == .accepted)
         }
     }

@@ -187,34 +187,13 @@ func authentication(from variables: [String: String]) -> APNSAuthentication? {
     guard let key = variables["APNS_KEY"], let keyID = variables["APNS_KEY_ID"],
         let teamID = variables["APNS_TEAM_ID"]
     else { return nil }
-    // PEM text; its line ends may be written as \n or be lost, and the whole may be in base64.
     return .token(privateKeyPEM: key, keyID: keyID, teamID: teamID)
-}
-
-func changeKey(_ client: APNSClient, to file: String, teamID: String) async {
-    do {
-        try await client.replaceAuthentication(.token(keyFile: file, teamID: teamID))
-    } catch {
-        // The old key goes on.
-        print(error)
-    }
 }
 
 struct RemoteSigner: APNSTokenSigner {
     let sign: @Sendable ([UInt8]) async throws -> [UInt8]
 
     func signature(for bytes: [UInt8]) async throws -> [UInt8] { try await self.sign(bytes) }
-}
-
-func sharedByFile(_ authentication: APNSAuthentication) -> APNSAuthentication {
-    var authentication = authentication
-    authentication.tokenSource = SharedFileTokenSource(path: "/run/fern/apns-token")
-    return authentication
-}
-
-func addFern(to group: APNSClientGroup, key: APNSAuthentication) throws {
-    try group.add(APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: key))
-    // From anywhere, while the group runs: group.sender(for: "fern").deliver(notification, to: token)
 }
 
 // MARK: TuningThePool.md

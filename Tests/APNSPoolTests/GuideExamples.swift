@@ -1,8 +1,6 @@
 import APNSPool
 import APNSSimulator
-import Logging
-import ServiceLifecycle
-import UnixSignals
+import Foundation
 
 // The examples of the pages in `Docs`, compiled. They stand there word for word, but for indentation; `GuideTests` compares.
 // swift-format-ignore-file
@@ -45,24 +43,44 @@ func remind(
     for await delivery in deliveries where delivery.outcome.certainty != .accepted { print(delivery.outcome) }
 }
 
-struct DeliveryState: Encodable { var stop: String }
+struct Match: Encodable, Sendable {
+    var homeTeam: String
+    var kickOff: Date
 
-func arrived(at stop: String, token: DeviceToken, with client: APNSClient) async -> PushOutcome {
-    let update = PushNotification.liveActivityUpdate(
-        topic: "com.grasscove.Fern",
-        contentState: DeliveryState(stop: stop)
-    )
-    return await client.deliver(update.priority(.conserve), to: token)
+    enum CodingKeys: String, CodingKey {
+        case homeTeam = "home_team"
+        case kickOff = "kick_off"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        try fields.encode(self.homeTeam, forKey: .homeTeam)
+        try fields.encode(self.kickOff.formatted(.iso8601), forKey: .kickOff)
+    }
 }
 
-func kickOff(_ client: APNSClient) async throws {
-    let channel = try await client.channels.create(for: "com.grasscove.Fern", storage: .mostRecentMessage)
-    let score = PushNotification.liveActivityUpdate(
-        topic: "com.grasscove.Fern",
-        contentState: DeliveryState(stop: "Elm Street")
-    )
-    print(await client.broadcast(score, to: channel.id))
-    try await client.channels.delete(channel.id, for: "com.grasscove.Fern")
+// {"aps":{"alert":"Soon"},"home_team":"Elm","kick_off":"2026-06-11T19:00:00Z","tags":["cup"]}
+func soon(_ match: Match) -> PushNotification {
+    PushNotification(topic: "com.grasscove.Fern", alert: "Soon").custom(match).custom(key: "tags", ["cup"])
+}
+
+struct MatchPayload: Encodable {
+    struct APS: Encodable { var alert: String }
+    struct Details: Encodable {
+        var homeTeam: String
+        var kickOff: Date
+    }
+
+    var aps: APS
+    var match: Details
+}
+
+// {"aps":{"alert":"Soon"},"match":{"home_team":"Elm","kick_off":"2026-06-11T19:00:00Z"}}
+func encodedByYou(_ payload: MatchPayload) throws -> PushNotification {
+    let encoder = JSONEncoder()
+    encoder.dateEncodingStrategy = .iso8601
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    return PushNotification(topic: "com.grasscove.Fern", rawPayload: try encoder.encode(payload))
 }
 
 func behindTheFirewall(_ configuration: inout APNSClientConfiguration, password: String) {
@@ -110,22 +128,6 @@ func sendCode(_ code: String, to deviceToken: String, with client: some PushSend
     }
 }
 
-// MARK: Deploying.md
-
-func serve(_ client: APNSClient, _ httpServer: some Service, logger: Logger) async throws {
-    let group = ServiceGroup(
-        configuration: ServiceGroupConfiguration(
-            services: [
-                .init(service: client),  // stopped last: the server's last requests still send
-                .init(service: httpServer),
-            ],
-            gracefulShutdownSignals: [.sigterm, .sigint],
-            logger: logger
-        )
-    )
-    try await group.run()
-}
-
 // MARK: Migrating.md
 
 struct OrderID: Encodable { var order: Int }
@@ -159,15 +161,6 @@ func tune(_ client: APNSClient) throws {
 }
 
 // MARK: Simulator.md
-
-func simulate(_ text: String) async throws -> Simulator {
-    var configuration = Simulator.Configuration()
-    configuration.seed = 42
-    configuration.faults = try FaultScript(json: text.utf8)
-    let simulator = try await Simulator.start(configuration)
-    simulator.inject(Fault(.goAway(reason: "Shutdown"), when: .nth(500)))
-    return simulator
-}
 
 func makeChannels(_ simulator: Simulator) {
     simulator.addChannel("dHN0LXNyY2gtY2hubA==", to: "com.grasscove.Fern", storage: .mostRecentMessage)
