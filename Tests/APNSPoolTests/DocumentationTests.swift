@@ -3,6 +3,7 @@ import APNSSimulator
 import APNSTesting
 import Foundation
 import Logging
+import ServiceLifecycle
 import Synchronization
 import TestSupport
 import Testing
@@ -12,7 +13,7 @@ import Testing
     private static let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
 
     @Test(arguments: [
-        ("APNSPool", "DocumentedExamples.swift", 23), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
+        ("APNSPool", "DocumentedExamples.swift", 25), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
     ])
     func everyExampleIsCompiled(module: String, file: String, count: Int) throws {
         let source = try String(
@@ -99,12 +100,60 @@ import Testing
             let devices = try (0..<20).map(Self.device)
             let tokens = devices.map(\.token)
             let push = try Self.push.prepared()
-            try await announce(Self.push, to: devices, with: client)
-            #expect(await count(push, to: tokens, with: client))
+            await announce(Self.push, to: devices, with: client)
+            #expect(await count(Self.push, to: tokens.map(\.hexadecimal), with: client))
             await remindEach(devices, with: client)
             #expect(await nightly(push, to: tokens, with: client) == 20)
             #expect(simulator.record.requestsProcessed == 80)
         }
+    }
+
+    @Test("The campaign ends with its service group, and its next start sends the rest, each line once")
+    func campaignGoesOn() async throws {
+        let simulator = try await Simulator.start()
+        let key = SimulatedKey()
+        simulator.addKey(key)
+        var configuration = APNSClientConfiguration(
+            authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
+            environment: .custom(host: "localhost", port: simulator.port)
+        )
+        configuration.trust.caPEM = simulator.certificateAuthorityPEM
+        configuration.pool.maxConcurrentStreams = 10
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("campaign-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let tokens = folder.appendingPathComponent("tokens").path
+        let lines = (0..<5000).map { String(format: "%064x", $0) }
+        try lines.joined(separator: "\n").write(toFile: tokens, atomically: true, encoding: .utf8)
+        for hasTime in [false, true] {
+            let client = try APNSClient(configuration: configuration)
+            let campaign = Campaign(
+                client: client,
+                announcement: PushNotification(topic: "com.example.app", alert: "Hello"),
+                tokens: tokens,
+                checkpoint: tokens + ".done"
+            )
+            let group = ServiceGroup(
+                configuration: ServiceGroupConfiguration(
+                    services: [
+                        .init(service: client),
+                        .init(service: campaign, successTerminationBehavior: .gracefullyShutdownGroup),
+                    ],
+                    logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+                )
+            )
+            let run = Task { try await group.run() }
+            if !hasTime {
+                await until { simulator.record.requestsProcessed >= 100 }
+                await group.triggerGracefulShutdown()
+            }
+            try await run.value
+            let done = try Int(String(contentsOfFile: tokens + ".done", encoding: .utf8))
+            #expect(simulator.record.requestsProcessed == done)
+            if hasTime { #expect(done == lines.count) }
+        }
+        #expect(simulator.record.pushes.map(\.deviceToken).sorted() == lines.sorted())
+        await simulator.stop()
     }
 
     // MARK: Live Activities
@@ -131,9 +180,7 @@ import Testing
         let kickOff = try Date("2026-06-11T19:00:00Z", strategy: .iso8601)
         let pushes = [
             try soon(Match(homeTeam: "Elm", kickOff: kickOff)).prepared(),
-            try encodedByYou(
-                MatchPayload(aps: .init(alert: "Soon"), match: .init(homeTeam: "Elm", kickOff: kickOff))
-            ).prepared(),
+            try encodedByYou(Fixture(homeTeam: "Elm", kickOff: kickOff)).prepared(),
         ]
         #expect(shown.count == pushes.count)
         for (text, push) in zip(shown, pushes) {

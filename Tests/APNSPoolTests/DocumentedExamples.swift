@@ -17,6 +17,13 @@ struct Device: Sendable {
     var unread = 0
 }
 
+struct Row {
+    var id: APNSID?
+    var deviceToken: DeviceToken
+    var language: String
+    var unread: Int
+}
+
 protocol DeviceStore: Sendable {
     func forget(_ device: Device) async
     func queue(_ device: Device, after: Duration) async
@@ -114,17 +121,16 @@ final class PushLifecycle: Sendable {
 
 // MARK: SendingInBulk.md
 
-func announce(_ notification: PushNotification, to devices: [Device], with client: APNSClient) async throws {
-    let push = try notification.prepared()
-    for await delivery in client.deliveries(of: push, to: devices, token: \.token) {
-        if delivery.outcome.invalidation != nil { print("forget", delivery.element.token) }
-    }
-}
-
-func count(_ push: PreparedPush, to tokens: [DeviceToken], with client: APNSClient) async -> Bool {
-    let summary = await client.sendAll(push, to: tokens)
+func count(_ notification: PushNotification, to tokens: [String], with client: APNSClient) async -> Bool {
+    let summary = await client.sendAll(notification, to: tokens)
     print("\(summary.accepted) of \(summary.total) accepted")
     return summary.stopped == nil
+}
+
+func announce(_ notification: PushNotification, to devices: [Device], with client: APNSClient) async {
+    for await delivery in client.deliveries(of: notification, to: devices, token: \.token) {
+        if delivery.outcome.invalidation != nil { print("forget", delivery.element.token) }
+    }
 }
 
 func remindEach(_ devices: [Device], with client: APNSClient) async {
@@ -133,6 +139,61 @@ func remindEach(_ devices: [Device], with client: APNSClient) async {
         return (PushNotification(topic: "com.grasscove.Fern", alert: text).badge(device.unread), device.token)
     }
     for await delivery in deliveries where delivery.outcome.error != nil { print(delivery.outcome) }
+}
+
+func remind(
+    _ rows: [Row],
+    of pushes: [String: PreparedPush],
+    else english: PreparedPush,
+    with client: APNSClient
+) async {
+    let deliveries = client.deliveries(rows, apnsID: { $0.id }) { row in
+        (try (pushes[row.language] ?? english).badge(row.unread), row.deviceToken)
+    }
+    for await delivery in deliveries where delivery.outcome.certainty != .accepted { print(delivery.outcome) }
+}
+
+struct Campaign: Service {
+    let client: APNSClient
+    let announcement: PushNotification
+    /// The file with the device tokens, and the file that says how many of its lines are done.
+    let tokens, checkpoint: String
+
+    func run() async throws {
+        let done = (try? String(contentsOfFile: checkpoint, encoding: .utf8)).flatMap { Int($0) } ?? 0
+        let lines = try String(contentsOfFile: tokens, encoding: .utf8).split(separator: "\n").dropFirst(done)
+        let control = BulkControl()
+        let options = BulkOptions(control: control)
+        for await delivery in client.deliveries(of: announcement, to: lines, options: options) {
+            if delivery.outcome.invalidation != nil { print("forget", delivery.element) }
+        }
+        // Every line before this one has its outcome.
+        let count = done + control.progress.completedPrefix
+        try String(count).write(toFile: checkpoint, atomically: true, encoding: .utf8)
+    }
+}
+
+enum Program {
+    static func main() async throws {
+        let client = try APNSClient(configuration: APNSClientConfiguration(settings: [.environment()]))
+        let campaign = Campaign(
+            client: client,
+            announcement: PushNotification(topic: "com.grasscove.Fern", alert: "Full moon tonight"),
+            tokens: "tokens.txt",
+            checkpoint: "tokens.done"
+        )
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [
+                    .init(service: client),
+                    .init(service: campaign, successTerminationBehavior: .gracefullyShutdownGroup),
+                ],
+                gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "campaign")
+            )
+        )
+        try await group.run()
+    }
 }
 
 func nightly(_ push: PreparedPush, to tokens: [DeviceToken], with client: APNSClient) async -> Int {
@@ -144,10 +205,16 @@ func nightly(_ push: PreparedPush, to tokens: [DeviceToken], with client: APNSCl
         }
     }
     let options = BulkOptions(maxInFlight: 2_000, deadline: .seconds(60), control: control)
-    for await _ in client.deliveries(of: push, to: tokens, token: { $0 }, options: options) {}
+    for await _ in client.deliveries(of: push, to: tokens, options: options) {}
     watch.cancel()
-    // All rows before this one are done: where to go on after stop(), or a crash.
     return control.progress.completedPrefix
+}
+
+func duringTheDay(_ control: BulkControl) {
+    control.rate = .perSecond(500)
+    control.pause()  // pulls nothing more; what is in flight goes on
+    control.resume()
+    control.stop()  // ends the run when what was pulled has its outcome
 }
 
 // MARK: LiveActivitiesAndBroadcasts.md

@@ -7,42 +7,6 @@ import Foundation
 
 // MARK: Sending.md
 
-struct Row {
-    var id: APNSID?
-    var deviceToken: DeviceToken
-    var language: String
-    var unread: Int
-}
-
-func campaign(_ push: PreparedPush, to rows: [Row], with client: APNSClient, _ control: BulkControl) async {
-    let options = BulkOptions(rate: .perSecond(5_000), control: control)
-    for await delivery in client.deliveries(of: push, to: rows, token: \.deviceToken, options: options) {
-        if delivery.outcome.invalidation != nil { print("forget", delivery.element.deviceToken) }
-    }
-    // After stop(), or a crash: go on from here.
-    print("done before row", control.progress.completedPrefix)
-}
-
-func atNight(_ control: BulkControl) {
-    control.rate = .perSecond(500)
-    control.pause()  // pulls nothing more; what is in flight goes on
-    control.resume()
-    control.stop()  // ends the run when what was pulled has its outcome
-}
-
-func remind(
-    _ rows: [Row],
-    of pushes: [String: PreparedPush],
-    else english: PreparedPush,
-    with client: APNSClient
-) async {
-    let deliveries = client.deliveries(rows, apnsID: { $0.id }) { row in
-        let push = pushes[row.language] ?? english
-        return ((try? push.badge(row.unread)) ?? push, row.deviceToken)
-    }
-    for await delivery in deliveries where delivery.outcome.certainty != .accepted { print(delivery.outcome) }
-}
-
 struct Match: Encodable, Sendable {
     var homeTeam: String
     var kickOff: Date
@@ -64,23 +28,17 @@ func soon(_ match: Match) -> PushNotification {
     PushNotification(topic: "com.grasscove.Fern", alert: "Soon").custom(match).custom(key: "tags", ["cup"])
 }
 
-struct MatchPayload: Encodable {
-    struct APS: Encodable { var alert: String }
-    struct Details: Encodable {
-        var homeTeam: String
-        var kickOff: Date
-    }
-
-    var aps: APS
-    var match: Details
+struct Fixture: Encodable, Sendable {
+    var homeTeam: String
+    var kickOff: Date
 }
 
 // {"aps":{"alert":"Soon"},"match":{"home_team":"Elm","kick_off":"2026-06-11T19:00:00Z"}}
-func encodedByYou(_ payload: MatchPayload) throws -> PushNotification {
+func encodedByYou(_ match: Fixture) -> PushNotification {
     let encoder = JSONEncoder()
     encoder.dateEncodingStrategy = .iso8601
     encoder.keyEncodingStrategy = .convertToSnakeCase
-    return PushNotification(topic: "com.grasscove.Fern", rawPayload: try encoder.encode(payload))
+    return PushNotification(topic: "com.grasscove.Fern", alert: "Soon").custom(key: "match", match, encoder: encoder)
 }
 
 func behindTheFirewall(_ configuration: inout APNSClientConfiguration, password: String) {

@@ -22,9 +22,8 @@ func announce(to recipients: [Recipient]) async throws {
         topic: "com.grasscove.Fern",
         alert: Alert(title: "Hey There", subtitle: "Full moon sighting", body: "Did you see it?")
     ).badge(1).sound("cow.wav")
-    let push = try notification.prepared()
     try await withAPNSClient(configuration: configuration) { client in
-        for await delivery in client.deliveries(of: push, to: recipients, token: { $0.token }) {
+        for await delivery in client.deliveries(of: notification, to: recipients, token: \.token) {
             let recipient = delivery.element
             if let end = delivery.outcome.invalidation, end.shouldRemove(registeredAt: recipient.registeredAt) {
                 print("forget", recipient.token)

@@ -120,16 +120,13 @@ struct BulkServiceTests {
 
     @Test("A loop that begins during the shutdown pulls nothing")
     func afterShutdown() async throws {
-        let (begin, go) = AsyncStream<Void>.makeStream()
         let total = Atomic(-1)
         try await self.withGroup { client in
-            // A task of its own: the stream would end with the shutdown.
-            for await _ in begin {}
+            await until { Task.isShuttingDownGracefully }
             let summary = await client.sendAll(samplePush(), to: (0..<100).map { DeviceToken.sample($0) })
             total.store(summary.total, ordering: .sequentiallyConsistent)
         } _: { group, _ in
             await group.triggerGracefulShutdown()
-            go.finish()
         }
         let count = total.load(ordering: .sequentiallyConsistent)
         #expect(count == 0)

@@ -278,18 +278,6 @@ struct ClientGroupTests {
         await simulator.stop()
     }
 
-    @Test func aBulkCallKeepsItsClient() async throws {
-        try await self.withGroup { group, simulator in
-            try group.add(self.app(0, simulator))
-            let push = samplePush(topic: self.topic(0))
-            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
-            let summary = try await group.withClient(for: "app0", in: environment) { client in
-                await client.sendAll(push, to: (0..<1000).map { DeviceToken.sample($0) })
-            }
-            #expect(summary.accepted == 1000)
-        }
-    }
-
     // MARK: Measured
 
     private static func residentKiB() throws -> Int {

@@ -1,0 +1,200 @@
+import APNSSimulator
+import Synchronization
+import Testing
+
+@testable import APNSPool
+
+/// What a group offers for each of its apps, and for all: bulk calls, health, check, settings, invalid device tokens.
+@Suite(.timeLimit(.minutes(1)))
+struct GroupSenderTests {
+    private let key = SimulatedKey()
+
+    private func app(_ name: String, _ simulator: Simulator) -> APNSApp {
+        APNSApp(
+            name: name,
+            topic: "com.example.\(name)",
+            authentication: .token(privateKeyPEM: self.key.p8, keyID: self.key.keyID, teamID: self.key.teamID),
+            environments: [self.environment(simulator)]
+        )
+    }
+
+    private func environment(_ simulator: Simulator) -> APNSEnvironment {
+        .custom(host: "localhost", port: simulator.port)
+    }
+
+    /// A group with the apps `fern` and `moss`, which have one key.
+    private func withGroup(
+        runs: Bool = true,
+        configure: (inout APNSClientGroup.Configuration) -> Void = { _ in },
+        _ body: (APNSClientGroup, APNSAppSender, Simulator) async throws -> Void
+    ) async throws {
+        var simulation = Simulator.Configuration()
+        simulation.credential = .keys([])
+        let simulator = try await Simulator.start(simulation)
+        simulator.addKey(self.key)
+        var configuration = APNSClientGroup.Configuration(
+            client: .local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM)
+        )
+        configure(&configuration)
+        let group = try APNSClientGroup(configuration: configuration)
+        try group.add(self.app("fern", simulator))
+        try group.add(self.app("moss", simulator))
+        let life = runs ? Task { try await group.run() } : nil
+        if runs { await until { await group.health != .starting } }
+        try await body(group, group.sender(for: "fern", in: self.environment(simulator)), simulator)
+        group.shutdown()
+        try await life?.value
+        if runs { #expect(group.reservedConnections == 0) }
+        await simulator.stop()
+    }
+
+    private let push = samplePush(topic: "com.example.fern")
+
+    @Test("A bulk call starts the app's client, and keeps it until the call has ended")
+    func bulk() async throws {
+        try await self.withGroup { group, fern, simulator in
+            let control = BulkControl()
+            let tokens = (0..<1000).map { DeviceToken.sample($0) }
+            #expect(await fern.sendAll(self.push, to: tokens, options: BulkOptions(control: control)).accepted == 1000)
+            #expect(control.progress.completedPrefix == 1000)
+            #expect(simulator.record.requestsProcessed == 1000)
+            #expect(group.status.allSatisfy { $0.inFlight == 0 })
+            // In the middle of a call it is in use.
+            var iterator = fern.deliveries(of: self.push, to: tokens).makeAsyncIterator()
+            #expect(await iterator.next() != nil)
+            #expect(group.status.first?.inFlight == 1)
+            while await iterator.next() != nil {}
+            #expect(group.status.first?.inFlight == 0)
+        }
+    }
+
+    @Test("A bulk call over an asynchronous input, and one that is left early, give the client back")
+    func bulkInputs() async throws {
+        try await self.withGroup { group, fern, _ in
+            let (rows, row) = AsyncStream<DeviceToken>.makeStream()
+            let run = Task { await fern.sendAll(self.push, to: rows) }
+            for number in 0..<10 {
+                await Task.yield()
+                row.yield(.sample(number))
+            }
+            row.finish()
+            #expect(await run.value.accepted == 10)
+            for await _ in fern.deliveries(of: self.push, to: (0...).lazy.map { DeviceToken.sample($0) }) { break }
+            await until { group.status.allSatisfy { $0.inFlight == 0 } }
+        }
+    }
+
+    @Test("Pushes for another app's topic are not sent, in bulk neither")
+    func foreignTopic() async throws {
+        try await self.withGroup { _, fern, simulator in
+            let foreign = samplePush(topic: "com.example.moss")
+            let voip = samplePush(topic: "com.example.fern.voip")
+            let deliveries = fern.deliveries(0..<9) { row in
+                (row % 3 == 0 ? foreign : row % 3 == 1 ? self.push : voip, DeviceToken.sample(row))
+            }
+            for await delivery in deliveries {
+                #expect((delivery.outcome.error?.code == .configuration) == (delivery.element % 3 == 0))
+            }
+            #expect(Set(simulator.record.pushes.map(\.topic)) == ["com.example.fern", "com.example.fern.voip"])
+        }
+    }
+
+    @Test("Without a client each push of a bulk call ends with the reason")
+    func noClient() async throws {
+        try await self.withGroup { group, fern, simulator in
+            let nobody = group.sender(for: "nobody", in: self.environment(simulator))
+            let (rows, row) = AsyncStream<DeviceToken>.makeStream()
+            for number in 0..<3 { row.yield(.sample(number)) }
+            row.finish()
+            var codes: [PushError.Code?] = []
+            for await delivery in nobody.deliveries(of: self.push, to: rows) {
+                codes.append(delivery.outcome.error?.code)
+            }
+            #expect(codes == [.configuration, .configuration, .configuration])
+            #expect(await nobody.health.cause?.code == .configuration)
+            #expect(await nobody.status == nil)
+            #expect(await !nobody.check().isOK)
+        }
+        try await self.withGroup(runs: false) { group, fern, _ in
+            let options = BulkOptions(deadline: .milliseconds(20))
+            let summary = await fern.sendAll(self.push, to: [DeviceToken.sample(1)], options: options)
+            #expect(summary.notSent == 1)
+            #expect(await fern.health == .starting)
+            #expect(await group.health == .starting)
+        }
+    }
+
+    @Test("The health of an app and of the group follow the clients")
+    func health() async throws {
+        try await self.withGroup { group, fern, simulator in
+            #expect(await fern.health == .serving)
+            #expect(await group.health == .serving)
+            #expect(await fern.status == nil)
+            #expect(await fern.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(await fern.health == .serving)
+            #expect(await group.health == .serving)
+            #expect(await fern.status?.pool.workers.count == 1)
+            simulator.removeKey(keyID: self.key.keyID)
+            // Once on the connection that was good, then on two fresh ones.
+            for _ in 0..<3 { _ = await fern.deliver(self.push, to: deviceToken) }
+            #expect(await fern.health.cause?.code == .credential)
+            let cause = await group.health.cause
+            #expect(cause?.code == .credential && cause?.message.hasPrefix("fern, moss: ") == true, "\(cause as Any)")
+            group.shutdown()
+            #expect(await fern.health == .stopped)
+            #expect(await group.health == .stopped)
+        }
+    }
+
+    @Test("A check goes to the app's topic with its credential")
+    func check() async throws {
+        try await self.withGroup { group, fern, simulator in
+            let check = await fern.check()
+            #expect(check.isOK, "\(check)")
+            #expect(check.roundTrip != nil)
+            #expect(simulator.record.pushes.map(\.topic) == ["com.example.fern"])
+            #expect(group.status.allSatisfy { $0.inFlight == 0 })
+        }
+    }
+
+    @Test("Invalid device tokens of all apps come in one stream, which ends with the group")
+    func invalidTokens() async throws {
+        var stream: EventStream<InvalidToken>?
+        try await self.withGroup { group, fern, simulator in
+            stream = group.invalidTokens
+            let moss = group.sender(for: "moss", in: self.environment(simulator))
+            simulator.setToken("00fa11ce", .unregistered(sinceMilliseconds: 1_700_000_000_000))
+            _ = await fern.deliver(self.push, to: "00fa11ce")
+            _ = await moss.sendAll(samplePush(topic: "com.example.moss"), to: ["00fa11ce", "00fa11cf"])
+        }
+        var topics: [String] = []
+        for await invalid in try #require(stream) {
+            #expect(invalid.deviceToken.hexadecimal == "00fa11ce")
+            topics.append(invalid.topic)
+        }
+        #expect(topics == ["com.example.fern", "com.example.moss"])
+    }
+
+    @Test("Settings change for clients that run and for those that start later")
+    func update() async throws {
+        try await self.withGroup(configure: { $0.isolation = .perApp }) { group, fern, simulator in
+            let moss = group.sender(for: "moss", in: self.environment(simulator))
+            #expect(await fern.deliver(self.push, to: deviceToken).certainty == .accepted)
+            try group.update { settings in
+                settings.timeouts.deadline = .seconds(7)
+                settings.pool.size = 2
+                settings.pool.maxOverflow = 1
+            }
+            #expect(group.settings.timeouts.deadline == .seconds(7))
+            #expect(await moss.deliver(samplePush(topic: "com.example.moss"), to: deviceToken).certainty == .accepted)
+            for (sender, connections) in [(fern, 1), (moss, 3)] {
+                try await group.withClient(for: sender.app, in: sender.environment) { client in
+                    #expect(client.settings.timeouts.deadline == .seconds(7))
+                    #expect(client.settings.pool.size + client.settings.pool.maxOverflow == connections)
+                }
+            }
+            #expect(throws: APNSConfigurationError.self) { try group.update { $0.pool.size = -1 } }
+            #expect(group.settings.pool.size == 2)
+        }
+    }
+}
