@@ -42,7 +42,8 @@ extension APNSClient {
     /// the other, `pool.connectSpacing` apart (`prewarm` waits for them); those above `pool.size + pool.maxOverflow` take
     /// no further push, and close when the pushes in flight on them have their outcomes. Connections between `pool.size`
     /// and that number close after `pool.idleTimeout` without work. Pushes that wait go on waiting, beyond a smaller
-    /// `pool.maxQueued`, too. Not for the clients of a group, whose connections the group counts.
+    /// `pool.maxQueued`, too. Not for the clients of a group, whose connections the group counts:
+    /// ``APNSClientGroup/update(_:)`` changes all of them.
     ///
     /// - Parameter change: changes what it is given. Called at once, and again if another update came between.
     /// - Throws: `APNSConfigurationError` (`outOfRange`) naming the setting that is out of its limits. Nothing is changed
