@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test func randomValues() throws {
-        let run = PropertyRun(commands: 600, runs: 600)
+        let run = PropertyRun(commands: 300, runs: 300)
         for seed in run.seeds {
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
@@ -46,7 +46,7 @@ import Testing
     @Test func bytesOfValuesInOrder() throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let run = PropertyRun(commands: 600, runs: 200)
+        let run = PropertyRun(commands: 300, runs: 100)
         for seed in run.seeds {
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {

@@ -1,5 +1,6 @@
 import APNSModel
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct RejectionReasonTests {
@@ -143,7 +144,7 @@ import Testing
             #"{"reason":"x","n":-0.00001E+99999999999999999999}"#, #"{"reason":"\ud800\ud800\udc00"}"#,
         ].map { Array($0.utf8) }
         let alphabet = Array(#"{}[]":,\u0123456789eE+-.truefalsn "#.utf8)
-        for round in 0..<20_000 {
+        for round in 0..<TestScale.times(6_000) {
             var body = seeds[round % seeds.count]
             for _ in 0..<Int.random(in: 0..<6, using: &generator) {
                 let index = Int.random(in: 0..<max(body.count, 1), using: &generator)

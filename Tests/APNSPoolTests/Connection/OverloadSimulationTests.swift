@@ -123,9 +123,10 @@ struct OverloadSimulationTests {
     func tenPercentOf503OpenFewConnections(_ size: Int, _ seed: UInt64) {
         var world = World(size: size, errorPercent: 10, seed: seed)
         for index in world.workers.indices { world.apply(world.workers[index].machine.connect(), index, 0) }
-        let milliseconds = 5 * 60 * 1000
+        let minutes = TestScale.size(2, thorough: 5)
+        let milliseconds = minutes * 60 * 1000
         for millisecond in 1...milliseconds { world.step(millisecond) }
-        #expect(world.opened <= 2 * size + 60, "seed \(seed)")
+        #expect(world.opened <= 2 * size + 12 * minutes, "seed \(seed)")
         #expect(world.wasDegraded)
         // Ten in a hundred are answered 503 and the budget covers them: nearly all that came were accepted.
         #expect(world.accepted > milliseconds * 9 / 10, "\(world.accepted) accepted, \(world.waiting) wait")

@@ -5,7 +5,7 @@ import Testing
 
 /// Random commands against the machine, and a model's naive books beside it.
 @Suite struct PoolModelTests {
-    private static let run = PropertyRun(commands: 30_000, runs: 6)
+    private static let run = PropertyRun(commands: 15_000, runs: 3)
 
     @Test(.timeLimit(.minutes(1)))
     func noSlotIsLostOrHandedOutTwiceAndTheStatusEqualsTheModel() {

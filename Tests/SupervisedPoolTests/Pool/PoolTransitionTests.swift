@@ -179,7 +179,7 @@ import Testing
         var frontier = [PoolModel(seed: 1, configuration)]
         var known: Set<String> = [frontier[0].key]
         var tried = 0
-        let most = TestScale.times(20_000)
+        let most = TestScale.times(12_000)
         for depth in 1...12 {
             var next: [PoolModel] = []
             for model in frontier {

@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    /// Each sequence of up to seven inputs, for each strategy.
+    /// Each sequence of up to six inputs, in the long form seven, for each strategy.
     @Test(.timeLimit(.minutes(1)), arguments: strategies) func allShortLives(_ strategy: SupervisionStrategy) {
         let specs = [
             SupervisorBench.spec("a", .permanent), SupervisorBench.spec("b", .transient, .brutalKill),
@@ -178,7 +178,7 @@ import Testing
         var frontier = [first]
         var known: Set<String> = []
         var tried = 0
-        for depth in 1...7 {
+        for depth in 1...TestScale.size(6, thorough: 7) {
             var next: [SupervisorLife] = []
             for life in frontier {
                 for input in SupervisorLife.Input.allCases {
@@ -202,6 +202,6 @@ import Testing
                 return
             }
         }
-        #expect(tried > 10_000)
+        #expect(tried > TestScale.size(5_000, thorough: 10_000))
     }
 }
