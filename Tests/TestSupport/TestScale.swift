@@ -28,6 +28,10 @@ public enum TestScale {
         return (0..<UInt64(max(fixed, 0))).map { $0 + 1 } + (0..<factor).map { _ in random.next() | 1 << 32 }
     }
 
+    /// Lets other tests run. A test that computes for long calls this in its loop: all tests share as few threads as the
+    /// machine has cores, and a test with sockets and deadlines must not wait for seconds.
+    public static func letOthersRun() async { await Task.yield() }
+
     /// A number from the environment; nil: there is none of the name.
     public static func environment(_ name: String) -> UInt64? {
         getenv(name).flatMap { UInt64(String(cString: $0)) }

@@ -8,9 +8,10 @@ import Testing
     private static let run = PropertyRun(commands: 15_000, runs: 3)
 
     @Test(.timeLimit(.minutes(1)))
-    func noSlotIsLostOrHandedOutTwiceAndTheStatusEqualsTheModel() {
+    func noSlotIsLostOrHandedOutTwiceAndTheStatusEqualsTheModel() async {
         var seen: [String: Int] = [:]
         for (number, seed) in Self.run.seeds.enumerated() {
+            await TestScale.letOthersRun()
             var random = SeededRandom(seed: seed)
             var model = PoolModel(seed: seed, configuration(&random))
             for step in 0..<Self.run.commandsPerRun {

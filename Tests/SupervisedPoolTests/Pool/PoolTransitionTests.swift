@@ -167,7 +167,7 @@ import Testing
     }
 
     /// Breadth first over what can be told apart, so that each state is tried with each input once.
-    @Test(.timeLimit(.minutes(1))) func allShortSequencesOfInputs() {
+    @Test(.timeLimit(.minutes(1))) func allShortSequencesOfInputs() async {
         let configuration = PoolConfiguration(
             size: 1,
             maxOverflow: 1,
@@ -183,6 +183,7 @@ import Testing
         for depth in 1...12 {
             var next: [PoolModel] = []
             for model in frontier {
+                await TestScale.letOthersRun()
                 for input in Input.allCases {
                     // The last level may be cut; the levels before are whole.
                     if tried > most { break }
