@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `apns bulk --resume`, after all that can end a run.
-@Suite(.timeLimit(.minutes(2)), .serialized)
+@Suite(.timeLimit(.minutes(2)))
 struct BulkResumeTests {
     private static func rows(_ server: Server) throws -> [ResultLine] {
         try ResultLine.all(server.folder.lines(of: "results.ndjson")).sorted { $0.line < $1.line }
@@ -32,9 +32,9 @@ struct BulkResumeTests {
     func killsLoseNothingAndRepeatNoMoreThanIsInFlight(seed: UInt64) async throws {
         try await Server.with({ $0.responseDelay = .milliseconds(10) }) { server in
             var random = SeededRandom(seed: seed)
-            let total = 6000
+            let total = TestScale.size(3000, thorough: 6000)
             let inFlight = 40
-            let kills = 6
+            let kills = TestScale.size(4, thorough: 6)
             let arguments =
                 try BulkTests.arguments(server, Self.tokens(total)) + [
                     "--resume", "--in-flight", "\(inFlight)", "--pool-size", "2",
@@ -74,13 +74,13 @@ struct BulkResumeTests {
     }
 
     @Test func anInterruptedRunIsGoneOnWithOnce() async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(20) }) { server in
-            let total = 3000
+        try await Server.with({ $0.responseDelay = .milliseconds(40) }) { server in
+            let total = 1500
             let arguments = try BulkTests.arguments(server, Self.tokens(total)) + ["--in-flight", "50", "--resume"]
             var interrupts = 0
             while interrupts < 3 {
                 let running = try Running(arguments)
-                let moment = server.simulator.record.requestsReceived + 300
+                let moment = server.simulator.record.requestsReceived + 100
                 #expect(try await eventually { server.simulator.record.requestsReceived >= moment })
                 // SIGTERM is what service managers send.
                 running.signal(interrupts == 1 ? SIGTERM : SIGINT)

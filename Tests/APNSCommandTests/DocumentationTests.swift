@@ -4,7 +4,7 @@ import Testing
 @testable import APNSCommand
 
 /// `Docs/CommandLine.md` and the tool's own help say the same.
-@Suite(.timeLimit(.minutes(1)), .serialized)
+@Suite(.timeLimit(.minutes(1)))
 struct DocumentationTests {
     private static let text: String = {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -32,7 +32,7 @@ struct DocumentationTests {
 
     /// Those that the help lists.
     private static func listed(_ command: [String]) async throws -> Set<String> {
-        let result = try await Tool.run(command + ["--help"])
+        let result = try await Tool.help(of: command)
         #expect(result.status == 0)
         return result.lines.reduce(into: []) { found, line in
             let start = line.drop { $0 == " " }
@@ -71,7 +71,7 @@ struct DocumentationTests {
 
     @Test("The table of connection options names each option's variable and key, and so does the help the variable")
     func eachOptionStandsBesideItsVariableAndKey() async throws {
-        let help = try await Tool.run(["send", "--help"]).output.split { $0.isWhitespace }.joined(separator: " ")
+        let help = try await Tool.help(of: ["send"]).output.split { $0.isWhitespace }.joined(separator: " ")
         let rows = Self.section("Connection options").split(separator: "\n").filter { $0.hasPrefix("| `--") }
         #expect(rows.count == SettingOption.all.count)
         for (row, option) in zip(rows, SettingOption.all) {
@@ -83,7 +83,7 @@ struct DocumentationTests {
     }
 
     @Test func eachCommandIsInTheTable() async throws {
-        let help = try await Tool.run(["--help"])
+        let help = try await Tool.help(of: [])
         let start = try #require(help.lines.firstIndex { $0.hasPrefix("SUBCOMMANDS") })
         let names = help.lines[(start + 1)...].compactMap { line -> String? in
             guard line.hasPrefix("  "), !line.hasPrefix("   ") else { return nil }

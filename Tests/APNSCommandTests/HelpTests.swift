@@ -24,7 +24,7 @@ struct HelpTests {
         arguments: commands.keys
     )
     func helpTeaches(command: [String]) async throws {
-        let result = try await Tool.run(command + ["--help"])
+        let result = try await Tool.help(of: command)
         #expect(result.status == 0)
         let lines = result.output.split(separator: "\n")
         for line in lines { #expect(line.count <= 80, "\(line)") }
@@ -42,7 +42,7 @@ struct HelpTests {
 
     @Test("The help lists exit statuses in numeric order", arguments: commands.keys)
     func exitStatusesAreInOrder(command: [String]) async throws {
-        let help = try await Tool.run(command + ["--help"])
+        let help = try await Tool.help(of: command)
         let numbers = help.lines.compactMap { $0.firstMatch(of: /^  ([0-9]+) +[a-zA-Z]/).flatMap { Int($0.output.1) } }
         #expect(numbers == numbers.sorted())
         if [["bulk"], ["channels"], ["doctor"]].contains(command) { #expect(numbers.count >= 5) }

@@ -5,7 +5,6 @@ import Testing
 /// The tool on a terminal.
 @Suite(
     .timeLimit(.minutes(1)),
-    .serialized,
     .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/setsid"), "setsid is not installed")
 )
 struct TerminalTests {
@@ -18,28 +17,28 @@ struct TerminalTests {
 
     @Test(arguments: [UInt16(40), 80, 132])
     func theProgressFitsTheTerminal(columns: UInt16) async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(20) }) { server in
+        try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
             server.simulator.setToken(token(3), .bad)
-            let terminal = try PseudoTerminal(try self.arguments(server, 1500), columns: columns)
+            let terminal = try PseudoTerminal(try self.arguments(server, 600), columns: columns)
             #expect(try await terminal.end() == 1)
             let frames = terminal.frames
             let progress = frames.filter { $0.contains(" %  ") }
             #expect(progress.count >= 3, "\(terminal.text)")
             #expect(frames.allSatisfy { $0.count < Int(columns) || $0.contains(",") }, "\(frames)")
-            #expect(progress.contains { $0.contains("/1500") })
+            #expect(progress.contains { $0.contains("/600") })
             if columns >= 80 {
                 #expect(progress.contains { $0.contains("[=") })
                 #expect(progress.contains { $0.contains("in flight") })
             }
             // It is gone at the end, and the last line stands alone.
-            #expect(frames.last == "accepted 1499, rejected 1, not-processed 0, not-sent 0, unknown 0")
+            #expect(frames.last == "accepted 599, rejected 1, not-processed 0, not-sent 0, unknown 0")
             if columns >= 80 { #expect(terminal.text.contains("\u{1B}[32m")) }
         }
     }
 
     @Test func coloursCanBeSwitchedOffAndProgressToo() async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(20) }) { server in
-            let arguments = try self.arguments(server, 600)
+        try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
+            let arguments = try self.arguments(server, 240)
             let plain = try PseudoTerminal(arguments, columns: 80, environment: ["NO_COLOR": "1"])
             #expect(try await plain.end() == 0)
             #expect(plain.frames.contains { $0.contains("[=") })
@@ -49,14 +48,14 @@ struct TerminalTests {
                 #expect(try await quiet.end() == 0)
                 #expect(!quiet.text.contains(" %"))
                 #expect(!quiet.text.contains("\u{1B}"))
-                #expect(quiet.frames.last?.hasPrefix("accepted 600, ") == true)
+                #expect(quiet.frames.last?.hasPrefix("accepted 240, ") == true)
             }
         }
     }
 
     @Test func controlCStopsAndIsGoneOnFrom() async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(20) }) { server in
-            let arguments = try self.arguments(server, 3000) + ["--resume"]
+        try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
+            let arguments = try self.arguments(server, 1200) + ["--resume"]
             let terminal = try PseudoTerminal(arguments, columns: 80)
             #expect(try await eventually { terminal.text.contains(" % ") })
             terminal.type(Self.controlC)
@@ -64,13 +63,13 @@ struct TerminalTests {
             #expect(terminal.frames.contains("stopping when what is under way is done; press again to quit"))
             #expect(terminal.frames.last?.hasPrefix("accepted ") == true)
             let done = server.folder.lines(of: "results.ndjson").count
-            #expect(done > 0 && done < 3000)
+            #expect(done > 0 && done < 1200)
             #expect(done == server.simulator.record.requestsProcessed)
             let rest = try PseudoTerminal(arguments, columns: 80)
             #expect(try await rest.end() == 0)
             #expect(rest.frames.contains("Going on: \(done) lines are done."))
             #expect(server.simulator.record.processedCounts.values.allSatisfy { $0 == 1 })
-            #expect(server.folder.lines(of: "results.ndjson").count == 3000)
+            #expect(server.folder.lines(of: "results.ndjson").count == 1200)
         }
     }
 
@@ -90,15 +89,15 @@ struct TerminalTests {
     }
 
     @Test func resultsOnStandardOutputAreRowsOnly() async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(20) }) { server in
-            var arguments = try self.arguments(server, 600)
+        try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
+            var arguments = try self.arguments(server, 240)
             arguments[6] = "-"
             _ = try server.folder.write("", to: "out")
             let out = try #require(FileHandle(forWritingAtPath: server.folder.path("out")))
             let terminal = try PseudoTerminal(arguments, columns: 80, outputGoesTo: out)
             #expect(try await terminal.end() == 0)
-            #expect(try ResultLine.all(server.folder.lines(of: "out")).count == 600)
-            #expect(terminal.frames.contains { $0.contains("/600") })
+            #expect(try ResultLine.all(server.folder.lines(of: "out")).count == 240)
+            #expect(terminal.frames.contains { $0.contains("/240") })
         }
     }
 }

@@ -57,6 +57,9 @@ struct Tool {
         )
     }
 
+    /// The help of a command, which is printed once for all tests: a debug build of the parser takes its time.
+    static func help(of command: [String]) async throws -> Result { try await HelpPages.shared.page(of: command) }
+
     /// Runs the built tool as a process of its own.
     static func spawn(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
         let running = try Running(arguments, environment: environment)
@@ -67,6 +70,17 @@ struct Tool {
     /// This process' variables but for those of the settings, and `environment`.
     static func variables(_ environment: [String: String]) -> [String: String] {
         ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("APNS_") }.merging(environment) { $1 }
+    }
+}
+
+private actor HelpPages {
+    static let shared = HelpPages()
+    private var pages: [[String]: Task<Tool.Result, any Error>] = [:]
+
+    func page(of command: [String]) async throws -> Tool.Result {
+        let page = self.pages[command] ?? Task { try await Tool.run(command + ["--help"]) }
+        self.pages[command] = page
+        return try await page.value
     }
 }
 
@@ -154,9 +168,9 @@ final class Running: Sendable {
     }
 }
 
-/// Asks until it is so, at most for ten seconds.
+/// Asks until it is so, at most for thirty seconds.
 func eventually(_ condition: () throws -> Bool) async throws -> Bool {
-    for _ in 0..<1000 {
+    for _ in 0..<3000 {
         if try condition() { return true }
         try await Task.sleep(for: .milliseconds(10))
     }

@@ -32,9 +32,10 @@ import Testing
         #expect(ours.count == theirs.count, comment)
     }
 
-    @Test func randomValues() throws {
-        let run = PropertyRun(commands: 600, runs: 600)
+    @Test func randomValues() async throws {
+        let run = PropertyRun(commands: 300, runs: 300)
         for seed in run.seeds {
+            await TestScale.letOthersRun()
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
                 try expectEqual(Sample.random(depth: 4, using: &generator), "\(run.replay(seed))")
@@ -43,11 +44,12 @@ import Testing
     }
 
     /// Where the order of keys is defined, the bytes are Foundation's.
-    @Test func bytesOfValuesInOrder() throws {
+    @Test func bytesOfValuesInOrder() async throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let run = PropertyRun(commands: 600, runs: 200)
+        let run = PropertyRun(commands: 300, runs: 100)
         for seed in run.seeds {
+            await TestScale.letOthersRun()
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
                 let value = OrderedValue.random(depth: 4, using: &generator)

@@ -117,6 +117,7 @@ struct ForeignParserTests {
         var lines = Lines()
         let run = PropertyRun(commands: 800, runs: 200)
         for seed in run.seeds {
+            await TestScale.letOthersRun()
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
                 let value = Sample.random(depth: 4, using: &generator)
@@ -143,6 +144,7 @@ struct ForeignParserTests {
         var lines = Lines()
         let run = PropertyRun(commands: 200, runs: 40)
         for seed in run.seeds {
+            await TestScale.letOthersRun()
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
                 let text = Sample.text(using: &generator)

@@ -140,9 +140,10 @@ import Testing
         try JSONSerialization.jsonObject(with: Data(push.payload)) as? NSDictionary
     }
 
-    @Test func payloadsAndTheirCodedForms() throws {
+    @Test func payloadsAndTheirCodedForms() async throws {
         let run = PropertyRun(commands: 100, runs: 50)
         for seed in run.seeds {
+            await TestScale.letOthersRun()
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
                 let comment: Comment = "\(run.replay(seed))"
@@ -167,9 +168,10 @@ import Testing
         }
     }
 
-    @Test func liveActivities() throws {
+    @Test func liveActivities() async throws {
         let run = PropertyRun(commands: 100, runs: 20)
         for seed in run.seeds {
+            await TestScale.letOthersRun()
             var generator = Seeded(seed)
             for _ in 0..<run.commandsPerRun {
                 let text = Sample.text(using: &generator)

@@ -36,7 +36,7 @@ struct SimulatedTests {
     }
 
     @Test func thousandsGoThroughBurstsGoAwaysAndRefusals() async throws {
-        let total = 5000
+        let total = 3000
         try await withSimulatedAPNS(configure: { $0.pool = .init(size: 2, maxOverflow: 2, connectSpacing: .zero) }) {
             client,
             simulator in

@@ -135,9 +135,10 @@
 
         /// Random messages, clocks and restarts beside a model that never forgets: what was admitted once never is again,
         /// and what is new, in time and above what was forgotten, always is.
-        @Test func besideAModel() throws {
+        @Test func besideAModel() async throws {
             let run = PropertyRun(commands: 12_000, runs: 4)
             for seed in run.seeds {
+                await TestScale.letOthersRun()
                 var random = SeededRandom(seed: seed)
                 let capacity = Int.random(in: 1...40, using: &random)
                 var window = ReplayWindow(span: .milliseconds(400), tolerance: .milliseconds(30), capacity: capacity)

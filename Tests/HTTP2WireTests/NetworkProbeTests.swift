@@ -60,7 +60,7 @@ struct NetworkProbeTests {
             }
         }
         #expect(code == .connectTimeout)
-        #expect(NIODeadline.now() - begin < .seconds(2))
+        #expect(NIODeadline.now() - begin < .seconds(30))
         await listener.close()
     }
 }

@@ -62,7 +62,7 @@ struct SessionModelTests {
         }
     }
 
-    @Test(arguments: 0..<20) func eachStreamGetsExactlyOneResult(_ seed: Int) throws {
+    @Test(arguments: 0..<TestScale.times(8)) func eachStreamGetsExactlyOneResult(_ seed: Int) throws {
         var random = SeededRandom(seed: UInt64(seed))
         var tag: UInt64 = 0
         var steps = 0

@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 @testable import HTTP2Wire
@@ -43,7 +44,7 @@ struct SocketTests {
 
     /// Other suites open and close sockets meanwhile, so the count has a process of its own.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd"), "there is no /proc/self/fd"))
-    func twoHundredConnectionsLeaveNoDescriptors() async {
+    func connectionsLeaveNoDescriptors() async {
         await #expect(processExitsWith: .success) {
             let server = try await EchoServer.start()
             func round(_ index: Int) async {
@@ -56,7 +57,7 @@ struct SocketTests {
             }
             for index in 0..<10 { await round(index) }
             let before = SocketTests.descriptors()
-            for index in 0..<200 { await round(index) }
+            for index in 0..<TestScale.size(100, thorough: 200) { await round(index) }
             // The server's ends close a little later; a tick of each loop at a time.
             var rest = 0
             for _ in 0..<1000 {

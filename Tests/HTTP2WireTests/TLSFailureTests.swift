@@ -18,7 +18,7 @@ private final class Greeter: ChannelInboundHandler {
 }
 
 /// What a bad certificate, a wrong port or a missing trust root is called, and how soon.
-@Suite(.timeLimit(.minutes(1)), .serialized)
+@Suite(.timeLimit(.minutes(1)))
 struct TLSFailureTests {
     /// Opens a connection that must fail: with this code, and not by a timeout.
     private func expectFailure(
@@ -33,8 +33,8 @@ struct TLSFailureTests {
         let begin = NIODeadline.now()
         let beginning = await probe.open()
         #expect(beginning == .closed(code), sourceLocation: location)
-        // It takes milliseconds; a loaded machine gets some room below the connect timeout of 10 s.
-        #expect(NIODeadline.now() - begin < .seconds(5), sourceLocation: location)
+        // It takes milliseconds; a loaded machine gets all the room below the connect timeout of 10 s.
+        #expect(NIODeadline.now() - begin < .seconds(9), sourceLocation: location)
         if let error = await probe.closeError {
             #expect(error.isConfiguration == isConfiguration, "\(error)", sourceLocation: location)
             #expect(!error.message.isEmpty && !error.message.contains("no further detail"), sourceLocation: location)

@@ -18,12 +18,19 @@ public enum TestScale {
     /// So many times `count`.
     public static func times(_ count: Int) -> Int { count.multipliedReportingOverflow(by: factor).partialValue }
 
+    /// The size of a load or of a set of cases that is not random: `short` in `make test`, `long` in the long form.
+    public static func size(_ short: Int, thorough long: Int) -> Int { self.isThorough ? long : short }
+
     /// Some seeds that are the same each time, and as many random ones as the scale says.
     public static func seeds(fixed: Int) -> [UInt64] {
         var random = SeededRandom()
         // The fixed ones are small numbers.
-        return (1...UInt64(max(fixed, 1))).map { $0 } + (0..<factor).map { _ in random.next() | 1 << 32 }
+        return (0..<UInt64(max(fixed, 0))).map { $0 + 1 } + (0..<factor).map { _ in random.next() | 1 << 32 }
     }
+
+    /// Lets other tests run. A test that computes for long calls this in its loop: all tests share as few threads as the
+    /// machine has cores, and a test with sockets and deadlines must not wait for seconds.
+    public static func letOthersRun() async { await Task.yield() }
 
     /// A number from the environment; nil: there is none of the name.
     public static func environment(_ name: String) -> UInt64? {

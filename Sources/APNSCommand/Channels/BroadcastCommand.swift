@@ -58,14 +58,14 @@ struct BroadcastCommand: AsyncParsableCommand {
     @OptionGroup(title: "Connection") var common: CommonOptions
 
     func validate() throws {
-        _ = try ChannelOptions.channelID(self.channel)
+        _ = try ChannelArgument.id(self.channel)
         _ = try HeaderValues(priority: self.priority, expiration: self.expiration, now: 0)
     }
 
     func run() async throws {
         let options = try self.common.checked()
         let topic = try options.requireTopic()
-        let channel = try ChannelOptions.channelID(self.channel)
+        let channel = try ChannelArgument.id(self.channel)
         let headers = try HeaderValues(priority: self.priority, expiration: self.expiration, now: WallTime.now)
         let bytes = try Payload.read(self.payload)
         let notification = headers.applied(

@@ -30,17 +30,17 @@ struct ChannelsCommand: AsyncParsableCommand {
     )
 }
 
-/// What the four commands have in common.
-struct ChannelOptions: ParsableArguments {
-    @OptionGroup var common: CommonOptions
+/// A command that makes one call about channels.
+protocol ChannelCommand: AsyncParsableCommand {
+    var common: CommonOptions { get }
+    var json: Bool { get }
+}
 
-    @Flag(help: "Print one JSON object.")
-    var json = false
-
+extension ChannelCommand {
     /// Connects, makes the call and prints what came of it.
     ///
     /// - Parameter text: the result for people.
-    func run<Value: Encodable & Sendable>(
+    func perform<Value: Encodable & Sendable>(
         text: (Value) -> String,
         _ call: (APNSChannels, _ bundleID: String) async throws(PushError) -> Value
     ) async throws {
@@ -71,14 +71,6 @@ struct ChannelOptions: ParsableArguments {
             throw counts.status
         }
     }
-
-    static func channelID(_ text: String) throws -> ChannelID {
-        do {
-            return try ChannelID(text)
-        } catch {
-            throw UsageError("\(error).")
-        }
-    }
 }
 
 /// A call that failed, as JSON.
@@ -106,16 +98,19 @@ struct FailedCall: Encodable {
     }
 }
 
-struct ListChannels: AsyncParsableCommand {
+struct ListChannels: ChannelCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "Prints the ids of all channels, one a line."
     )
 
-    @OptionGroup var options: ChannelOptions
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
 
     func run() async throws {
-        try await self.options.run(text: { (list: ChannelList) in list.ids.map(\.rawValue).joined(separator: "\n") }) {
+        try await self.perform(text: { (list: ChannelList) in list.ids.map(\.rawValue).joined(separator: "\n") }) {
             channels,
             bundleID throws(PushError) in
             try await channels.list(for: bundleID)
@@ -123,7 +118,7 @@ struct ListChannels: AsyncParsableCommand {
     }
 }
 
-struct CreateChannel: AsyncParsableCommand {
+struct CreateChannel: ChannelCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
         abstract: "Makes a channel and prints its id."
@@ -139,7 +134,10 @@ struct CreateChannel: AsyncParsableCommand {
     )
     var storage: String = "no-message"
 
-    @OptionGroup var options: ChannelOptions
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
 
     func validate() throws {
         _ = try self.policy()
@@ -155,7 +153,7 @@ struct CreateChannel: AsyncParsableCommand {
 
     func run() async throws {
         let policy = try self.policy()
-        try await self.options.run(text: { (channel: CreatedChannel) in channel.id.rawValue }) {
+        try await self.perform(text: { (channel: CreatedChannel) in channel.id.rawValue }) {
             channels,
             bundleID throws(PushError) in
             try await channels.create(for: bundleID, storage: policy)
@@ -168,38 +166,55 @@ struct ChannelArgument: ParsableArguments {
     @Argument(help: ArgumentHelp("The channel's id.", valueName: "id"))
     var text: String
 
-    func id() throws -> ChannelID { try ChannelOptions.channelID(self.text) }
+    func id() throws -> ChannelID { try Self.id(self.text) }
+
+    /// The id that an option or argument gives.
+    static func id(_ text: String) throws -> ChannelID {
+        do {
+            return try ChannelID(text)
+        } catch {
+            throw UsageError("\(error).")
+        }
+    }
 
     func validate() throws {
         _ = try self.id()
     }
 }
 
-struct ShowChannel: AsyncParsableCommand {
+struct ShowChannel: ChannelCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
         abstract: "Prints what APNs says of a channel."
     )
 
-    @OptionGroup var options: ChannelOptions
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
     @OptionGroup var channel: ChannelArgument
 
     func run() async throws {
         let id = try self.channel.id()
         let text = { (channel: BroadcastChannel) in "\(channel.id) \(channel.pushType), stores \(channel.storage)" }
-        try await self.options.run(text: text) { channels, bundleID throws(PushError) in
+        try await self.perform(text: text) { channels, bundleID throws(PushError) in
             try await channels.read(id, for: bundleID)
         }
     }
 }
 
-struct DeleteChannel: AsyncParsableCommand {
+struct DeleteChannel: ChannelCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",
         abstract: "Deletes a channel for good."
     )
 
-    @OptionGroup var options: ChannelOptions
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
     @OptionGroup var channel: ChannelArgument
 
     func run() async throws {
@@ -207,7 +222,7 @@ struct DeleteChannel: AsyncParsableCommand {
         let text = { (deletion: ChannelDeletion) in
             deletion.existed ? "\(id) deleted" : "\(id) was not there: deleted before, or never made for this app"
         }
-        try await self.options.run(text: text) { channels, bundleID throws(PushError) in
+        try await self.perform(text: text) { channels, bundleID throws(PushError) in
             try await channels.delete(id, for: bundleID)
         }
     }

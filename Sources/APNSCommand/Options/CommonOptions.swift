@@ -19,8 +19,15 @@ struct KeyOptions: ParsableArguments {
 }
 
 /// What all commands that send have in common. Each option is also read from the environment and the file of `--config`.
+///
+/// Repeats the options of `KeyOptions`: in a debug build, each level of option groups makes the parser build the options
+/// inside four times as often, so no group holds another.
 struct CommonOptions: ParsableArguments {
-    @OptionGroup var keyOptions: KeyOptions
+    @Option(.config) var config: String?
+    @Option(.key) var key: String?
+    @Option(.keyID) var keyID: String?
+    @Option(.teamID) var teamID: String?
+    @Option(.tokenFile) var tokenFile: String?
     @Option(.certificate) var certificate: String?
     @Option(.certificateKey) var certificateKey: String?
     @Option(.certificatePasswordFile) var certificatePasswordFile: String?
@@ -37,8 +44,9 @@ struct CommonOptions: ParsableArguments {
     @Flag(help: "\(SettingOption.verbose.help) [env: \(SettingOption.verbose.variable)=1]") var verbose = false
 
     private var values: [(SettingOption, String?)] {
-        self.keyOptions.values + [
-            (.certificate, self.certificate), (.certificateKey, self.certificateKey),
+        [
+            (.config, self.config), (.key, self.key), (.keyID, self.keyID), (.teamID, self.teamID),
+            (.tokenFile, self.tokenFile), (.certificate, self.certificate), (.certificateKey, self.certificateKey),
             (.certificatePasswordFile, self.certificatePasswordFile), (.environment, self.environment),
             (.endpoint, self.endpoint), (.port, self.port), (.proxy, self.proxy), (.caFile, self.caFile),
             (.topic, self.topic), (.poolSize, self.poolSize), (.maxOverflow, self.maxOverflow),

@@ -10,12 +10,15 @@ struct SettingOption: Sendable {
     let valueName: String
     let completion: CompletionKind
     private(set) var help = ""
+    /// `APNS_POOL_SIZE`
+    let variable: String
 
     private init(_ name: String, sets key: String, _ valueName: String, _ completion: CompletionKind = .default) {
         self.name = name
         self.key = key
         self.valueName = valueName
         self.completion = completion
+        self.variable = APNSSetting.variable(APNSSetting.path("apns", key))
     }
 
     private func help(_ text: String) -> SettingOption {
@@ -26,8 +29,6 @@ struct SettingOption: Sendable {
 
     /// `--pool-size`
     var written: String { "--\(self.name)" }
-    /// `APNS_POOL_SIZE`
-    var variable: String { APNSSetting.variable(APNSSetting.path("apns", self.key)) }
 
     static let config = SettingOption("config", sets: "config", "file", .file(extensions: ["json"]))
         .help("Read what the command line and the environment do not say from this JSON file.")

@@ -30,8 +30,6 @@ struct NotificationOptions: ParsableArguments {
     )
     var payload: String?
 
-    @OptionGroup var headers: HeaderOptions
-
     private var hasAlert: Bool { self.title != nil || self.subtitle != nil || self.body != nil }
 
     func validate() throws {
@@ -46,12 +44,11 @@ struct NotificationOptions: ParsableArguments {
     }
 
     /// The notification, encoded and checked.
-    func prepared(topic: String) throws -> PreparedPush {
-        try self.headers.prepared(try self.content(topic: topic))
+    func prepared(topic: String, headers: HeaderOptions) throws -> PreparedPush {
+        try headers.prepared(try self.content(topic: topic, type: headers.type))
     }
 
-    private func content(topic: String) throws -> PushNotification {
-        let type = self.headers.type
+    private func content(topic: String, type: PushType) throws -> PushNotification {
         if let payload {
             return PushNotification(topic: topic, pushType: type, rawPayload: try Payload.read(payload))
         }
@@ -103,6 +100,7 @@ struct SendCommand: AsyncParsableCommand {
     )
 
     @OptionGroup(title: "Notification") var notification: NotificationOptions
+    @OptionGroup(title: "Notification") var headers: HeaderOptions
     @OptionGroup(title: "Connection") var common: CommonOptions
 
     @Flag(help: "Print rows of JSON, as in the results of `apns bulk`.")
@@ -113,7 +111,7 @@ struct SendCommand: AsyncParsableCommand {
 
     func run() async throws {
         let options = try self.common.checked()
-        let push = try self.notification.prepared(topic: try options.requireTopic())
+        let push = try self.notification.prepared(topic: try options.requireTopic(), headers: self.headers)
         let tokens = self.tokens
         let printsJSON = self.json
         let counts = try await withAPNSClient(configuration: options.configuration) { client in

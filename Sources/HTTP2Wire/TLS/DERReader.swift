@@ -20,20 +20,27 @@ package struct DERReader {
     }
 
     package mutating func next() -> Element? {
-        let start = self.rest
-        guard let tag = self.rest.popFirst(), let first = self.rest.popFirst() else { return nil }
-        var length = Int(first)
-        if first >= 0x80 {
-            guard (0x81...0x83).contains(first) else { return nil }
+        let bytes = self.rest
+        // By indices, since a debug build takes long for slices of slices, and a bundle of roots has a thousand elements.
+        var index = bytes.startIndex
+        let end = bytes.endIndex
+        guard end - index >= 2 else { return nil }
+        let tag = bytes[index]
+        var length = Int(bytes[index + 1])
+        index += 2
+        if length >= 0x80 {
+            guard (0x81...0x83).contains(length) else { return nil }
+            let digits = length & 0x7F
+            guard end - index >= digits else { return nil }
             length = 0
-            for _ in 0..<Int(first & 0x7F) {
-                guard let byte = self.rest.popFirst() else { return nil }
-                length = length << 8 | Int(byte)
+            for _ in 0..<digits {
+                length = length << 8 | Int(bytes[index])
+                index += 1
             }
         }
-        guard length <= self.rest.count else { return nil }
-        let content = self.rest.prefix(length)
-        self.rest = self.rest.dropFirst(length)
-        return Element(tag: tag, content: content, whole: start[..<content.endIndex])
+        guard length <= end - index else { return nil }
+        let next = index + length
+        self.rest = bytes[next...]
+        return Element(tag: tag, content: bytes[index..<next], whole: bytes[bytes.startIndex..<next])
     }
 }

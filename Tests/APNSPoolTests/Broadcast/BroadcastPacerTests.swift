@@ -68,9 +68,10 @@ import Testing
     }
 
     /// Whatever comes when, with turns given back: no two turns of a channel are closer than the spacing.
-    @Test func noTwoTurnsAreTooClose() {
+    @Test func noTwoTurnsAreTooClose() async {
         let run = PropertyRun(commands: 4_000, runs: 10)
         for seed in run.seeds {
+            await TestScale.letOthersRun()
             var random = SeededRandom(seed: seed)
             var machine = Machine()
             var now: Int64 = 0

@@ -12,9 +12,10 @@ import Testing
         "Each element ends once and in time, and the input is pulled no further than it may be",
         .timeLimit(.minutes(1))
     )
-    func randomHistories() {
+    func randomHistories() async {
         var seen: [String: Int] = [:]
         for seed in Self.run.seeds {
+            await TestScale.letOthersRun()
             var world = BulkWorld(seed: seed)
             for _ in 0..<Self.run.commandsPerRun where !world.isFinished && world.mistakes.isEmpty { world.command() }
             world.settle()

@@ -1,70 +1,14 @@
 import APNSSimulator
-import Foundation
 import Logging
 import Metrics
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import APNSPool
 
 /// Many apps in one process.
-@Suite(.timeLimit(.minutes(2)), .serialized)
-struct ClientGroupTests {
-    private func topic(_ number: Int) -> String { "com.example.app\(number)" }
-
-    private func app(
-        _ number: Int,
-        _ simulator: Simulator,
-        key: SimulatedKey = SimulatedKey(),
-        hosts: [String] = ["localhost"]
-    ) -> APNSApp {
-        APNSApp(
-            name: "app\(number)",
-            topic: self.topic(number),
-            authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
-            environments: Set(hosts.map { .custom(host: $0, port: simulator.port) })
-        )
-    }
-
-    private func withGroup(
-        simulation: Simulator.Configuration = Simulator.Configuration(),
-        configure: (inout APNSClientGroup.Configuration) -> Void = { _ in },
-        _ body: (APNSClientGroup, Simulator) async throws -> Void
-    ) async throws {
-        let simulator = try await Simulator.start(simulation)
-        var configuration = APNSClientGroup.Configuration(
-            client: .local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM)
-        )
-        configuration.client.environment = .production
-        configure(&configuration)
-        let group = try APNSClientGroup(configuration: configuration)
-        let life = Task { try await group.run() }
-        do {
-            try await body(group, simulator)
-        } catch {
-            life.cancel()
-            try? await life.value
-            await simulator.stop()
-            throw error
-        }
-        group.shutdown()
-        try await life.value
-        #expect(group.reservedConnections == 0)
-        await until { simulator.openConnections == 0 }
-        await simulator.stop()
-    }
-
-    private func deliver(
-        _ group: APNSClientGroup,
-        _ number: Int,
-        _ simulator: Simulator,
-        host: String = "localhost"
-    ) async -> PushOutcome {
-        await group.sender(for: "app\(number)", in: .custom(host: host, port: simulator.port))
-            .deliver(samplePush(topic: self.topic(number)), to: deviceToken)
-    }
-
+@Suite(.timeLimit(.minutes(2)))
+struct ClientGroupTests: GroupOfClients {
     @Test func appsOfOneKeyShareAConnectionAndOthersDoNot() async throws {
         try await self.withGroup { group, simulator in
             let key = SimulatedKey()
@@ -176,42 +120,6 @@ struct ClientGroupTests {
         }
     }
 
-    @Test func moreAppsThanConnectionsTakeTurns() async throws {
-        let clock = ShiftedClock()
-        try await self.withGroup(configure: {
-            $0.maxConnections = 3
-            $0.client.clock = clock
-        }) { group, simulator in
-            for number in 0..<12 { try group.add(self.app(number, simulator)) }
-            let most = Atomic<Int>(0)
-            let mostSeen = Atomic<Int>(0)
-            let isOver = Atomic<Bool>(false)
-            async let watch: Void = {
-                while !isOver.load(ordering: .relaxed) {
-                    most.max(group.reservedConnections, ordering: .relaxed)
-                    mostSeen.max(simulator.openConnections, ordering: .relaxed)
-                    try? await ContinuousClock().sleep(for: .milliseconds(1))
-                }
-            }()
-            let outcomes = await withTaskGroup(of: PushOutcome.self) { tasks in
-                for round in 0..<5 {
-                    for number in 0..<12 {
-                        tasks.addTask { await self.deliver(group, number, simulator) }
-                    }
-                    _ = round
-                }
-                return await tasks.reduce(into: []) { $0.append($1) }
-            }
-            isOver.store(true, ordering: .relaxed)
-            await watch
-            let failed = outcomes.filter { $0.certainty != .accepted }
-            #expect(failed.isEmpty, "\(failed.prefix(3))")
-            #expect(most.load(ordering: .relaxed) == 3)
-            // The server may accept a connection before it hears of the end of those that made room for it.
-            #expect(mostSeen.load(ordering: .relaxed) <= 6)
-        }
-    }
-
     @Test(
         "A long call of an app that should yield fails neither its own pushes nor an app that finds an idle connection"
     )
@@ -276,90 +184,5 @@ struct ClientGroupTests {
             )
         #expect(outcome.error?.code == .notRunning)
         await simulator.stop()
-    }
-
-    // MARK: Measured
-
-    private static func residentKiB() throws -> Int {
-        let text = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
-        let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("VmRSS:") })
-        return try #require(Int(line.split(separator: " ").dropFirst().first ?? ""))
-    }
-
-    /// 40 apps in two environments each, which nobody sends to.
-    @Test func fortyIdleAppsCostNoConnectionAndLittleMemory() async throws {
-        try await self.withGroup { group, simulator in
-            // A first one, so that what all have in common is there before it is measured.
-            try group.add(self.app(100, simulator))
-            #expect(await self.deliver(group, 100, simulator).certainty == .accepted)
-            let before = try Self.residentKiB()
-            for number in 0..<40 { try group.add(self.app(number, simulator, hosts: ["localhost", "127.0.0.1"])) }
-            let growth = try Self.residentKiB() - before
-            #expect(group.status.count == 81)
-            #expect(simulator.openConnections == 1)
-            #expect(growth <= 40 * 1024, "\(growth) KiB")
-            print("idle: 40 apps x 2 environments, \(growth) KiB")
-        }
-    }
-
-    /// The same after each was used: clients that run, one connection each.
-    @Test func fortyUsedAppsShareTheirTrustRoots() async throws {
-        try await self.withGroup { group, simulator in
-            try group.add(self.app(100, simulator))
-            #expect(await self.deliver(group, 100, simulator).certainty == .accepted)
-            let before = try Self.residentKiB()
-            for number in 0..<40 {
-                try group.add(self.app(number, simulator, hosts: ["localhost", "127.0.0.1"]))
-                #expect(await self.deliver(group, number, simulator).certainty == .accepted)
-                #expect(await self.deliver(group, number, simulator, host: "127.0.0.1").certainty == .accepted)
-            }
-            let growth = try Self.residentKiB() - before
-            #expect(simulator.openConnections == 81)
-            // The simulator's ends of the connections are in it. 80 copies of the system's roots would be 340 MiB.
-            #expect(growth <= 100 * 1024, "\(growth) KiB")
-            print("running: 80 clients with a connection each, both ends, \(growth) KiB")
-        }
-    }
-
-    /// One app's flood, seen from its neighbour.
-    @Test(arguments: [APNSClientGroup.Isolation.perKey, .perApp])
-    func aNeighboursFloodIsSurvived(_ isolation: APNSClientGroup.Isolation) async throws {
-        try await self.withGroup(configure: { $0.isolation = isolation }) { group, simulator in
-            let key = SimulatedKey()
-            try group.add(self.app(0, simulator, key: key))
-            try group.add(self.app(1, simulator, key: key))
-            func times() async throws -> [Duration] {
-                var times: [Duration] = []
-                for _ in 0..<200 {
-                    let start = ContinuousClock.now
-                    #expect(await self.deliver(group, 1, simulator).certainty == .accepted)
-                    times.append(start.duration(to: .now))
-                }
-                return times.sorted()
-            }
-            _ = await self.deliver(group, 0, simulator)
-            _ = try await times()
-            let calm = try await times()
-            let isOver = Gate()
-            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
-            let push = samplePush(topic: self.topic(0))
-            async let flood = group.withClient(for: "app0", in: environment) { client in
-                var accepted = 0
-                while !isOver.isOpen {
-                    accepted += await client.sendAll(push, to: (0..<2000).map { DeviceToken.sample($0) }).accepted
-                }
-                return accepted
-            }
-            try await simulator.waitUntil { $0.requestsProcessed > 3000 }
-            let flooded = try await times()
-            isOver.open()
-            let sent = try await flood
-            #expect(sent > 2000)
-            print(
-                "\(isolation == .perKey ? "per key" : "per app"): alone median \(calm[100]), p99 \(calm[197]);",
-                "beside a flood median \(flooded[100]), p99 \(flooded[197])"
-            )
-            #expect(flooded[197] < .seconds(2))
-        }
     }
 }

@@ -31,7 +31,7 @@ struct ShutdownTests {
         let server = try await ScriptedServer.start { _ in [.hold] }
         var configuration = APNSClientConfiguration.local(server)
         configuration.pool = .init(size: 2, maxOverflow: 0, connectSpacing: .zero)
-        for round in 0..<300 {
+        for round in 0..<TestScale.times(60) {
             let client = try APNSClient(configuration: configuration)
             let pushes = Task { await ClientOutcomeTests.deliver(8, with: client) }
             let run = Task { @concurrent in try? await client.run() }
@@ -50,7 +50,7 @@ struct ShutdownTests {
     @Test("A shutdown while the authentication is replaced or revoked ends")
     func shutdownDuringReplacement() async throws {
         let server = try await ScriptedServer.start { _ in [.hold] }
-        for round in 0..<100 {
+        for round in 0..<TestScale.times(20) {
             let client = try APNSClient(configuration: .local(server))
             try await client.start()
             let pushes = Task { await ClientOutcomeTests.deliver(4, with: client) }

@@ -90,22 +90,23 @@ struct UpdateTests {
     }
 
     @Test func growsFromOneToFourAndBackUnderLoad() async throws {
-        try await self.withLoad(singles: 150, bulk: 4000) {
+        try await self.withLoad(singles: TestScale.size(75, thorough: 150), bulk: TestScale.size(2000, thorough: 4000))
+        {
             $0.pool = .init(size: 1, maxOverflow: 0, maxConcurrentStreams: 40, connectSpacing: .zero)
         } _: { client, simulator, reached in
-            await reached(300)
+            await reached(200)
             await self.expect(1, client, simulator)
             try client.update { $0.pool.size = 4 }
             try await client.prewarm(4)
             await self.expect(4, client, simulator)
             await until { await client.status.pool.capacity == 160 }
-            await reached(3000)
+            await reached(TestScale.size(1500, thorough: 3000))
             try client.update { $0.pool.size = 1 }
             #expect(client.core.lifecycle.pushesInFlight > 0, "the load was over too soon")
             // No call after it gets a slot of the others.
             #expect(await client.status.pool.capacity == 40)
             await self.expect(1, client, simulator)
-            await reached(6000)
+            await reached(TestScale.size(3000, thorough: 6000))
             try client.update { $0.pool.size = 4 }
             try await client.prewarm(4)
             await self.expect(4, client, simulator)
@@ -114,11 +115,11 @@ struct UpdateTests {
 
     /// Changes that come before those before them are done.
     @Test func changesOnEachOthersHeelsLoseNothing() async throws {
-        try await self.withLoad(singles: 100, bulk: 1500) {
+        try await self.withLoad(singles: TestScale.size(50, thorough: 100), bulk: TestScale.size(750, thorough: 1500)) {
             $0.pool = .init(size: 2, maxOverflow: 0, maxConcurrentStreams: 40, connectSpacing: .zero)
         } _: { client, simulator, reached in
             var random = SeededRandom(seed: 7)
-            for step in 1...40 {
+            for step in 1...TestScale.size(20, thorough: 40) {
                 let size = Int.random(in: 1...5, using: &random)
                 try client.update { settings in
                     settings.pool.size = size

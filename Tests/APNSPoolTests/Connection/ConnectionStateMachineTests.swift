@@ -337,7 +337,7 @@ struct ConnectionStateModelTests {
         }
     }
 
-    @Test(arguments: 0..<200)
+    @Test(arguments: 0..<UInt64(TestScale.times(80)))
     func sessionsAreNeverLostAndReportsAgree(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         let isBase = Bool.random(using: &random)

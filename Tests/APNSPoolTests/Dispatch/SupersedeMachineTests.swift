@@ -113,9 +113,10 @@ import Testing
         }
     }
 
-    @Test func likeAModel() {
+    @Test func likeAModel() async {
         let run = PropertyRun(commands: 8_000, runs: 8)
         for seed in run.seeds {
+            await TestScale.letOthersRun()
             var random = SeededRandom(seed: seed)
             let machine = Machine(timestampLimit: 1000)
             var model = Model()

@@ -14,10 +14,10 @@ import Testing
 /// follow from the seed; what meets what is up to the scheduler.
 @Suite(.timeLimit(.minutes(20)), .serialized)
 struct ChaosTests {
+    private static let wanted = TestScale.environment("CHAOS_PUSHES").map { Int(clamping: $0) }
+    private static let pushes = wanted ?? TestScale.times(5_000)
     /// In one life of a client.
-    private static let pushesPerRound = 5000
-    private static let pushes =
-        TestScale.environment("CHAOS_PUSHES").map { Int(clamping: $0) } ?? TestScale.times(5_000)
+    private static let pushesPerRound = wanted == nil ? TestScale.size(2_500, thorough: 5_000) : 5_000
 
     /// What all rounds came to.
     private struct Sum {

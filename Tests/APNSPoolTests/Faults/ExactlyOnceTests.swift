@@ -20,7 +20,7 @@ struct ExactlyOnceTests {
         }
     }
 
-    @Test(arguments: TestScale.seeds(fixed: 1))
+    @Test(arguments: TestScale.seeds(fixed: TestScale.size(0, thorough: 1)))
     func eachPushHasOneOutcomeThatTheServerConfirms(_ seed: UInt64) async throws {
         let random = Mutex(SeededRandom(seed: seed))
         let server = try await ScriptedServer.start(limit: 50) { push in

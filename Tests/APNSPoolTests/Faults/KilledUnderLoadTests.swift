@@ -10,7 +10,7 @@ import Testing
 /// ConnectionActors that end by a broken invariant while thousands of pushes are under way.
 @Suite(.timeLimit(.minutes(1)), .serialized)
 struct KilledUnderLoadTests {
-    private static let pushes = 10_000
+    private static let pushes = TestScale.size(4_000, thorough: 10_000)
 
     /// A request that no session takes: more fields than there is room for.
     private static func poison() -> HTTP2Request {
@@ -111,11 +111,11 @@ struct KilledUnderLoadTests {
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
     }
 
-    @Test func threeKillsUnderTenThousandPushesLoseNothing() async throws {
+    @Test("Three restarts of a connection under load lose no push") func threeKills() async throws {
         try await withServer(limit: 100, configure: { $0.pool.size = 3 }) { client, server in
             let killed = Journal<PushOutcome>()
             let outcomes = await send(client) { ended in
-                guard ended == 1000 || ended == 4000 || ended == 7000 else { return }
+                guard [1, 4, 7].contains(where: { ended == $0 * Self.pushes / 10 }) else { return }
                 killed.write(await deliverPoison(client))
             }
             let poisons = killed.entries
@@ -129,11 +129,13 @@ struct KilledUnderLoadTests {
         }
     }
 
-    @Test func onePoisonAmongTenThousandCostsOneConnectionAndOneOutcome() async throws {
+    @Test("One push that breaks its connection costs that connection and its own outcome alone") func onePoison()
+        async throws
+    {
         try await withServer(limit: 100, configure: { $0.pool.size = 2 }) { client, server in
             let poisoned = Journal<PushOutcome>()
             let outcomes = await send(client) { ended in
-                guard ended == 3000 else { return }
+                guard ended == 3 * Self.pushes / 10 else { return }
                 poisoned.write(await deliverPoison(client))
             }
             let outcome = try #require(poisoned.entries.first)

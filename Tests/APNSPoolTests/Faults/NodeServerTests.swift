@@ -27,7 +27,7 @@ struct NodeServerTests {
         var all: [String: [PushOutcome]] { self.outcomes.withLock { $0 } }
     }
 
-    @Test(arguments: TestScale.seeds(fixed: 1))
+    @Test(arguments: TestScale.seeds(fixed: TestScale.size(0, thorough: 1)))
     func eachPushHasOneOutcomeThatNodeConfirms(_ seed: UInt64) async throws {
         let server = try await NodePushServer.start(seed: seed)
         defer { server.stop() }

@@ -103,7 +103,11 @@ struct LogTests {
         }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             await server.stop()
-            await until { lines.count(.debug, containing: "lost or refused again") >= 5 }
+            // The pauses between the tries pass by the clock.
+            await until {
+                clock.advance(by: .milliseconds(50))
+                return lines.count(.debug, containing: "lost or refused again") >= 5
+            }
             #expect(lines.count(.notice, containing: "connection lost or refused") <= 2)
             clock.advance(by: .seconds(300))
             await lines.wait { $0.contains { $0.message.contains("still lost or refused") } }
@@ -113,7 +117,7 @@ struct LogTests {
     /// The same lines for ten pushes and a thousand, whatever becomes of them; no secret, no whole device token.
     @Test func nothingAboveDebugForAPushAndNoSecrets() async throws {
         var counts: [Int] = []
-        for number in [10, 1000] {
+        for number in [10, TestScale.size(300, thorough: 1000)] {
             let (logger, lines) = self.trace()
             let script: ScriptedServer.Script = { push in
                 push.number % 2 == 0 ? [.answer(200)] : [.answer(410, reason: "Unregistered")]

@@ -35,10 +35,11 @@ import Testing
     }
 
     /// Children that obey at once: every start, stop, answer and end is OTP's, in OTP's order.
-    @Test(.timeLimit(.minutes(1))) func everyStepIsOTPs() {
+    @Test(.timeLimit(.minutes(1))) func everyStepIsOTPs() async {
         var escalations = 0
         var automatic = 0
         for seed in Self.run.seeds {
+            await TestScale.letOthersRun()
             var random = SeededRandom(seed: seed)
             var step = 0
             while step < Self.run.commandsPerRun {
@@ -127,9 +128,10 @@ import Testing
     }
 
     /// Children that take their time, fail while others stop, and do not listen; restarts that wait.
-    @Test(.timeLimit(.minutes(1))) func nothingIsLostWhateverChildrenDo() {
+    @Test(.timeLimit(.minutes(1))) func nothingIsLostWhateverChildrenDo() async {
         let run = PropertyRun(commands: 16_000, runs: 80)
         for seed in run.seeds {
+            await TestScale.letOthersRun()
             var random = SeededRandom(seed: seed)
             var step = 0
             while step < run.commandsPerRun {
@@ -161,8 +163,8 @@ import Testing
         }
     }
 
-    /// Each sequence of up to seven inputs, for each strategy.
-    @Test(.timeLimit(.minutes(1)), arguments: strategies) func allShortLives(_ strategy: SupervisionStrategy) {
+    /// Each sequence of up to six inputs, in the long form seven, for each strategy.
+    @Test(.timeLimit(.minutes(1)), arguments: strategies) func allShortLives(_ strategy: SupervisionStrategy) async {
         let specs = [
             SupervisorBench.spec("a", .permanent), SupervisorBench.spec("b", .transient, .brutalKill),
             SupervisorBench.spec("c", .temporary),
@@ -178,9 +180,10 @@ import Testing
         var frontier = [first]
         var known: Set<String> = []
         var tried = 0
-        for depth in 1...7 {
+        for depth in 1...TestScale.size(6, thorough: 7) {
             var next: [SupervisorLife] = []
             for life in frontier {
+                await TestScale.letOthersRun()
                 for input in SupervisorLife.Input.allCases {
                     tried += 1
                     var after = life
@@ -202,6 +205,6 @@ import Testing
                 return
             }
         }
-        #expect(tried > 10_000)
+        #expect(tried > TestScale.size(5_000, thorough: 10_000))
     }
 }

@@ -1,0 +1,131 @@
+import APNSSimulator
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+/// What many apps in one process cost, and what one costs the others. These tests measure, so they run alone.
+@Suite(.timeLimit(.minutes(2)), .serialized)
+struct ClientGroupLoadTests: GroupOfClients {
+    @Test func moreAppsThanConnectionsTakeTurns() async throws {
+        let clock = ShiftedClock()
+        try await self.withGroup(configure: {
+            $0.maxConnections = 3
+            $0.client.clock = clock
+        }) { group, simulator in
+            for number in 0..<12 { try group.add(self.app(number, simulator)) }
+            let most = Atomic<Int>(0)
+            let mostSeen = Atomic<Int>(0)
+            let isOver = Atomic<Bool>(false)
+            async let watch: Void = {
+                while !isOver.load(ordering: .relaxed) {
+                    most.max(group.reservedConnections, ordering: .relaxed)
+                    mostSeen.max(simulator.openConnections, ordering: .relaxed)
+                    try? await ContinuousClock().sleep(for: .milliseconds(1))
+                }
+            }()
+            let outcomes = await withTaskGroup(of: PushOutcome.self) { tasks in
+                for round in 0..<5 {
+                    for number in 0..<12 {
+                        tasks.addTask { await self.deliver(group, number, simulator) }
+                    }
+                    _ = round
+                }
+                return await tasks.reduce(into: []) { $0.append($1) }
+            }
+            isOver.store(true, ordering: .relaxed)
+            await watch
+            let failed = outcomes.filter { $0.certainty != .accepted }
+            #expect(failed.isEmpty, "\(failed.prefix(3))")
+            #expect(most.load(ordering: .relaxed) == 3)
+            // The server may accept a connection before it hears of the end of those that made room for it.
+            #expect(mostSeen.load(ordering: .relaxed) <= 6)
+        }
+    }
+
+    private static func residentKiB() throws -> Int {
+        let text = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("VmRSS:") })
+        return try #require(Int(line.split(separator: " ").dropFirst().first ?? ""))
+    }
+
+    /// 40 apps in two environments each, which nobody sends to.
+    @Test func fortyIdleAppsCostNoConnectionAndLittleMemory() async throws {
+        try await self.withGroup { group, simulator in
+            // A first one, so that what all have in common is there before it is measured.
+            try group.add(self.app(100, simulator))
+            #expect(await self.deliver(group, 100, simulator).certainty == .accepted)
+            let before = try Self.residentKiB()
+            for number in 0..<40 { try group.add(self.app(number, simulator, hosts: ["localhost", "127.0.0.1"])) }
+            let growth = try Self.residentKiB() - before
+            #expect(group.status.count == 81)
+            #expect(simulator.openConnections == 1)
+            #expect(growth <= 40 * 1024, "\(growth) KiB")
+            print("idle: 40 apps x 2 environments, \(growth) KiB")
+        }
+    }
+
+    /// The same after each was used: clients that run, one connection each.
+    @Test func fortyUsedAppsShareTheirTrustRoots() async throws {
+        try await self.withGroup { group, simulator in
+            try group.add(self.app(100, simulator))
+            #expect(await self.deliver(group, 100, simulator).certainty == .accepted)
+            let before = try Self.residentKiB()
+            for number in 0..<40 {
+                try group.add(self.app(number, simulator, hosts: ["localhost", "127.0.0.1"]))
+                #expect(await self.deliver(group, number, simulator).certainty == .accepted)
+                #expect(await self.deliver(group, number, simulator, host: "127.0.0.1").certainty == .accepted)
+            }
+            let growth = try Self.residentKiB() - before
+            #expect(simulator.openConnections == 81)
+            // The simulator's ends of the connections are in it. 80 copies of the system's roots would be 340 MiB.
+            #expect(growth <= 100 * 1024, "\(growth) KiB")
+            print("running: 80 clients with a connection each, both ends, \(growth) KiB")
+        }
+    }
+
+    /// One app's flood, seen from its neighbour.
+    @Test(arguments: [APNSClientGroup.Isolation.perKey, .perApp])
+    func aNeighboursFloodIsSurvived(_ isolation: APNSClientGroup.Isolation) async throws {
+        try await self.withGroup(configure: { $0.isolation = isolation }) { group, simulator in
+            let key = SimulatedKey()
+            try group.add(self.app(0, simulator, key: key))
+            try group.add(self.app(1, simulator, key: key))
+            func times() async throws -> [Duration] {
+                var times: [Duration] = []
+                for _ in 0..<TestScale.size(60, thorough: 200) {
+                    let start = ContinuousClock.now
+                    #expect(await self.deliver(group, 1, simulator).certainty == .accepted)
+                    times.append(start.duration(to: .now))
+                }
+                return times.sorted()
+            }
+            _ = await self.deliver(group, 0, simulator)
+            _ = try await times()
+            let calm = try await times()
+            let (median, percentile99) = (calm.count / 2, calm.count * 99 / 100 - 1)
+            let isOver = Gate()
+            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
+            let push = samplePush(topic: self.topic(0))
+            async let flood = group.withClient(for: "app0", in: environment) { client in
+                var accepted = 0
+                while !isOver.isOpen {
+                    accepted += await client.sendAll(push, to: (0..<1000).map { DeviceToken.sample($0) }).accepted
+                }
+                return accepted
+            }
+            try await simulator.waitUntil { $0.requestsProcessed > 2000 }
+            let flooded = try await times()
+            isOver.open()
+            let sent = try await flood
+            #expect(sent >= 2000)
+            print(
+                "\(isolation == .perKey ? "per key" : "per app"): alone median \(calm[median]), p99 \(calm[percentile99]);",
+                "beside a flood median \(flooded[median]), p99 \(flooded[percentile99])"
+            )
+            #expect(flooded[percentile99] < .seconds(2))
+        }
+    }
+}
