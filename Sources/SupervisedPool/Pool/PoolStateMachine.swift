@@ -370,25 +370,26 @@ struct PoolStateMachine {
     private func pick(_ lane: PoolLane) -> Int? {
         var best = -1
         for index in slots.indices where slots[index].free(lane) > 0 {
-            if best < 0 || isBetter(slots[index], slots[best]) { best = index }
+            if best < 0 || isBetter(index, best) { best = index }
         }
         return best < 0 ? nil : best
     }
 
-    private func isBetter(_ one: Slot, _ best: Slot) -> Bool {
+    /// By index: a slot handed over as a value would be copied for each comparison.
+    private func isBetter(_ one: Int, _ best: Int) -> Bool {
         switch configuration.strategy {
         case .leastLoaded:
-            if one.leased * best.capacity == best.leased * one.capacity, let latency = one.latency,
-                let bestLatency = best.latency
-            {
-                latency < bestLatency
-            } else {
-                one.leased * best.capacity < best.leased * one.capacity
+            let load = slots[one].leased * slots[best].capacity
+            let bestLoad = slots[best].leased * slots[one].capacity
+            if load == bestLoad, let latency = slots[one].latency, let bestLatency = slots[best].latency {
+                return latency < bestLatency
             }
+            return load < bestLoad
         case .lifo:
-            one.isOverflow == best.isOverflow ? one.lastTurn > best.lastTurn : best.isOverflow
+            let isOverflow = slots[best].isOverflow
+            return slots[one].isOverflow == isOverflow ? slots[one].lastTurn > slots[best].lastTurn : isOverflow
         case .fifo:
-            one.lastTurn < best.lastTurn
+            return slots[one].lastTurn < slots[best].lastTurn
         }
     }
 

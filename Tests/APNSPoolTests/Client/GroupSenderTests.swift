@@ -124,6 +124,14 @@ struct GroupSenderTests {
         }
     }
 
+    @Test("A bulk call that begins after the shutdown pulls nothing")
+    func afterShutdown() async throws {
+        try await self.withGroup { group, fern, _ in
+            group.shutdown()
+            #expect(await fern.sendAll(self.push, to: (0...).lazy.map { DeviceToken.sample($0) }).total == 0)
+        }
+    }
+
     @Test("The health of an app and of the group follow the clients")
     func health() async throws {
         try await self.withGroup { group, fern, simulator in

@@ -2,12 +2,14 @@ import APNSModel
 import Synchronization
 
 /// Runs a bulk call to one app of a group. It waits until the app's client runs, keeps it from being stopped, and lets the
-/// client run the call. When no client can be had, each push is tried by itself and ends with the reason.
+/// client run the call. When no client can be had, each push is tried by itself and ends with the reason. When the group
+/// is shutting down, nothing is pulled.
 final class GroupBulkRun: BulkEngine {
     private let sender: APNSAppSender
     private let source: BulkSource
     private let options: BulkOptions
     private let control: BulkControl
+    private var hasStarted = false
     private var engine: (any BulkEngine)?
     private var use: ClientGroupCore.Use?
     private let engineWake = EngineWake()
@@ -31,26 +33,25 @@ final class GroupBulkRun: BulkEngine {
     func takeReady() -> (index: Int, outcome: PushOutcome)? { self.engine?.takeReady() }
 
     func next() async -> (index: Int, outcome: PushOutcome)? {
-        let engine: any BulkEngine
-        if let existing = self.engine {
-            engine = existing
-        } else {
-            engine = await self.start()
-            self.engineWake.set(engine.wake)
-            self.engine = engine
+        if !self.hasStarted {
+            self.hasStarted = true
+            self.engine = await self.start()
+            if let engine { self.engineWake.set(engine.wake) } else { self.source.close() }
         }
-        if let delivery = await engine.next() { return delivery }
+        if let delivery = await self.engine?.next() { return delivery }
         self.leave()
         return nil
     }
 
-    private func start() async -> any BulkEngine {
+    private func start() async -> (any BulkEngine)? {
         let core = self.sender.core
         let deadline = core.deadline(self.options.deadline)
         switch await core.use(self.sender.app, self.sender.environment, asCall: true, until: deadline) {
         case .success(let use):
             self.use = use
             return use.client.makeBulkEngine(self.source, self.options, self.control)
+        case .failure(let error) where error.code == .shuttingDown:
+            return nil
         case .failure:
             return PlainBulkRun(sender: self.sender, self.source, self.options, self.control)
         }
