@@ -129,7 +129,8 @@ struct BulkUnitTests {
         let writer = ResultWriter(path: path, descriptor: descriptor, window: window)
         var begun = 0
         var recorded = 0
-        for _ in 0..<TestScale.times(400) {
+        // Each round reads the whole file.
+        for _ in 0..<TestScale.size(400, thorough: 1200) {
             if Bool.random(using: &random) {
                 let room = writer.admit(upTo: Int.random(in: 1...20, using: &random))
                 let back = room > 1 && Bool.random(using: &random) ? 1 : 0

@@ -12,18 +12,18 @@ import Testing
 struct UpdateTests {
     /// Outcomes by the ids that the test has chosen.
     private final class Book: Sendable {
-        private let outcomes = Mutex<[APNSID: [Certainty]]>([:])
+        private let outcomes = Mutex<[APNSID: [PushOutcome]]>([:])
 
         var count: Int { self.outcomes.withLock { $0.count } }
 
         func write(_ id: APNSID, _ outcome: PushOutcome) {
-            self.outcomes.withLock { $0[id, default: []].append(outcome.certainty) }
+            self.outcomes.withLock { $0[id, default: []].append(outcome) }
         }
 
         func compare(with ledger: Ledger, total: Int) {
             let outcomes = self.outcomes.withLock { $0 }
             #expect(outcomes.count == total)
-            let others = outcomes.filter { $0.value != [.accepted] }
+            let others = outcomes.values.filter { $0.map(\.certainty) != [.accepted] }
             #expect(others.isEmpty, "\(others.count) were not accepted once: \(others.prefix(5))")
             let wrong = outcomes.keys.filter { ledger.processedCount(of: $0) != 1 }
             #expect(wrong.isEmpty, "\(wrong.count) were not processed once")

@@ -145,7 +145,7 @@ struct StreamFaultTests {
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         await server.wait { $0.held == 1 }
-        server.muteAll()
+        await server.muteAll()
         let outcome = await push.value
         #expect(outcome.certainty == .unknown && outcome.error?.code == .connectionLost)
         server.follow { _ in [.answer(200)] }
@@ -167,7 +167,7 @@ struct StreamFaultTests {
         let client = try APNSClient(configuration: configuration)
         try await client.start()
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-        server.muteAll()
+        await server.muteAll()
         let outcomes = await ClientOutcomeTests.deliver(5, with: client)
         #expect(outcomes.allSatisfy { $0.certainty == .accepted && $0.attempts == 1 }, "\(outcomes)")
         #expect(server.record.connections == 2)

@@ -143,8 +143,12 @@ final class ScriptedServer: Sendable {
             $0.connection.flush()
         }
     }
-    /// From now on no connection says anything, and all that comes is dropped.
-    func muteAll() { self.each { $0.connection.silence(reads: true) } }
+    /// When it returns, no connection says anything any more, and all that comes is dropped.
+    func muteAll() async {
+        for session in self.state.withLock({ Array($0.sessions.values) }) {
+            try? await session.eventLoop.submit { session.value.connection.silence(reads: true) }.get()
+        }
+    }
     /// GOAWAY after all that was received so far.
     func goAwayAll() { self.each { $0.goAway() } }
 
