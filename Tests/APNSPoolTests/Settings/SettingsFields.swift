@@ -8,7 +8,8 @@ import SupervisedPool
 enum SettingsFields {
     /// What a text cannot express, and what is for tests only.
     static let codeOnly: Set<String> = [
-        "eventLoopGroup", "tracer", "clock", "connectionsWaitByClock", "metricLabels", "wallClock", "tlsContexts",
+        "eventLoopGroup", "tracer", "clock", "connectionsWaitByClock", "metricLabels", "wallClock",
+        "groupInvalidTokens", "tlsContexts",
         "silence", "adjustConnection",
     ]
 
