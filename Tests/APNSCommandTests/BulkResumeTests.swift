@@ -74,8 +74,8 @@ struct BulkResumeTests {
     }
 
     @Test func anInterruptedRunIsGoneOnWithOnce() async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(40) }) { server in
-            let total = 1500
+        try await Server.with({ $0.responseDelay = .milliseconds(60) }) { server in
+            let total = 3000
             let arguments = try BulkTests.arguments(server, Self.tokens(total)) + ["--in-flight", "50", "--resume"]
             var interrupts = 0
             while interrupts < 3 {
