@@ -30,11 +30,11 @@ struct BulkResumeTests {
 
     @Test(arguments: TestScale.isThorough ? [1, 2] : [1] as [UInt64])
     func killsLoseNothingAndRepeatNoMoreThanIsInFlight(seed: UInt64) async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(10) }) { server in
+        try await Server.with({ $0.responseDelay = .milliseconds(30) }) { server in
             var random = SeededRandom(seed: seed)
-            let total = TestScale.size(3000, thorough: 6000)
+            let total = TestScale.size(4000, thorough: 6000)
             let inFlight = 40
-            let kills = TestScale.size(4, thorough: 6)
+            let kills = TestScale.size(3, thorough: 6)
             let arguments =
                 try BulkTests.arguments(server, Self.tokens(total)) + [
                     "--resume", "--in-flight", "\(inFlight)", "--pool-size", "2",
@@ -74,8 +74,8 @@ struct BulkResumeTests {
     }
 
     @Test func anInterruptedRunIsGoneOnWithOnce() async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(40) }) { server in
-            let total = 1500
+        try await Server.with({ $0.responseDelay = .milliseconds(60) }) { server in
+            let total = 3000
             let arguments = try BulkTests.arguments(server, Self.tokens(total)) + ["--in-flight", "50", "--resume"]
             var interrupts = 0
             while interrupts < 3 {
