@@ -67,16 +67,23 @@ struct BulkServiceTests {
     @Test("What is in flight has its outcome before the loop ends")
     func inFlight() async throws {
         let summary = Mutex(BulkSummary())
+        let (told, tell) = AsyncStream<Void>.makeStream()
         try await self.withGroup(script: { _ in [.hold] }) { client in
+            async let isTold: Void = {
+                await until { Task.isShuttingDownGracefully }
+                tell.finish()
+            }()
             let all = await client.sendAll(
                 samplePush(),
                 to: (0..<1000).lazy.map { DeviceToken.sample($0) },
                 options: BulkOptions(maxInFlight: 10)
             )
             summary.withLock { $0 = all }
+            await isTold
         } _: { group, server in
             await server.wait { $0.held == 10 }
             await group.triggerGracefulShutdown()
+            for await _ in told {}
             #expect(summary.withLock { $0.total } == 0)
             server.release()
         }
