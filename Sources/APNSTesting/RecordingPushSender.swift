@@ -26,14 +26,11 @@ public final class RecordingPushSender: PushSender {
     }
 
     private let recorded = Mutex<[Push]>([])
-    private let answer: @Sendable (PreparedPush, DeviceToken) -> PushOutcome
+    private let answer: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)?
 
-    /// - Parameter answer: the outcome of each push. Default: accepted, with a random id.
-    public init(
-        answer: @escaping @Sendable (PreparedPush, DeviceToken) -> PushOutcome = { _, _ in
-            .accepted(Receipt(apnsID: .random()))
-        }
-    ) {
+    /// - Parameter answer: the outcome of each push. Nil, the default: accepted, with the id of the call's options or a
+    ///   random one.
+    public init(answer: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)? = nil) {
         self.answer = answer
     }
 
@@ -46,7 +43,7 @@ public final class RecordingPushSender: PushSender {
 
     /// Records the push and answers as it was told, at once.
     public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
-        let outcome = self.answer(push, token)
+        let outcome = self.answer?(push, token) ?? .accepted(Receipt(apnsID: options.apnsID ?? .random()))
         self.recorded.withLock {
             $0.append(Push(push: push, token: token, options: options, outcome: outcome))
         }

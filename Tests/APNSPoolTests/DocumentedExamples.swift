@@ -123,13 +123,16 @@ final class PushLifecycle: Sendable {
 
 func count(_ notification: PushNotification, to tokens: [String], with client: APNSClient) async -> Bool {
     let summary = await client.sendAll(notification, to: tokens)
-    print("\(summary.accepted) of \(summary.total) accepted")
-    return summary.stopped == nil
+    print("\(summary.accepted) accepted, \(summary.rejected) rejected, \(summary.unknown) unknown")
+    return summary.accepted == tokens.count
 }
 
 func announce(_ notification: PushNotification, to devices: [Device], with client: APNSClient) async {
     for await delivery in client.deliveries(of: notification, to: devices, token: \.token) {
-        if delivery.outcome.invalidation != nil { print("forget", delivery.element.token) }
+        let device = delivery.element
+        if let end = delivery.outcome.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
+            print("forget", device.token)
+        }
     }
 }
 
@@ -156,20 +159,20 @@ func remind(
 struct Campaign: Service {
     let client: APNSClient
     let announcement: PushNotification
-    /// The file with the device tokens, and the file that says how many of its lines are done.
-    let tokens, checkpoint: String
+    let tokens: String
 
     func run() async throws {
-        let done = (try? String(contentsOfFile: checkpoint, encoding: .utf8)).flatMap { Int($0) } ?? 0
-        let lines = try String(contentsOfFile: tokens, encoding: .utf8).split(separator: "\n").dropFirst(done)
+        let lines = try String(contentsOfFile: tokens, encoding: .utf8).split(whereSeparator: \.isNewline)
         let control = BulkControl()
         let options = BulkOptions(control: control)
+        var left: [Substring] = []
         for await delivery in client.deliveries(of: announcement, to: lines, options: options) {
+            // There was no connection, APNs was overloaded, and the like: the push may be sent again.
+            if delivery.outcome.canResend { left.append(delivery.element) }
             if delivery.outcome.invalidation != nil { print("forget", delivery.element) }
         }
-        // Every line before this one has its outcome.
-        let count = done + control.progress.completedPrefix
-        try String(count).write(toFile: checkpoint, atomically: true, encoding: .utf8)
+        left += lines.dropFirst(control.progress.pulled)
+        try left.joined(separator: "\n").write(toFile: tokens, atomically: true, encoding: .utf8)
     }
 }
 
@@ -179,8 +182,7 @@ enum Program {
         let campaign = Campaign(
             client: client,
             announcement: PushNotification(topic: "com.grasscove.Fern", alert: "Full moon tonight"),
-            tokens: "tokens.txt",
-            checkpoint: "tokens.done"
+            tokens: "tokens.txt"
         )
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -210,11 +212,14 @@ func nightly(_ push: PreparedPush, to tokens: [DeviceToken], with client: APNSCl
     return control.progress.completedPrefix
 }
 
-func duringTheDay(_ control: BulkControl) {
-    control.rate = .perSecond(500)
-    control.pause()  // pulls nothing more; what is in flight goes on
-    control.resume()
-    control.stop()  // ends the run when what was pulled has its outcome
+func handle(_ command: String, with control: BulkControl) {
+    switch command {
+    case "slow": control.rate = .perSecond(500)
+    case "pause": control.pause()  // pulls nothing more; what is in flight goes on
+    case "resume": control.resume()
+    case "stop": control.stop()  // ends the run when what was pulled has its outcome
+    default: print("unknown command")
+    }
 }
 
 // MARK: LiveActivitiesAndBroadcasts.md

@@ -1,9 +1,9 @@
-/// The outcomes of a bulk call over an asynchronous input, which a task of its own pulls, in the order in which they come.
-/// The loop throws what the input throws, after the outcomes of all elements that were pulled before.
+/// The outcomes of a bulk call over an asynchronous input, in the order in which they come. A task of its own reads the
+/// input. The loop throws what the input throws, after the outcomes of all elements that were pulled before.
 ///
-/// An element that the input gives while the loop is left early may be lost to it: the control's `completedPrefix` says
-/// what is done. The input must end when its task is cancelled, as those of the standard library do: a run that is
-/// stopped ends only with it.
+/// If you leave the loop early, elements that were read and not sent are lost to the input: the control's
+/// `completedPrefix` says what is done. The input must end when its task is cancelled, as those of the standard library
+/// do: a stopped run waits for the input to end.
 public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence where Rows.Element: Sendable {
     /// A row with its outcome.
     public typealias Element = PushDelivery<Rows.Element>
@@ -48,7 +48,7 @@ public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence
         self.push = push
     }
 
-    /// Begins a run; the input is pulled from now on.
+    /// Begins a run. Nothing is pulled before its first `next()`.
     public func makeAsyncIterator() -> AsyncIterator {
         let input = BulkInput<Rows.Element, Rows.Failure>()
         let push = self.push

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The handle of a bulk call while it runs: its rate, a pause, a stop, and how far it is. From any thread.
+/// The handle of a bulk call while it runs: it changes the rate, pauses, stops, and reports the progress. From any thread.
 ///
-/// One control is for one run. One that several runs share pauses and stops each of them, gives each of them the whole
+/// Use one control for one run. One that several runs share pauses and stops each of them, gives each of them the whole
 /// rate, and shows the progress of the one that began last.
 public final class BulkControl: Sendable {
     private struct State {
@@ -39,7 +39,7 @@ public final class BulkControl: Sendable {
     /// Ends a pause: elements are pulled again.
     public func resume() { self.change { $0.isPaused = false } }
 
-    /// Pulls no further element ever. What was pulled is sent, and the run ends when all of it has its outcome;
+    /// Stops pulling elements for good. What was pulled is sent, and the run ends when all of it has its outcome;
     /// ``progress`` then says how many elements were pulled. While a ``BulkProgress/hold`` lasts, what was pulled is tried
     /// once more and otherwise ends as `notSent`.
     public func stop() { self.change { $0.isStopped = true } }
@@ -81,7 +81,7 @@ public final class BulkControl: Sendable {
         self.state.withLock { Orders(rate: $0.rate, isPaused: $0.isPaused, isStopped: $0.isStopped) }
     }
 
-    /// A run begins.
+    /// Registers a new run.
     ///
     /// - Returns: its number, from 1.
     package func begin(_ given: GivenOutcomes) -> Int {
@@ -118,8 +118,8 @@ public struct BulkProgress: Sendable, Hashable {
     /// Why no element is pulled at present: there is no connection, the queue is full, the credential is refused, or
     /// pushes get no response. Elements that were pulled wait for their own deadlines. Nil while pushes are sent.
     public var hold: PushError?
-    /// All elements before this one, counted from 0, are done: their outcomes were handed to the caller, and the caller
-    /// has asked for the next one. A checkpoint may say this.
+    /// All elements before this one, counted from 0, are done: their outcomes, whatever they are, were handed to the caller,
+    /// and the caller has asked for the next one. A checkpoint may say this, if the caller keeps what is to be sent again.
     public var completedPrefix = 0
 
     /// Nothing done yet.

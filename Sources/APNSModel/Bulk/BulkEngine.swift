@@ -4,13 +4,13 @@
 /// sending.
 @usableFromInline
 package protocol BulkEngine: AnyObject {
-    /// An outcome that is there already, and the number of its element, which may be another's from the next call on.
+    /// An outcome that is there already, and the number of its element. The number may be reused after the next call.
     func takeReady() -> (index: Int, outcome: PushOutcome)?
 
     /// The next outcome; nil at the end.
     func next() async -> (index: Int, outcome: PushOutcome)?
 
-    /// Has `next()` ask an input again that had nothing.
+    /// Wakes `next()` when an input that had nothing has an element again, or ends.
     var wake: @Sendable () -> Void { get }
 }
 

@@ -6,7 +6,7 @@ public struct BulkOptions: Sendable {
     }
     /// The deadline of each push, counted from when its element was pulled. Nil: the client's.
     public var deadline: Duration?
-    /// Whom the pushes wait behind when streams are short. Default `bulk`.
+    /// The priority when no stream is free. Default `bulk`.
     public var lane: PushLane
     /// How many pushes are begun in a second. Nil: as many as go. While the call runs its control can change it.
     public var rate: PushRate?
@@ -20,7 +20,7 @@ public struct BulkOptions: Sendable {
     /// - Parameters:
     ///   - maxInFlight: pushes that are under way at once, 1 to 100,000; values beyond are taken as these.
     ///   - deadline: of each push; nil: the client's.
-    ///   - lane: whom the pushes wait behind when streams are short.
+    ///   - lane: the priority when no stream is free.
     ///   - rate: how many are begun in a second; nil: as many as go.
     ///   - massRejection: when so many device tokens are refused that the call stops; nil: the client's.
     ///   - control: the handle of the call; nil: one of its own.

@@ -10,8 +10,8 @@ public struct BulkSummary: Sendable, Hashable {
     public var notSent = 0
     /// Pushes that were written and got no answer.
     public var unknown = 0
-    /// Why no further element was pulled although the input had some, perhaps (`suspectedMisconfiguration`); nil: all
-    /// were.
+    /// Why the call stopped by itself: most device tokens were refused (`suspectedMisconfiguration`). Nil otherwise, also
+    /// after `stop()`, a cancellation and a shutdown.
     public var stopped: PushError?
 
     /// All counts 0.

@@ -10,7 +10,7 @@ package struct CompletedPrefix: Sendable {
 
     package init() {}
 
-    /// The element with this number, counted from 0, is done. Twice is as good as once.
+    /// The element with this number, counted from 0, is done. Idempotent.
     package mutating func complete(_ number: UInt64) {
         let word = number >> 6
         guard word >= self.firstWord else { return }

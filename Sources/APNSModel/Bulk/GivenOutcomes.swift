@@ -8,15 +8,18 @@ package final class GivenOutcomes: Sendable {
     private let notProcessed = Atomic<Int>(0)
     private let notSent = Atomic<Int>(0)
     private let unknown = Atomic<Int>(0)
+    private let stopped = Mutex<PushError?>(nil)
 
     package init() {}
 
-    package func count(_ certainty: Certainty) {
-        switch certainty {
+    package func count(_ outcome: PushOutcome) {
+        switch outcome {
         case .accepted: Self.addOne(to: self.accepted)
         case .rejected: Self.addOne(to: self.rejected)
         case .notProcessed: Self.addOne(to: self.notProcessed)
-        case .notSent: Self.addOne(to: self.notSent)
+        case .notSent(let error):
+            Self.addOne(to: self.notSent)
+            if error.code == .suspectedMisconfiguration { self.stopped.withLock { $0 = error } }
         case .unknown: Self.addOne(to: self.unknown)
         }
     }
@@ -32,6 +35,7 @@ package final class GivenOutcomes: Sendable {
         summary.notProcessed = self.notProcessed.load(ordering: .relaxed)
         summary.notSent = self.notSent.load(ordering: .relaxed)
         summary.unknown = self.unknown.load(ordering: .relaxed)
+        summary.stopped = self.stopped.withLock { $0 }
         return summary
     }
 }

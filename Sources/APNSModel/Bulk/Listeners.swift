@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Those who are to be woken when something changes. From any thread.
+/// Callbacks that run when something changes. From any thread.
 package final class Listeners: Sendable {
     private let all = Mutex<[ObjectIdentifier: @Sendable () -> Void]>([:])
 

@@ -1,9 +1,10 @@
 import Synchronization
 
 /// Runs a bulk call for a sender that has no engine of its own: each push goes through the sender's `deliver`, at most
-/// `maxInFlight` of them at a time. Confined to the consumer's task.
+/// `maxInFlight` of them at a time. When a push ends because the sender is shutting down, no further element is pulled.
+/// Confined to the consumer's task.
 package final class PlainBulkRun: BulkEngine {
-    /// Unused time of the rate is kept for so long.
+    /// How much unused time of the rate is kept.
     private static let burstTime = Duration.milliseconds(10)
 
     private let sender: any PushSender
@@ -22,6 +23,8 @@ package final class PlainBulkRun: BulkEngine {
     private var hasHeardOfCancellation = false
     /// When the rate lets the next push begin.
     private var nextBegin = ContinuousClock.now
+    private var rate: PushRate?
+    private var isSenderShuttingDown = false
     /// The control's number of this run; 0: it has not begun.
     private var run = 0
     private var progress = BulkProgress()
@@ -64,7 +67,7 @@ package final class PlainBulkRun: BulkEngine {
         readyPosition += 1
         handedOut = delivery.sequence
         freeIndices.append(delivery.index)
-        given.count(delivery.outcome.certainty)
+        given.count(delivery.outcome)
         return (delivery.index, delivery.outcome)
     }
 
@@ -97,19 +100,17 @@ package final class PlainBulkRun: BulkEngine {
         let deliveries = results.take()
         inFlight -= deliveries.count
         ready += deliveries
+        if deliveries.contains(where: { $0.outcome.error?.code == .shuttingDown }) { isSenderShuttingDown = true }
     }
 
     /// Pulls what there is room for.
     ///
     /// - Returns: when the rate lets the next push begin, if that is what holds the call up.
     private func pullElements() -> ContinuousClock.Instant? {
-        let orders = control.orders
-        hasHeardOfCancellation = Task.isCancelled
-        if orders.isStopped || hasHeardOfCancellation, !isInputClosed {
-            isInputClosed = true
-            source.close()
-        }
-        while !isInputOver, inFlight + ready.count < options.maxInFlight {
+        while true {
+            // An input may take its time: what has changed meanwhile holds for the next element.
+            let orders = readOrders()
+            if isInputOver || inFlight + ready.count >= options.maxInFlight { return nil }
             // What the input has read before it was closed is still pulled.
             if !isInputClosed {
                 if orders.isPaused { return nil }
@@ -120,7 +121,20 @@ package final class PlainBulkRun: BulkEngine {
                 nextBegin = max(nextBegin, .now - Self.burstTime) + .seconds(1 / rate.perSecond)
             }
         }
-        return nil
+    }
+
+    private func readOrders() -> BulkControl.Orders {
+        let orders = control.orders
+        hasHeardOfCancellation = Task.isCancelled
+        if orders.isStopped || hasHeardOfCancellation || isSenderShuttingDown, !isInputClosed {
+            isInputClosed = true
+            source.close()
+        }
+        if orders.rate != rate {
+            rate = orders.rate
+            nextBegin = .now
+        }
+        return orders
     }
 
     /// Whether an element was there.

@@ -3,8 +3,7 @@ public struct PushRate: Sendable, Hashable, CustomStringConvertible {
     /// Pushes a second.
     public let perSecond: Double
 
-    /// - Parameter count: 0.001 to 1,000,000,000; values beyond are taken as these, and one that is no number as the
-    ///   least.
+    /// - Parameter count: 0.001 to 1,000,000,000. Values outside are clamped; NaN becomes 0.001.
     public static func perSecond(_ count: Double) -> PushRate {
         PushRate(perSecond: count >= 0.001 ? min(count, 1_000_000_000) : 0.001)
     }

@@ -123,8 +123,8 @@ extension PushSender {
     /// - Parameters:
     ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each row ends
     ///     as `validation`, not sent.
-    ///   - rows: a task of its own pulls them, as many as there is room for in flight. The loop throws what this throws,
-    ///     after the outcomes of the rows before.
+    ///   - rows: a task of its own pulls them, a few ahead of those in flight. The loop throws what this throws, after
+    ///     the outcomes of the rows before.
     ///   - token: the row's device token, or its text. If it throws, or the text is no device token, the row ends as
     ///     `validation`, not sent.
     ///   - options: how many at once, how fast, until when.
@@ -148,7 +148,7 @@ extension PushSender {
     /// - Parameters:
     ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each token ends
     ///     as `validation`, not sent.
-    ///   - tokens: device tokens or their text. A task of its own pulls them, as many as there is room for in flight. The
+    ///   - tokens: device tokens or their text. A task of its own pulls them, a few ahead of those in flight. The
     ///     loop throws what this throws, after the outcomes of the tokens before.
     ///   - options: how many at once, how fast, until when.
     ///   - apnsID: the push's `apns-id`, for callers who must know it before; nil for a random one.
@@ -165,8 +165,8 @@ extension PushSender {
     /// Sends each row's own push to its own device token.
     ///
     /// - Parameters:
-    ///   - rows: a task of its own pulls them, as many as there is room for in flight. The loop throws what this throws,
-    ///     after the outcomes of the rows before.
+    ///   - rows: a task of its own pulls them, a few ahead of those in flight. The loop throws what this throws, after
+    ///     the outcomes of the rows before.
     ///   - options: how many at once, how fast, until when.
     ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
     ///   - push: called once for each row, in the task of the loop: its notification or prepared push, and its device
@@ -188,7 +188,7 @@ extension PushSender {
     ///
     /// - Parameters:
     ///   - push: a notification, which is encoded once, now, or a prepared push.
-    ///   - tokens: device tokens or their text; a task of its own pulls them, as many as there is room for in flight.
+    ///   - tokens: device tokens or their text; a task of its own pulls them, a few ahead of those in flight.
     ///   - options: how many at once, how fast, until when.
     /// - Returns: how many outcomes there were of each kind.
     /// - Throws: what the input throws. Nobody learns the counts then: loop over `deliveries` where they matter.

@@ -24,7 +24,9 @@ extension String: DeviceTokenConvertible {
 }
 
 extension Substring: DeviceTokenConvertible {
-    /// As the form of `String`.
+    /// The device token with these hexadecimal digits.
+    ///
+    /// - Throws: `ValidationError`, as for `String`.
     @inlinable
     public func deviceToken() throws(ValidationError) -> DeviceToken { try DeviceToken(self) }
 }

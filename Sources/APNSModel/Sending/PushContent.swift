@@ -1,5 +1,5 @@
 /// What a sender takes as a push: a ``PushNotification``, which is encoded and checked when it is sent, or a
-/// ``PreparedPush``, which was before.
+/// ``PreparedPush``, which is already encoded and checked.
 ///
 /// A type of your own conforms with ``prepared()`` alone.
 public protocol PushContent: Sendable {
@@ -8,8 +8,8 @@ public protocol PushContent: Sendable {
     /// - Throws: `ValidationError` for content that APNs would refuse or ignore.
     func prepared() throws(ValidationError) -> PreparedPush
 
-    /// Delivers the push with the sender's ``PushSender/deliver(_:to:options:)``. Senders' other calls use it; the default
-    /// prepares the push and delivers the result.
+    /// Delivers the push with the sender's `deliver`. The generic `deliver` and `send` of ``PushSender`` call this; bulk
+    /// calls use ``prepared()``. The default prepares the push and delivers the result.
     consuming func deliver(
         with sender: some PushSender,
         to token: DeviceToken,

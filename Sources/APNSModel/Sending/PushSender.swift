@@ -2,24 +2,24 @@
 public struct DeliveryOptions: Sendable, Hashable {
     /// How long the push may take in all, from the call to its outcome; nil takes the client's default.
     public var deadline: Duration?
-    /// The id of the push, the same over all attempts; nil has one made.
+    /// The id of the push, the same over all attempts. If nil, the sender generates one.
     public var apnsID: APNSID?
-    /// Whom it waits behind when all streams are taken. Default `interactive`.
+    /// The priority when no stream is free. Default `interactive`.
     public var lane: PushLane
-    /// What it is about. Of the pushes with one key, device token and topic
+    /// A newer push with the same key replaces this one. Of the pushes with one key, device token and topic
     /// - one is on its way at a time; a newer one waits until that one has its outcome;
     /// - one that was not written yet when a newer one came is not sent: its outcome is `superseded`, not sent;
     /// - a Live Activity's `end` is never superseded;
     /// - timestamps that a client fills in (``PushNotification`` without one of its own) rise, by a second at least.
     ///
-    /// The deadline and the task's cancellation hold while it waits. Nil, the default: none of this.
+    /// The deadline and the task's cancellation hold while it waits. Default nil: nothing is replaced.
     public var supersedes: SupersedeKey?
 
     /// - Parameters:
     ///   - deadline: how long the push may take in all; nil takes the client's default.
-    ///   - apnsID: the id of the push; nil has one made.
-    ///   - lane: whom it waits behind when all streams are taken.
-    ///   - supersedes: what it is about; nil: it replaces nothing.
+    ///   - apnsID: the id of the push; if nil, the sender generates one.
+    ///   - lane: the priority when no stream is free.
+    ///   - supersedes: the key of pushes that replace each other; nil: nothing is replaced.
     public init(
         deadline: Duration? = nil,
         apnsID: APNSID? = nil,
@@ -33,11 +33,11 @@ public struct DeliveryOptions: Sendable, Hashable {
     }
 }
 
-/// The two queues for a connection: a one-time code must not wait behind a campaign.
+/// The two priorities for a stream: a one-time code must not wait behind a campaign.
 public enum PushLane: Sendable, Hashable {
-    /// Goes before all bulk pushes; a fifth of each connection's streams is kept free for it. What single sends are.
+    /// Goes before all bulk pushes. A fifth of each connection's streams is kept free for it. Single sends use this lane.
     case interactive
-    /// Takes turns with other bulk work. What bulk calls are.
+    /// Takes turns with other bulk work. Bulk calls use this lane.
     case bulk
 }
 
@@ -59,6 +59,12 @@ public protocol PushSender: Sendable {
 }
 
 extension PushSender {
+    /// Not here: without it, the generic `deliver` below would meet the requirement, and call itself for ever.
+    @available(*, unavailable, message: "a PushSender implements deliver(_: PreparedPush, to: DeviceToken, options:)")
+    public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+        .failed(PushError(code: .internalFault, certainty: .notSent, message: "the sender delivers nothing"))
+    }
+
     /// Prepares the notification and delivers the result; one that cannot be prepared ends as `validation`, not sent.
     public func deliver(
         _ notification: consuming PushNotification,

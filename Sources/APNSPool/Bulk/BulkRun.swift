@@ -43,7 +43,7 @@ final class BulkRun: BulkEngine {
     private var trials: [Int: PushCredential] = [:]
     /// The pool that has been asked for streams and has not answered: a call is one waiter at a time.
     private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket, credential: PushCredential)?
-    /// When that was, if somebody wants to know.
+    /// When that was; nil unless queue times are measured.
     private var askedAt: MonotonicInstant?
     private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
     private var hasEntered = false
@@ -109,7 +109,7 @@ final class BulkRun: BulkEngine {
         self.readyPosition += 1
         self.handedOut = delivery.sequence
         self.flights.release(delivery.index)
-        self.given.count(delivery.outcome.certainty)
+        self.given.count(delivery.outcome)
         return (delivery.index, delivery.outcome)
     }
 
@@ -143,7 +143,7 @@ final class BulkRun: BulkEngine {
             self.control.listeners.add(self.collector) { [collector] in collector.signal() }
             self.core.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
         } else {
-            // The client is shutting down: nothing was pulled, so there is nothing to say an outcome of.
+            // The client is shutting down: nothing was pulled, so no outcome is due.
             self.isOver = true
             self.source.close()
         }
@@ -232,9 +232,8 @@ final class BulkRun: BulkEngine {
 
     private func wait(until instant: MonotonicInstant) async {
         self.arm(instant)
-        // What is in flight ends by itself; what waits for the pool, the input or the rate must hear of a cancellation and
-        // of a graceful shutdown. In a task that has been cancelled or shut down a handler runs at once, so none is
-        // installed once that is known, or the call would spin.
+        // A cancellation and a graceful shutdown must wake the call. Once one of them is known, its handler is not installed
+        // again: it would run at once, and the call would spin.
         if Task.isCancelled {
             if self.hasHeardOfCancellation { await self.collector.wait() }
             self.hasHeardOfCancellation = true

@@ -189,6 +189,49 @@ struct PlainBulkTests {
         #expect(count == sender.pushes.count && count <= 2)
     }
 
+    @Test("When the sender shuts down, no further row is pulled")
+    func senderShutsDown() async throws {
+        struct Decorator: PushSender {
+            let client: APNSClient
+            func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+                await self.client.deliver(push, to: token, options: options)
+            }
+        }
+        try await withServer { client, server in
+            let control = BulkControl()
+            let run = Task {
+                await Decorator(client: client).sendAll(
+                    samplePush(),
+                    to: (0...).lazy.map { DeviceToken.sample($0) },
+                    options: BulkOptions(maxInFlight: 10, control: control)
+                )
+            }
+            await server.wait { $0.accepted.count >= 100 }
+            await client.shutdown()
+            let summary = await run.value
+            #expect(summary.total == control.progress.pulled)
+            #expect(summary.accepted == server.record.accepted.count)
+        }
+    }
+
+    @Test("Another rate takes hold at once, and a push has the id of its options")
+    func anotherRate() async {
+        let sender = RecordingPushSender()
+        let control = BulkControl(rate: .perSecond(0.001))
+        let id = APNSID.random()
+        let run = Task {
+            await sender.sendAll(
+                samplePush(),
+                to: (0..<9).map { DeviceToken.sample($0) },
+                options: BulkOptions(control: control)
+            )
+        }
+        await until { !sender.pushes.isEmpty }
+        control.rate = .perSecond(5000)
+        #expect(await run.value.accepted == 9)
+        #expect(await sender.deliver(samplePush(), to: deviceToken, options: DeliveryOptions(apnsID: id)).apnsID == id)
+    }
+
     @Test("The rate holds")
     func rate() async {
         let sender = RecordingPushSender()

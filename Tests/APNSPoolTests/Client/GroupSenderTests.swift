@@ -124,6 +124,76 @@ struct GroupSenderTests {
         }
     }
 
+    @Test("A bulk call pulls nothing while its app waits for its turn, and sends all of it then")
+    func turn() async throws {
+        try await self.withGroup(configure: {
+            $0.maxConnections = 1
+            $0.isolation = .perApp
+        }) { group, fern, simulator in
+            let moss = group.sender(for: "moss", in: self.environment(simulator))
+            let (rows, row) = AsyncStream<DeviceToken>.makeStream()
+            row.yield(.sample(0))
+            let busy = Task { await moss.sendAll(samplePush(topic: "com.example.moss"), to: rows) }
+            try await simulator.waitUntil { $0.requestsProcessed == 1 }
+            let control = BulkControl()
+            let options = BulkOptions(deadline: .milliseconds(20), control: control)
+            let tokens = (0..<100).map { DeviceToken.sample($0) }
+            let run = Task { await fern.sendAll(self.push, to: tokens, options: options) }
+            await until { group.core.waiting("fern", self.environment(simulator)) == 1 }
+            // Longer than the pushes have.
+            try await ContinuousClock().sleep(for: .milliseconds(60))
+            #expect(control.progress.pulled == 0)
+            row.finish()
+            #expect(await busy.value.accepted == 1)
+            let summary = await run.value
+            #expect(summary.total == 100 && summary.accepted > 0)
+        }
+    }
+
+    @Test("A stop, a cancellation and a shutdown end a bulk call that waits for its turn", arguments: 0..<3)
+    func turnEnds(_ way: Int) async throws {
+        try await self.withGroup(configure: {
+            $0.maxConnections = 1
+            $0.isolation = .perApp
+        }) { group, fern, simulator in
+            let moss = group.sender(for: "moss", in: self.environment(simulator))
+            let (rows, row) = AsyncStream<DeviceToken>.makeStream()
+            row.yield(.sample(0))
+            let busy = Task { await moss.sendAll(samplePush(topic: "com.example.moss"), to: rows) }
+            try await simulator.waitUntil { $0.requestsProcessed == 1 }
+            let control = BulkControl()
+            let run = Task {
+                await fern.sendAll(
+                    self.push,
+                    to: (0...).lazy.map { DeviceToken.sample($0) },
+                    options: BulkOptions(control: control)
+                )
+            }
+            await until { group.core.waiting("fern", self.environment(simulator)) == 1 }
+            switch way {
+            case 0: control.stop()
+            case 1: run.cancel()
+            default: group.shutdown()
+            }
+            #expect(await run.value.total == 0)
+            row.finish()
+            _ = await busy.value
+        }
+    }
+
+    @Test("Timestamps of an app's Live Activity rise, through its sender too")
+    func timestamps() async throws {
+        try await self.withGroup { _, fern, simulator in
+            let update = PushNotification.liveActivityUpdate(topic: "com.example.fern", contentState: ["stop": 1])
+            let options = DeliveryOptions(supersedes: "match")
+            for _ in 0..<2 { #expect(await fern.deliver(update, to: deviceToken, options: options).status == 200) }
+            let payloads = simulator.record.pushes.map { String(decoding: $0.payload, as: UTF8.self) }
+            #expect(Set(payloads).count == 2, "\(payloads)")
+            let foreign = PushNotification(topic: "com.example.moss", alert: "Hello")
+            #expect(await fern.deliver(foreign, to: deviceToken).error?.code == .configuration)
+        }
+    }
+
     @Test("A bulk call that begins after the shutdown pulls nothing")
     func afterShutdown() async throws {
         try await self.withGroup { group, fern, _ in

@@ -12,13 +12,38 @@ public struct APNSAppSender: PushSender {
 
     /// Delivers one prepared push. A push for another topic than the app's is not sent (`configuration`).
     public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
-        await self.core.deliver(push, to: token, app: self.app, environment: self.environment, options: options)
+        await self.core.deliver(
+            push,
+            topic: push.topic,
+            to: token,
+            app: self.app,
+            environment: self.environment,
+            options: options
+        )
+    }
+
+    /// Delivers one notification, which the app's client encodes. A notification for another topic than the app's is not
+    /// sent (`configuration`).
+    public func deliver(
+        _ notification: consuming PushNotification,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        let topic = notification.topic
+        return await self.core.deliver(
+            notification,
+            topic: topic,
+            to: token,
+            app: self.app,
+            environment: self.environment,
+            options: options
+        )
     }
 
     // MARK: Looking
 
     /// How the app's client is now. `serving` also while no client runs because nobody sends: the next push starts one.
-    /// `starting` while the app waits for its turn; `failing` with `configuration` for an app that the group has not.
+    /// `starting` while the app waits for its turn; `failing` with `configuration` for an unknown app.
     public var health: APNSHealth {
         get async {
             switch self.core.standing(self.app, self.environment) {
@@ -42,7 +67,7 @@ public struct APNSAppSender: PushSender {
     /// Makes one round trip to APNs with the app's credential and topic, as ``APNSClient/check(topic:within:)`` does. A
     /// client is started for it if none runs.
     ///
-    /// - Parameter time: until when there is a result in any case. Default 15 s.
+    /// - Parameter time: the time limit. Default 15 s.
     public func check(within time: Duration = .seconds(15)) async -> APNSCheck {
         let deadline = self.core.now.advanced(by: time)
         switch await self.core.use(self.app, self.environment, asCall: true, until: deadline) {
@@ -59,7 +84,7 @@ public struct APNSAppSender: PushSender {
 }
 
 extension ClientGroupCore {
-    /// What there is to ask how an app is.
+    /// The state of an app's client.
     enum Standing {
         /// Why there is nothing to ask.
         case fault(PushError)

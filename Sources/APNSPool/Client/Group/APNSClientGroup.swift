@@ -11,14 +11,14 @@ public struct APNSApp: Sendable {
     public var topic: String
     /// Its key or certificate. Apps with the same one share connections unless `isolation` forbids it.
     public var authentication: APNSAuthentication
-    /// Where it is sent to. Default: production and development.
+    /// The environments that the app uses. Default: production and development.
     public var environments: Set<APNSEnvironment>
 
     /// - Parameters:
     ///   - name: what the group calls it; unique within the group.
     ///   - topic: its bundle ID.
     ///   - authentication: its key or certificate, read when it is added.
-    ///   - environments: where it is sent to; at least one.
+    ///   - environments: the environments that the app uses; at least one.
     public init(
         name: String,
         topic: String,
@@ -57,8 +57,8 @@ public final class APNSClientGroup: Service {
 
     /// The settings of a group.
     public struct Configuration: Sendable {
-        /// The limit on the connections of all apps together: 1 to 100,000, by default 100. An app whose turn it is not
-        /// waits within the deadlines of its pushes.
+        /// The limit on the connections of all apps together: 1 to 100,000, by default 100. Other apps wait
+        /// for their turn, up to the deadlines of their pushes; bulk calls wait without a limit.
         public var maxConnections: Int
         /// How long a client may idle before its connections close: 1 s and more. Default 10 minutes.
         public var idleTimeout: Duration
@@ -100,14 +100,14 @@ public final class APNSClientGroup: Service {
     }
 
     /// Puts an app in the place of the one with its name, if there is one: another key, other environments. What is in
-    /// flight with the old key finishes; the new one has connections of its own.
+    /// flight with the old key finishes, bulk calls that run included; the new one has connections of its own.
     ///
     /// - Throws: As ``add(_:)``. The old one then stays.
     public func replace(_ app: APNSApp) throws(APNSConfigurationError) {
         try self.core.set(app, mayReplace: true)
     }
 
-    /// Removes an app. What is in flight finishes; pushes to it fail from now on.
+    /// Removes an app. What is in flight finishes, bulk calls that run included; pushes to it fail from now on.
     ///
     /// - Returns: Whether there was one of that name.
     @discardableResult
@@ -130,7 +130,7 @@ public final class APNSClientGroup: Service {
         }
     }
 
-    /// Takes no further pushes, and has ``run()`` return when those in flight have ended, each client within its
+    /// Takes no further pushes, and makes ``run()`` return when those in flight have ended, each client within its
     /// `timeouts.drain`.
     public func shutdown() {
         self.core.beginShutdown()
@@ -139,7 +139,7 @@ public final class APNSClientGroup: Service {
     // MARK: Sending
 
     /// What sends to one app in one environment, single pushes and bulk calls, and tells how the app's client is. It may
-    /// be kept; whether the app exists is asked at each push.
+    /// be kept; whether the app exists is asked at each push, and when a bulk call begins.
     ///
     /// - Parameters:
     ///   - app: the app's name.
@@ -170,7 +170,7 @@ public final class APNSClientGroup: Service {
         return try await body(use.client)
     }
 
-    // MARK: Looking
+    // MARK: Status
 
     /// Each app in each of its environments, in order of their names.
     public var status: [AppStatus] { self.core.status }

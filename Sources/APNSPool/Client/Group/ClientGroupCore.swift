@@ -204,14 +204,15 @@ final class ClientGroupCore: Sendable {
     // MARK: Sending
 
     func deliver(
-        _ push: PreparedPush,
+        _ push: consuming some PushContent,
+        topic: String,
         to token: DeviceToken,
         app: String,
         environment: APNSEnvironment,
         options: DeliveryOptions
     ) async -> PushOutcome {
         let deadline = self.deadline(options.deadline)
-        if let refusal = self.refusal(push, app) { return .failed(self.named(refusal, options)) }
+        if let refusal = self.refusal(topic, app) { return .failed(self.named(refusal, options)) }
         switch await self.use(app, environment, until: deadline) {
         case .failure(let error):
             return .failed(self.named(error, options))
@@ -219,7 +220,7 @@ final class ClientGroupCore: Sendable {
             defer { self.leave(use) }
             var options = options
             options.deadline = self.now.duration(to: deadline)
-            return await use.client.deliver(push, to: token, options: options)
+            return await push.deliver(with: use.client, to: token, options: options)
         }
     }
 
@@ -236,13 +237,13 @@ final class ClientGroupCore: Sendable {
     }
 
     @inline(never)
-    func refusal(_ push: PreparedPush, _ name: String) -> PushError? {
+    func refusal(_ pushTopic: String, _ name: String) -> PushError? {
         guard let topic = self.state.withLock({ $0.apps[name]?.app.topic }) else { return Self.noApp(name) }
-        if push.topic == topic || push.topic.hasPrefix(topic + ".") { return nil }
+        if pushTopic == topic || pushTopic.hasPrefix(topic + ".") { return nil }
         return PushError(
             code: .configuration,
             certainty: .notSent,
-            message: "the push is for the topic '\(push.topic)', but the app '\(name)' has '\(topic)'"
+            message: "the push is for the topic '\(pushTopic)', but the app '\(name)' has '\(topic)'"
         )
     }
 
@@ -489,9 +490,19 @@ final class ClientGroupCore: Sendable {
             let actions = state.lanes.ended(lane, keepsWaiting: answer == nil && !isOver, now: self.now)
             if isOver {
                 state.infos[lane]?.turn.end(.failure(Self.shuttingDown))
+                self.takeBack(actions, &state)
             } else {
                 self.perform(actions, &state)
             }
+        }
+    }
+
+    /// After the shutdown no client is started: the connections that were granted to it are free again.
+    private func takeBack(_ actions: [ClientLanes.Action], _ state: inout State) {
+        var actions = actions
+        while let action = actions.popLast() {
+            guard case .start(let lane, _) = action else { continue }
+            actions += state.lanes.ended(lane, keepsWaiting: false, now: self.now)
         }
     }
 

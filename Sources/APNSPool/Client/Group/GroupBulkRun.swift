@@ -1,15 +1,18 @@
 import APNSModel
+import ServiceLifecycle
+import SupervisedPool
 import Synchronization
 
 /// Runs a bulk call to one app of a group. It waits until the app's client runs, keeps it from being stopped, and lets the
-/// client run the call. When no client can be had, each push is tried by itself and ends with the reason. When the group
-/// is shutting down, nothing is pulled.
+/// client run the call. Nothing is pulled while the app waits for its turn. When the group has no such app, its client
+/// cannot be made, or nobody runs the group, each push is tried by itself and ends with the reason.
 final class GroupBulkRun: BulkEngine {
     private let sender: APNSAppSender
     private let source: BulkSource
     private let options: BulkOptions
     private let control: BulkControl
     private var hasStarted = false
+    /// Nil before the start, and when the call has ended without one.
     private var engine: (any BulkEngine)?
     private var use: ClientGroupCore.Use?
     private let engineWake = EngineWake()
@@ -23,6 +26,7 @@ final class GroupBulkRun: BulkEngine {
 
     deinit {
         self.leave()
+        self.source.close()
     }
 
     /// An arrival before there is an engine needs no wake-up: the engine begins by pulling.
@@ -44,16 +48,42 @@ final class GroupBulkRun: BulkEngine {
     }
 
     private func start() async -> (any BulkEngine)? {
-        let core = self.sender.core
-        let deadline = core.deadline(self.options.deadline)
-        switch await core.use(self.sender.app, self.sender.environment, asCall: true, until: deadline) {
+        switch await self.waitForClient() {
         case .success(let use):
             self.use = use
             return use.client.makeBulkEngine(self.source, self.options, self.control)
-        case .failure(let error) where error.code == .shuttingDown:
-            return nil
-        case .failure:
-            return PlainBulkRun(sender: self.sender, self.source, self.options, self.control)
+        case .failure(let error):
+            switch error.code {
+            case .configuration, .notRunning:
+                return PlainBulkRun(
+                    sender: self.sender,
+                    Self.untilShutdown(self.source),
+                    self.options,
+                    self.control
+                )
+            default: return nil
+            }
+        }
+    }
+
+    /// Waits for the app's turn. A cancellation, a stop and a graceful shutdown end the wait.
+    private func waitForClient() async -> Result<ClientGroupCore.Use, PushError> {
+        let core = self.sender.core
+        let (app, environment, control) = (self.sender.app, self.sender.environment, self.control)
+        let deadline = core.hasRun ? MonotonicInstant.distantFuture : core.deadline(self.options.deadline)
+        let wait = Task { @concurrent in await core.use(app, environment, asCall: true, until: deadline) }
+        let listener = self.engineWake
+        control.listeners.add(listener) { if control.isStopped { wait.cancel() } }
+        defer { control.listeners.remove(ObjectIdentifier(listener)) }
+        if control.isStopped { wait.cancel() }
+        return await withTaskCancellationHandler {
+            await withGracefulShutdownHandler {
+                await wait.value
+            } onGracefulShutdown: {
+                wait.cancel()
+            }
+        } onCancel: {
+            wait.cancel()
         }
     }
 
@@ -71,12 +101,23 @@ final class GroupBulkRun: BulkEngine {
             pull: { index, room in
                 let pulled = source.pull(index, room)
                 guard case .push(let push, _, let id) = pulled, push.topic != checkedTopic else { return pulled }
-                if var refusal = sender.core.refusal(push, sender.app) {
+                if var refusal = sender.core.refusal(push.topic, sender.app) {
                     refusal.apnsID = id
                     return .invalid(refusal)
                 }
                 checkedTopic = push.topic
                 return pulled
+            },
+            close: source.close
+        )
+    }
+
+    /// Ends when the consumer's service group shuts down gracefully, which `PlainBulkRun` knows nothing of.
+    private static func untilShutdown(_ source: BulkSource) -> BulkSource {
+        BulkSource(
+            pull: { index, room in
+                if Task.isShuttingDownGracefully { source.close() }
+                return source.pull(index, room)
             },
             close: source.close
         )
