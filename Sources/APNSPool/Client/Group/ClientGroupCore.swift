@@ -8,12 +8,12 @@ import Synchronization
 /// What stands behind a group: its apps, and the clients that run for them. What is decided, `ClientLanes` decides.
 final class ClientGroupCore: Sendable {
     /// Those who have a pool in common.
-    private struct LaneKey: Hashable {
+    struct LaneKey: Hashable {
         var environment: APNSEnvironment
         var owner: String
     }
 
-    private struct LaneInfo {
+    struct LaneInfo {
         var key: LaneKey
         var authentication: APNSAuthentication
         var tokens: ProcessTokenSource
@@ -25,7 +25,7 @@ final class ClientGroupCore: Sendable {
     }
 
     /// One wait for a client, shared by all who wait for it.
-    private final class Turn: Sendable {
+    final class Turn: Sendable {
         let gate = Gate()
         let result = Mutex<Result<APNSClient, PushError>?>(nil)
 
@@ -35,7 +35,7 @@ final class ClientGroupCore: Sendable {
         }
     }
 
-    private struct AppInfo {
+    struct AppInfo {
         var app: APNSApp
         var name: String
         /// Which key or certificate it is; nil where that cannot be told.
@@ -45,7 +45,7 @@ final class ClientGroupCore: Sendable {
         var lanes: [APNSEnvironment: ClientLanes.Lane]
     }
 
-    private struct State {
+    struct State {
         var lanes: ClientLanes
         var infos: [ClientLanes.Lane: LaneInfo] = [:]
         var byKey: [LaneKey: ClientLanes.Lane] = [:]
@@ -67,7 +67,7 @@ final class ClientGroupCore: Sendable {
         let isCall: Bool
     }
 
-    private let configuration: APNSClientGroup.Configuration
+    let configuration: APNSClientGroup.Configuration
     // For each push: to read them out of the configuration copies all of it.
     private let clock: any MonotonicClock
     /// What `update` changes.
@@ -75,7 +75,7 @@ final class ClientGroupCore: Sendable {
     /// Where all clients tell of invalid device tokens.
     let invalidTokens = EventHub<InvalidToken>()
     private let contexts: TLSContexts
-    private let state: Mutex<State>
+    let state: Mutex<State>
     private let jobs: AsyncStream<Job>
     private let job: AsyncStream<Job>.Continuation
     private let over = Gate()
@@ -197,7 +197,7 @@ final class ClientGroupCore: Sendable {
         self.perform(state.lanes.remove(lane, now: self.now), &state)
     }
 
-    private static func noApp(_ name: String) -> PushError {
+    static func noApp(_ name: String) -> PushError {
         PushError(code: .configuration, certainty: .notSent, message: "the group has no app '\(name)' here")
     }
 
@@ -505,100 +505,11 @@ final class ClientGroupCore: Sendable {
             actions += state.lanes.ended(lane, keepsWaiting: false, now: self.now)
         }
     }
-
-    // MARK: Settings
-
-    func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
-        try self.live.change(change) { settings throws(APNSConfigurationError) in
-            try settings.applied(to: self.configuration.client).validate()
-        } apply: { settings in
-            let clients = self.state.withLock { state in
-                state.infos.compactMap { lane, info in
-                    state.lanes.want(lane, connections: settings.pool.size + settings.pool.maxOverflow)
-                    return info.client.map { ($0, state.lanes.connections(lane)) }
-                }
-            }
-            for (client, connections) in clients { Self.apply(settings, to: client, connections) }
-        }
-    }
-
-    /// A client that runs keeps the number of connections that it was started with.
-    private static func apply(_ settings: APNSClientSettings, to client: APNSClient, _ connections: Int) {
-        do {
-            try client.core.update { own in
-                own = settings
-                own.pool = settings.pool.limited(to: connections)
-            }
-        } catch {
-            client.core.configuration.logger.error("a client keeps its settings", metadata: ["error": "\(error)"])
-        }
-    }
-
-    // MARK: Looking
-
-    func standing(_ name: String, _ environment: APNSEnvironment) -> Standing {
-        self.state.withLock { state in
-            guard let lane = state.apps[name]?.lanes[environment] else { return .fault(Self.noApp(name)) }
-            return self.standing(lane, state)
-        }
-    }
-
-    private func standing(_ lane: ClientLanes.Lane, _ state: State) -> Standing {
-        if state.isOver { return .shutDown }
-        if !state.hasRun { return .notRunning }
-        if let client = state.infos[lane]?.client { return .client(client) }
-        switch state.lanes.state(lane) {
-        case .queued, .starting, .running, .yielding: return .starting
-        case .stopped, .stopping, nil: return .idle
-        }
-    }
-
-    /// The clients that run, each with the names of its apps.
-    var runningClients: [(apps: String, client: APNSClient)] {
-        self.state.withLock { state in
-            state.infos.values.compactMap { info in
-                info.client.map { (info.apps.sorted().joined(separator: ", "), $0) }
-            }
-        }.sorted { $0.apps < $1.apps }
-    }
-
-    var hasRun: Bool { self.state.withLock { $0.hasRun } }
-    var isOver: Bool { self.state.withLock { $0.isOver } }
-
-    func topic(_ name: String) -> String? { self.state.withLock { $0.apps[name]?.app.topic } }
-
-    /// How many wait until the app's client runs.
-    func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
-        self.state.withLock { state in state.apps[name]?.lanes[environment].map { state.lanes.waiting($0) } ?? 0 }
-    }
-
-    /// How many keys have provider tokens that apps share.
-    var tokenSourceCount: Int { self.state.withLock { $0.tokenSources.count } }
-
-    var reservedConnections: Int { self.state.withLock { $0.lanes.used } }
-
-    var status: [APNSClientGroup.AppStatus] {
-        self.state.withLock { state in
-            state.apps.values.flatMap { info in
-                info.lanes.map { environment, lane in
-                    APNSClientGroup.AppStatus(
-                        app: info.app.name,
-                        environment: environment,
-                        credential: info.name,
-                        isRunning: state.infos[lane]?.client != nil,
-                        connections: state.lanes.connections(lane),
-                        inFlight: state.lanes.users(lane),
-                        certificateExpiry: info.certificateExpiry
-                    )
-                }
-            }.sorted { ($0.app, $0.environment.description) < ($1.app, $1.environment.description) }
-        }
-    }
 }
 
 extension APNSClientConfiguration.Pool {
     /// The same with so many connections in all.
-    fileprivate func limited(to connections: Int) -> Self {
+    func limited(to connections: Int) -> Self {
         var pool = self
         pool.size = min(self.size, connections)
         pool.maxOverflow = connections - pool.size

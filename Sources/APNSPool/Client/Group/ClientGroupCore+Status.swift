@@ -1,0 +1,96 @@
+import APNSModel
+import Logging
+import SupervisedPool
+import Synchronization
+
+// Settings of all clients, and how the apps are.
+extension ClientGroupCore {
+    // MARK: Settings
+
+    func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
+        try self.live.change(change) { settings throws(APNSConfigurationError) in
+            try settings.applied(to: self.configuration.client).validate()
+        } apply: { settings in
+            let clients = self.state.withLock { state in
+                state.infos.compactMap { lane, info in
+                    state.lanes.want(lane, connections: settings.pool.size + settings.pool.maxOverflow)
+                    return info.client.map { ($0, state.lanes.connections(lane)) }
+                }
+            }
+            for (client, connections) in clients { Self.apply(settings, to: client, connections) }
+        }
+    }
+
+    /// A client that runs keeps the number of connections that it was started with.
+    static func apply(_ settings: APNSClientSettings, to client: APNSClient, _ connections: Int) {
+        do {
+            try client.core.update { own in
+                own = settings
+                own.pool = settings.pool.limited(to: connections)
+            }
+        } catch {
+            client.core.configuration.logger.error("a client keeps its settings", metadata: ["error": "\(error)"])
+        }
+    }
+
+    // MARK: Looking
+
+    func standing(_ name: String, _ environment: APNSEnvironment) -> Standing {
+        self.state.withLock { state in
+            guard let lane = state.apps[name]?.lanes[environment] else { return .fault(Self.noApp(name)) }
+            return self.standing(lane, state)
+        }
+    }
+
+    private func standing(_ lane: ClientLanes.Lane, _ state: State) -> Standing {
+        if state.isOver { return .shutDown }
+        if !state.hasRun { return .notRunning }
+        if let client = state.infos[lane]?.client { return .client(client) }
+        switch state.lanes.state(lane) {
+        case .queued, .starting, .running, .yielding: return .starting
+        case .stopped, .stopping, nil: return .idle
+        }
+    }
+
+    /// The clients that run, each with the names of its apps.
+    var runningClients: [(apps: String, client: APNSClient)] {
+        self.state.withLock { state in
+            state.infos.values.compactMap { info in
+                info.client.map { (info.apps.sorted().joined(separator: ", "), $0) }
+            }
+        }.sorted { $0.apps < $1.apps }
+    }
+
+    var hasRun: Bool { self.state.withLock { $0.hasRun } }
+    var isOver: Bool { self.state.withLock { $0.isOver } }
+
+    func topic(_ name: String) -> String? { self.state.withLock { $0.apps[name]?.app.topic } }
+
+    /// How many wait until the app's client runs.
+    func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
+        self.state.withLock { state in state.apps[name]?.lanes[environment].map { state.lanes.waiting($0) } ?? 0 }
+    }
+
+    /// How many keys have provider tokens that apps share.
+    var tokenSourceCount: Int { self.state.withLock { $0.tokenSources.count } }
+
+    var reservedConnections: Int { self.state.withLock { $0.lanes.used } }
+
+    var status: [APNSClientGroup.AppStatus] {
+        self.state.withLock { state in
+            state.apps.values.flatMap { info in
+                info.lanes.map { environment, lane in
+                    APNSClientGroup.AppStatus(
+                        app: info.app.name,
+                        environment: environment,
+                        credential: info.name,
+                        isRunning: state.infos[lane]?.client != nil,
+                        connections: state.lanes.connections(lane),
+                        inFlight: state.lanes.users(lane),
+                        certificateExpiry: info.certificateExpiry
+                    )
+                }
+            }.sorted { ($0.app, $0.environment.description) < ($1.app, $1.environment.description) }
+        }
+    }
+}
