@@ -44,7 +44,7 @@ public enum PushLane: Sendable, Hashable {
 /// Something that delivers pushes: a client, an app of a group, a recorder in tests, a queue.
 ///
 /// Code that sends should ask for `some PushSender` or `any PushSender`, so that a test can hand in another one. A sender
-/// of your own implements one function, ``deliver(_:to:options:)`` for a ``PreparedPush``; the others call it.
+/// of your own implements one function, `deliver(_:to:options:)` for a ``PreparedPush``; the others call it.
 public protocol PushSender: Sendable {
     /// Delivers one prepared push. It never throws: each push ends in exactly one outcome.
     func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome
