@@ -76,6 +76,34 @@ struct BulkUnitTests {
         #expect(throws: EarlierResults.Mistake.self) { try plain.add(Array("x".utf8)) }
     }
 
+    @Test("A line that was rejected because of the environment or the credential is sent again")
+    func misconfiguredLines() throws {
+        let reasons: [(RejectionReason, Int, isSkipped: Bool)] = [
+            (.badDeviceToken, 400, false), (.invalidProviderToken, 403, false), (.unregistered, 410, true),
+            (.payloadTooLarge, 413, true),
+        ]
+        var results = EarlierResults(resendsUnknown: false)
+        for (index, entry) in reasons.enumerated() {
+            // The token's text is no advice.
+            let token = #"","advice":"check-environment","#
+            let outcome = PushOutcome.failed(.rejected(Rejection(status: entry.1, reason: entry.0), attempts: 1))
+            let row = ResultRow(token: token, outcome: outcome, line: index + 1)
+            try results.add(Array(row.json.utf8))
+        }
+        for (index, entry) in reasons.enumerated() {
+            switch results.plan(forLine: index + 1) {
+            case .skip: #expect(entry.isSkipped)
+            case .resend(let outcome): #expect(!entry.isSkipped && outcome == .rejected)
+            case .send: Issue.record("line \(index + 1) has a row")
+            }
+        }
+        #expect(results.done == 2)
+        #expect(results.counts.first { $0.certainty == .rejected }?.count == 4)
+        let last = ResultRow(token: "00ff", outcome: .accepted(Receipt(apnsID: .random())), line: 1)
+        try results.add(Array(last.json.utf8))
+        #expect(results.done == 3)
+    }
+
     @Test func aLineHasOneIDInARunAndAnotherInAnother() {
         let runs = [APNSID.random(), .random(), APNSID(high: 0, low: .max)]
         for run in runs {

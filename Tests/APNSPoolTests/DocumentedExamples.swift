@@ -167,9 +167,11 @@ struct Campaign: Service {
         let options = BulkOptions(control: control)
         var left: [Substring] = []
         for await delivery in client.deliveries(of: announcement, to: lines, options: options) {
-            // There was no connection, APNs was overloaded, and the like: the push may be sent again.
-            if delivery.outcome.canResend { left.append(delivery.element) }
-            if delivery.outcome.invalidation != nil { print("forget", delivery.element) }
+            switch delivery.outcome.advice {
+            case .resend, .wait, .checkEnvironment, .fixCredential: left.append(delivery.element)
+            case .removeToken: print("forget", delivery.element)
+            default: if let error = delivery.outcome.error { print(delivery.element, error) }
+            }
         }
         left += lines.dropFirst(control.progress.pulled)
         try left.joined(separator: "\n").write(toFile: tokens, atomically: true, encoding: .utf8)

@@ -62,8 +62,9 @@ struct BulkCommand: AsyncParsableCommand {
             results; the second one quits. What is wrong with the configuration ends the run at once.
 
             Go on after an interrupt, a crash or a failure, with the same files. Lines that were accepted or rejected are \
-            passed over; those that were not sent or not processed are sent again, and with --resend-unknown those whose \
-            outcome nobody knows. In the end there is one row a line:
+            skipped. Sent again are those that were not sent or not processed, those that were rejected because of the \
+            environment or the credential, and with --resend-unknown those whose outcome nobody knows. In the end there is \
+            one row a line:
 
               until apns bulk --tokens tokens.txt --payload payload.json \\
                 --results results.ndjson --resume || [ $? -ne 75 ]

@@ -19,9 +19,12 @@ struct EarlierResults: Sendable {
 
     private static let certainties = Certainty.allCases
     private static let limit = 1 << 31
+    /// The outcome of a line that was rejected because of the environment or the credential: its device token is not to
+    /// blame.
+    private static let misconfigured = UInt8(certainties.count + 1)
 
     let resendsUnknown: Bool
-    /// By line: 0 without a row, or one more than the place in `certainties`.
+    /// By line: 0 without a row, one more than the place in `certainties`, or `misconfigured`.
     private var outcomes: [UInt8] = [0]
     /// By line: of the token, as the row has it.
     private var tokens: [UInt32] = [0]
@@ -45,12 +48,13 @@ struct EarlierResults: Sendable {
             self.tokens.append(contentsOf: repeatElement(0, count: more))
         }
         if self.outcomes[row.line] > 0 { self.hasSuperseded = true }
-        self.outcomes[row.line] = UInt8(place + 1)
+        self.outcomes[row.line] = row.isMisconfigured ? Self.misconfigured : UInt8(place + 1)
         self.tokens[row.line] = row.token
     }
 
     func outcome(ofLine line: Int) -> Certainty? {
         guard self.outcomes.indices.contains(line), self.outcomes[line] > 0 else { return nil }
+        if self.outcomes[line] == Self.misconfigured { return .rejected }
         return Self.certainties[Int(self.outcomes[line]) - 1]
     }
 
@@ -58,6 +62,7 @@ struct EarlierResults: Sendable {
         guard let outcome = self.outcome(ofLine: line) else { return .send }
         switch outcome {
         case .notSent, .notProcessed: return .resend(outcome)
+        case .rejected where self.outcomes[line] == Self.misconfigured: return .resend(outcome)
         case .unknown where self.resendsUnknown: return .resend(outcome)
         default: return .skip
         }
@@ -72,18 +77,17 @@ struct EarlierResults: Sendable {
     /// How many lines have each outcome.
     var counts: [(certainty: Certainty, count: Int)] {
         var counts = [Int](repeating: 0, count: Self.certainties.count + 1)
-        for outcome in self.outcomes { counts[Int(outcome)] += 1 }
+        for line in self.outcomes.indices {
+            let place = self.outcome(ofLine: line).flatMap { Self.certainties.firstIndex(of: $0) }
+            counts[place.map { $0 + 1 } ?? 0] += 1
+        }
         return zip(Self.certainties, counts.dropFirst()).map { ($0, $1) }
     }
 
     /// Lines that are not sent again.
     var done: Int {
-        self.counts.reduce(0) { sum, entry in
-            switch entry.certainty {
-            case .accepted, .rejected: sum + entry.count
-            case .unknown where !self.resendsUnknown: sum + entry.count
-            default: sum
-            }
+        self.outcomes.indices.count { line in
+            if case .skip = self.plan(forLine: line) { true } else { false }
         }
     }
 }
@@ -92,6 +96,8 @@ struct EarlierResults: Sendable {
 /// the older one that ends with the line's number. Pure.
 struct RowScan {
     var outcome: Certainty
+    /// Whether it was rejected because of the environment or the credential.
+    var isMisconfigured: Bool
     var line: Int
     /// Of the token as JSON writes it.
     var token: UInt32
@@ -99,6 +105,9 @@ struct RowScan {
     private static let start = Array(#"{"token":""#.utf8)
     private static let middle = Array(#","outcome":""#.utf8)
     private static let end = Array(#","line":"#.utf8)
+    private static let misconfigurations = [Advice.checkEnvironment, .fixCredential].map {
+        Array(#""advice":"\#($0.rawValue)""#.utf8)
+    }
     private static let uniqueID = Array(#","apnsUniqueID":"#.utf8)
 
     init?(_ bytes: some BidirectionalCollection<UInt8>) {
@@ -128,6 +137,10 @@ struct RowScan {
             let line = Int(String(decoding: bytes[start..<(bytes.count - 1)], as: UTF8.self))
         else { return nil }
         self.outcome = outcome
+        // The keys between are the tool's own, and no value of theirs looks like this key.
+        let rest = bytes[quote...]
+        self.isMisconfigured =
+            outcome == .rejected && Self.misconfigurations.contains { rest.firstRange(of: $0) != nil }
         self.line = line
         self.token = hash.value
     }

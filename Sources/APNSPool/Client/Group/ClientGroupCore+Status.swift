@@ -37,7 +37,9 @@ extension ClientGroupCore {
 
     func standing(_ name: String, _ environment: APNSEnvironment) -> Standing {
         self.state.withLock { state in
-            guard let lane = state.apps[name]?.lanes[environment] else { return .fault(Self.noApp(name)) }
+            guard let lane = state.apps[name]?.lanes[environment] else {
+                return .fault(Self.noApp(name, environment, state))
+            }
             return self.standing(lane, state)
         }
     }

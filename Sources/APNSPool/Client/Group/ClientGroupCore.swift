@@ -197,8 +197,18 @@ final class ClientGroupCore: Sendable {
         self.perform(state.lanes.remove(lane, now: self.now), &state)
     }
 
+    static func noApp(_ name: String, _ environment: APNSEnvironment, _ state: State) -> PushError {
+        guard let app = state.apps[name] else { return Self.noApp(name) }
+        let environments = app.lanes.keys.map(\.description).sorted().joined(separator: ", ")
+        return PushError(
+            code: .configuration,
+            certainty: .notSent,
+            message: "the app '\(name)' has no environment \(environment); it has \(environments)"
+        )
+    }
+
     static func noApp(_ name: String) -> PushError {
-        PushError(code: .configuration, certainty: .notSent, message: "the group has no app '\(name)' here")
+        PushError(code: .configuration, certainty: .notSent, message: "the group has no app '\(name)'")
     }
 
     // MARK: Sending
@@ -274,7 +284,7 @@ final class ClientGroupCore: Sendable {
     ) -> (result: Result<Use, PushError>?, lane: ClientLanes.Lane, turn: Turn) {
         self.state.withLock { state -> (Result<Use, PushError>?, ClientLanes.Lane, Turn) in
             guard let lane = state.apps[name]?.lanes[environment], let turn = state.infos[lane]?.turn else {
-                return (.failure(Self.noApp(name)), 0, Turn())
+                return (.failure(Self.noApp(name, environment, state)), 0, Turn())
             }
             if state.isOver { return (.failure(Self.shuttingDown), lane, turn) }
             let (admission, actions) = state.lanes.enter(lane, asCall: isCall, now: self.now)

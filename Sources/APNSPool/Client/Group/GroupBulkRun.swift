@@ -5,7 +5,7 @@ import Synchronization
 
 /// Runs a bulk call to one app of a group. It waits until the app's client runs, keeps it from being stopped, and lets the
 /// client run the call. Nothing is pulled while the app waits for its turn. When the group has no such app, its client
-/// cannot be made, or nobody runs the group, each push is tried by itself and ends with the reason.
+/// cannot be made, or nobody runs the group, the first push ends with the reason, and no further one is pulled.
 final class GroupBulkRun: BulkEngine {
     private let sender: APNSAppSender
     private let source: BulkSource
@@ -55,13 +55,10 @@ final class GroupBulkRun: BulkEngine {
         case .failure(let error):
             switch error.code {
             case .configuration, .notRunning:
-                return PlainBulkRun(
-                    sender: self.sender,
-                    Self.untilShutdown(self.source),
-                    self.options,
-                    self.control
-                )
-            default: return nil
+                let source = Self.failing(self.source, with: error)
+                return PlainBulkRun(sender: self.sender, source, self.options, self.control)
+            default:
+                return nil
             }
         }
     }
@@ -112,12 +109,23 @@ final class GroupBulkRun: BulkEngine {
         )
     }
 
-    /// Ends when the consumer's service group shuts down gracefully, which `PlainBulkRun` knows nothing of.
-    private static func untilShutdown(_ source: BulkSource) -> BulkSource {
+    /// The first push has this error, and those that the input has read already; no further one is pulled.
+    private static func failing(_ source: BulkSource, with error: PushError) -> BulkSource {
         BulkSource(
             pull: { index, room in
-                if Task.isShuttingDownGracefully { source.close() }
-                return source.pull(index, room)
+                let pulled = source.pull(index, room)
+                switch pulled {
+                case .push(_, _, let id):
+                    source.close()
+                    var error = error
+                    error.apnsID = id
+                    return .invalid(error)
+                case .invalid:
+                    source.close()
+                    return pulled
+                case .later, .end:
+                    return pulled
+                }
             },
             close: source.close
         )
