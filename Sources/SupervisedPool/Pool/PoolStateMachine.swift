@@ -208,7 +208,7 @@ struct PoolStateMachine {
     }
 
     /// Whether nobody waits whom a free slot would be for.
-    private func isFirst(_ request: Request) -> Bool {
+    private mutating func isFirst(_ request: Request) -> Bool {
         switch request.lane {
         case .interactive: queue.urgentCount == 0
         case .bulk: queue.urgentCount == 0 && (request.atFront ? queue.count(.bulkFront) : queue.bulkCount) == 0
@@ -342,7 +342,7 @@ struct PoolStateMachine {
     }
 
     /// How many slots a checkout gets: one that wants many leaves the others their part, and spreads over the workers.
-    private func share(_ wanted: Int, _ lane: PoolLane, waiting: Int, _ index: Int) -> Int {
+    private mutating func share(_ wanted: Int, _ lane: PoolLane, waiting: Int, _ index: Int) -> Int {
         guard wanted > 1 else { return 1 }
         var free = 0
         var ready = 0
@@ -367,29 +367,30 @@ struct PoolStateMachine {
     }
 
     /// The worker that serves next, if any has a free slot.
-    private func pick(_ lane: PoolLane) -> Int? {
+    ///
+    /// Mutating, as the next two that a checkout calls: else the compiler copies the whole machine for the call.
+    private mutating func pick(_ lane: PoolLane) -> Int? {
         var best = -1
         for index in slots.indices where slots[index].free(lane) > 0 {
-            if best < 0 || isBetter(index, best) { best = index }
+            if best < 0 || isBetter(slots[index], slots[best]) { best = index }
         }
         return best < 0 ? nil : best
     }
 
-    /// By index: a slot handed over as a value would be copied for each comparison.
-    private func isBetter(_ one: Int, _ best: Int) -> Bool {
+    private func isBetter(_ one: Slot, _ best: Slot) -> Bool {
         switch configuration.strategy {
         case .leastLoaded:
-            let load = slots[one].leased * slots[best].capacity
-            let bestLoad = slots[best].leased * slots[one].capacity
-            if load == bestLoad, let latency = slots[one].latency, let bestLatency = slots[best].latency {
-                return latency < bestLatency
+            if one.leased * best.capacity == best.leased * one.capacity, let latency = one.latency,
+                let bestLatency = best.latency
+            {
+                latency < bestLatency
+            } else {
+                one.leased * best.capacity < best.leased * one.capacity
             }
-            return load < bestLoad
         case .lifo:
-            let isOverflow = slots[best].isOverflow
-            return slots[one].isOverflow == isOverflow ? slots[one].lastTurn > slots[best].lastTurn : isOverflow
+            one.isOverflow == best.isOverflow ? one.lastTurn > best.lastTurn : best.isOverflow
         case .fifo:
-            return slots[one].lastTurn < slots[best].lastTurn
+            one.lastTurn < best.lastTurn
         }
     }
 
