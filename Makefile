@@ -67,7 +67,8 @@ lint: toolchain ## Check the form of the sources
 	swift format lint --strict --recursive $(SOURCES)
 
 format: toolchain ## Bring the sources into form
-	swift format --in-place --recursive $(SOURCES)
+	@# Regular files alone: it would put a copy in the place of a symbolic link.
+	find $(SOURCES) -type f -name '*.swift' -exec swift format --in-place {} +
 
 docs: toolchain ## Write the documentation of all products to .build/docs; fails for a symbol without any
 	@.ci/install-packages build

@@ -110,11 +110,11 @@ import Testing
 
     @Test("The campaign ends with its service group, and its next start sends the rest, each line once")
     func campaignGoesOn() async throws {
-        let simulator = try await Simulator.start()
-        let key = SimulatedKey()
-        simulator.addKey(key)
+        var simulation = Simulator.Configuration()
+        simulation.credential = .none
+        let simulator = try await Simulator.start(simulation)
         var configuration = APNSClientConfiguration(
-            authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
+            authentication: .withoutToken,
             environment: .custom(host: "localhost", port: simulator.port)
         )
         configuration.trust.caPEM = simulator.certificateAuthorityPEM

@@ -76,12 +76,11 @@ struct EarlierResults: Sendable {
 
     /// How many lines have each outcome.
     var counts: [(certainty: Certainty, count: Int)] {
-        var counts = [Int](repeating: 0, count: Self.certainties.count + 1)
-        for line in self.outcomes.indices {
-            let place = self.outcome(ofLine: line).flatMap { Self.certainties.firstIndex(of: $0) }
-            counts[place.map { $0 + 1 } ?? 0] += 1
+        var counts = [Int](repeating: 0, count: Self.certainties.count + 2)
+        for outcome in self.outcomes { counts[Int(outcome)] += 1 }
+        return zip(Self.certainties, counts.dropFirst()).map { certainty, count in
+            (certainty, certainty == .rejected ? count + counts[Int(Self.misconfigured)] : count)
         }
-        return zip(Self.certainties, counts.dropFirst()).map { ($0, $1) }
     }
 
     /// Lines that are not sent again.

@@ -25,6 +25,15 @@ extension PushContent {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
+        await deliverPrepared(with: sender, to: token, options: options)
+    }
+
+    @inlinable
+    consuming func deliverPrepared(
+        with sender: some PushSender,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
         let push: PreparedPush
         do throws(ValidationError) {
             push = try prepared()
@@ -39,16 +48,6 @@ extension PreparedPush: PushContent {
     /// Itself.
     @inlinable
     public func prepared() -> PreparedPush { self }
-
-    /// Delivers it with the sender.
-    @inlinable
-    public consuming func deliver(
-        with sender: some PushSender,
-        to token: DeviceToken,
-        options: DeliveryOptions
-    ) async -> PushOutcome {
-        await sender.deliver(self, to: token, options: options)
-    }
 }
 
 extension PushNotification: PushContent {

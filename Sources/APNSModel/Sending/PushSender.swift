@@ -71,13 +71,7 @@ extension PushSender {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
-        let push: PreparedPush
-        do {
-            push = try notification.prepared()
-        } catch {
-            return .failed(.validation(error, apnsID: options.apnsID))
-        }
-        return await deliver(push, to: token, options: options)
+        await notification.deliverPrepared(with: self, to: token, options: options)
     }
 
     /// Delivers one push and returns its outcome.

@@ -7,17 +7,8 @@ import Testing
 
 /// What a group offers for each of its apps, and for all: bulk calls, health, check, settings, invalid device tokens.
 @Suite(.timeLimit(.minutes(1)))
-struct GroupSenderTests {
+struct GroupSenderTests: GroupOfClients {
     private let key = SimulatedKey()
-
-    private func app(_ name: String, _ simulator: Simulator) -> APNSApp {
-        APNSApp(
-            name: name,
-            topic: "com.example.\(name)",
-            authentication: .token(privateKeyPEM: self.key.p8, keyID: self.key.keyID, teamID: self.key.teamID),
-            environments: [self.environment(simulator)]
-        )
-    }
 
     private func environment(_ simulator: Simulator) -> APNSEnvironment {
         .custom(host: "localhost", port: simulator.port)
@@ -25,28 +16,52 @@ struct GroupSenderTests {
 
     /// A group with the apps `fern` and `moss`, which have one key.
     private func withGroup(
-        runs: Bool = true,
         configure: (inout APNSClientGroup.Configuration) -> Void = { _ in },
         _ body: (APNSClientGroup, APNSAppSender, Simulator) async throws -> Void
     ) async throws {
-        var simulation = Simulator.Configuration()
-        simulation.credential = .keys([])
-        let simulator = try await Simulator.start(simulation)
-        simulator.addKey(self.key)
-        var configuration = APNSClientGroup.Configuration(
-            client: .local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM)
-        )
-        configure(&configuration)
-        let group = try APNSClientGroup(configuration: configuration)
-        try group.add(self.app("fern", simulator))
-        try group.add(self.app("moss", simulator))
-        let life = runs ? Task { try await group.run() } : nil
-        if runs { await until { await group.health != .starting } }
-        try await body(group, group.sender(for: "fern", in: self.environment(simulator)), simulator)
-        group.shutdown()
-        try await life?.value
-        if runs { #expect(group.reservedConnections == 0) }
-        await simulator.stop()
+        let simulation = self.simulation(knowing: self.key)
+        try await self.withGroup(simulation: simulation, configure: configure) { group, simulator in
+            for name in ["fern", "moss"] { try group.add(self.app(name, self.key, simulator)) }
+            await until { await group.health != .starting }
+            try await body(group, group.sender(for: "fern", in: self.environment(simulator)), simulator)
+        }
+    }
+
+    /// A group with one connection, which a bulk call of `moss` has, while a bulk call of `fern` with these rows waits for
+    /// its turn.
+    private func withWaitingCall(
+        _ clock: ShiftedClock = ShiftedClock(),
+        rows numbers: some Sequence<Int> & Sendable,
+        _ body: (APNSClientGroup, Task<BulkSummary, Never>, BulkControl, _ endOther: () -> Void) async throws -> Void
+    ) async throws {
+        try await self.withGroup(configure: {
+            $0.client.clock = clock
+            $0.maxConnections = 1
+            $0.isolation = .perApp
+        }) { group, fern, simulator in
+            let moss = group.sender(for: "moss", in: self.environment(simulator))
+            let (others, other) = AsyncStream<DeviceToken>.makeStream()
+            other.yield(.sample(0))
+            let busy = Task { await moss.sendAll(samplePush(topic: "com.example.moss"), to: others) }
+            try await simulator.waitUntil { $0.requestsProcessed == 1 }
+            let control = BulkControl()
+            let options = BulkOptions(deadline: .seconds(20), control: control)
+            let run = Task {
+                var summary = BulkSummary()
+                let deliveries = fern.deliveries(
+                    of: self.push,
+                    to: numbers,
+                    token: { DeviceToken.sample($0) },
+                    options: options
+                )
+                for await delivery in deliveries { summary.count(delivery.outcome.certainty) }
+                return summary
+            }
+            await until { group.core.waiting("fern", self.environment(simulator)) == 1 }
+            try await body(group, run, control) { other.finish() }
+            other.finish()
+            #expect(await busy.value.accepted == 1)
+        }
     }
 
     private let push = samplePush(topic: "com.example.fern")
@@ -122,70 +137,44 @@ struct GroupSenderTests {
             #expect(await nobody.status == nil)
             #expect(await !nobody.check().isOK)
         }
-        try await self.withGroup(runs: false) { group, fern, _ in
-            let options = BulkOptions(deadline: .milliseconds(20))
-            let summary = await fern.sendAll(self.push, to: [DeviceToken.sample(1)], options: options)
-            #expect(summary.notSent == 1)
-            #expect(await fern.health == .starting)
-            #expect(await group.health == .starting)
-        }
+    }
+
+    @Test("Without a group that runs, the first push of a bulk call says so")
+    func notRunning() async throws {
+        let simulator = try await Simulator.start()
+        let group = try APNSClientGroup(
+            configuration: .init(client: .local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM))
+        )
+        try group.add(self.app("fern", self.key, simulator))
+        let fern = group.sender(for: "fern", in: self.environment(simulator))
+        let options = BulkOptions(deadline: .milliseconds(20))
+        #expect(await fern.sendAll(self.push, to: [DeviceToken.sample(1)], options: options).notSent == 1)
+        #expect(await fern.health == .starting)
+        #expect(await group.health == .starting)
+        await simulator.stop()
     }
 
     @Test("A bulk call pulls nothing while its app waits for its turn, and sends all of it then")
     func turn() async throws {
         let clock = ShiftedClock()
-        try await self.withGroup(configure: {
-            $0.client.clock = clock
-            $0.maxConnections = 1
-            $0.isolation = .perApp
-        }) { group, fern, simulator in
-            let moss = group.sender(for: "moss", in: self.environment(simulator))
-            let (rows, row) = AsyncStream<DeviceToken>.makeStream()
-            row.yield(.sample(0))
-            let busy = Task { await moss.sendAll(samplePush(topic: "com.example.moss"), to: rows) }
-            try await simulator.waitUntil { $0.requestsProcessed == 1 }
-            let control = BulkControl()
-            let options = BulkOptions(deadline: .seconds(20), control: control)
-            let tokens = (0..<100).map { DeviceToken.sample($0) }
-            let run = Task { await fern.sendAll(self.push, to: tokens, options: options) }
-            await until { group.core.waiting("fern", self.environment(simulator)) == 1 }
+        try await self.withWaitingCall(clock, rows: 0..<100) { _, run, control, endOther in
             // Longer than the pushes have.
             clock.advance(by: .seconds(60))
             #expect(control.progress.pulled == 0)
-            row.finish()
-            #expect(await busy.value.accepted == 1)
+            endOther()
             #expect(await run.value.accepted == 100)
         }
     }
 
     @Test("A stop, a cancellation and a shutdown end a bulk call that waits for its turn", arguments: 0..<3)
     func turnEnds(_ way: Int) async throws {
-        try await self.withGroup(configure: {
-            $0.maxConnections = 1
-            $0.isolation = .perApp
-        }) { group, fern, simulator in
-            let moss = group.sender(for: "moss", in: self.environment(simulator))
-            let (rows, row) = AsyncStream<DeviceToken>.makeStream()
-            row.yield(.sample(0))
-            let busy = Task { await moss.sendAll(samplePush(topic: "com.example.moss"), to: rows) }
-            try await simulator.waitUntil { $0.requestsProcessed == 1 }
-            let control = BulkControl()
-            let run = Task {
-                await fern.sendAll(
-                    self.push,
-                    to: (0...).lazy.map { DeviceToken.sample($0) },
-                    options: BulkOptions(control: control)
-                )
-            }
-            await until { group.core.waiting("fern", self.environment(simulator)) == 1 }
+        try await self.withWaitingCall(rows: 0...) { group, run, control, _ in
             switch way {
             case 0: control.stop()
             case 1: run.cancel()
             default: group.shutdown()
             }
             #expect(await run.value.total == 0)
-            row.finish()
-            _ = await busy.value
         }
     }
 

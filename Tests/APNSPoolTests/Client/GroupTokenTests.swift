@@ -7,42 +7,17 @@ import Testing
 
 /// Which apps of a group share a provider token.
 @Suite(.timeLimit(.minutes(1)))
-struct GroupTokenTests {
-    private func app(_ name: String, _ key: SimulatedKey, _ simulator: Simulator) -> APNSApp {
-        APNSApp(
-            name: name,
-            topic: "com.example.\(name)",
-            authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
-            environments: [.custom(host: "localhost", port: simulator.port)]
-        )
-    }
-
+struct GroupTokenTests: GroupOfClients {
     private func withGroup(
         _ isolation: APNSClientGroup.Isolation,
         knows key: SimulatedKey,
         _ body: (APNSClientGroup, Simulator) async throws -> Void
     ) async throws {
-        var simulation = Simulator.Configuration()
-        simulation.credential = .keys([.init(key)])
-        let simulator = try await Simulator.start(simulation)
-        var configuration = APNSClientGroup.Configuration(
-            isolation: isolation,
-            client: .local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM)
+        try await self.withGroup(
+            simulation: self.simulation(knowing: key),
+            configure: { $0.isolation = isolation },
+            body
         )
-        configuration.client.environment = .production
-        let group = try APNSClientGroup(configuration: configuration)
-        let life = Task { try await group.run() }
-        do {
-            try await body(group, simulator)
-        } catch {
-            life.cancel()
-            try? await life.value
-            await simulator.stop()
-            throw error
-        }
-        group.shutdown()
-        try await life.value
-        await simulator.stop()
     }
 
     @Test("An app whose signer hangs keeps neither the group's only connection nor its shutdown")

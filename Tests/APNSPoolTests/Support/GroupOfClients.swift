@@ -15,12 +15,28 @@ extension GroupOfClients {
         key: SimulatedKey = SimulatedKey(),
         hosts: [String] = ["localhost"]
     ) -> APNSApp {
+        self.app("app\(number)", key, simulator, hosts: hosts)
+    }
+
+    func app(
+        _ name: String,
+        _ key: SimulatedKey,
+        _ simulator: Simulator,
+        hosts: [String] = ["localhost"]
+    ) -> APNSApp {
         APNSApp(
-            name: "app\(number)",
-            topic: self.topic(number),
+            name: name,
+            topic: "com.example.\(name)",
             authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
             environments: Set(hosts.map { .custom(host: $0, port: simulator.port) })
         )
+    }
+
+    /// A simulator that takes the provider tokens of this key alone.
+    func simulation(knowing key: SimulatedKey) -> Simulator.Configuration {
+        var simulation = Simulator.Configuration()
+        simulation.credential = .keys([.init(key)])
+        return simulation
     }
 
     func withGroup(
