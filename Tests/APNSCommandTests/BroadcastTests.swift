@@ -3,7 +3,6 @@ import Foundation
 import Testing
 
 /// `apns broadcast` as users call it.
-@Suite(.timeLimit(.minutes(1)))
 struct BroadcastTests {
     @Test func aBroadcastGoesToItsChannel() async throws {
         try await Server.with { server in

@@ -5,7 +5,6 @@ import TestSupport
 import Testing
 
 /// `apns bulk --resume`, after all that can end a run.
-@Suite(.timeLimit(.minutes(2)))
 struct BulkResumeTests {
     private static func rows(_ server: Server) throws -> [ResultLine] {
         try ResultLine.all(server.folder.lines(of: "results.ndjson")).sorted { $0.line < $1.line }

@@ -4,7 +4,6 @@ import Foundation
 import Testing
 
 /// `apns bulk` as users call it.
-@Suite(.timeLimit(.minutes(1)))
 struct BulkTests {
     static let payload = #"{"aps":{"alert":"Hello"}}"#
     private static let keys = [

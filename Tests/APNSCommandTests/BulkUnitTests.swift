@@ -7,7 +7,6 @@ import Testing
 @testable import APNSCommand
 
 /// The parts of `apns bulk` by themselves.
-@Suite(.timeLimit(.minutes(1)))
 struct BulkUnitTests {
     private static func row(_ token: String, _ certainty: Certainty, _ line: Int) -> ResultRow {
         let outcome: PushOutcome =

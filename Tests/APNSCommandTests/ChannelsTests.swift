@@ -6,7 +6,6 @@ import Testing
 @testable import APNSCommand
 
 /// `apns channels` as users call it.
-@Suite(.timeLimit(.minutes(1)))
 struct ChannelsTests {
     private func run(_ server: Server, _ arguments: String...) async throws -> Tool.Result {
         try await Tool.run(["channels"] + arguments + server.options)

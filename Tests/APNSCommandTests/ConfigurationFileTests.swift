@@ -6,7 +6,7 @@ import Testing
 @testable import APNSCommand
 
 /// The file of `--config`, behind the command line and the environment.
-@Suite struct ConfigurationFileTests {
+struct ConfigurationFileTests {
     private func resolved(
         _ json: String,
         _ arguments: [String] = [],

@@ -5,7 +5,6 @@ import Testing
 @testable import APNSCommand
 
 /// The environment that `apns simulator --write-credentials` writes.
-@Suite(.timeLimit(.minutes(1)))
 struct CredentialsTests {
     /// What a shell has in its environment after it has read the file.
     private func load(_ file: String) throws -> [String: String] {

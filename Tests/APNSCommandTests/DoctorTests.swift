@@ -5,7 +5,6 @@ import TestSupport
 import Testing
 
 /// `apns doctor` on set-ups that are broken in one place each.
-@Suite(.timeLimit(.minutes(2)))
 struct DoctorTests {
     private struct Report: Decodable {
         struct Step: Decodable {

@@ -4,7 +4,6 @@ import Testing
 @testable import APNSCommand
 
 /// `Docs/CommandLine.md` and the tool's own help say the same.
-@Suite(.timeLimit(.minutes(1)))
 struct DocumentationTests {
     private static let text: String = {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -6,7 +6,6 @@ import Testing
 @testable import APNSCommand
 
 /// What the tool says of itself: its help, and its messages when something is wrong.
-@Suite(.timeLimit(.minutes(1)))
 struct HelpTests {
     static let commands: [[String]: any ParsableCommand.Type] = [
         []: APNSTool.self, ["send"]: SendCommand.self, ["bulk"]: BulkCommand.self,

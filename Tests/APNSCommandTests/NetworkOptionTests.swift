@@ -7,7 +7,7 @@ import Testing
 @testable import APNSCommand
 
 /// Proxies and ports on the command line.
-@Suite struct NetworkOptionTests {
+struct NetworkOptionTests {
     private static let key = ["--key", "AuthKey_ABCDE12345.p8", "--team-id", "ABCDE12345"]
 
     private func resolved(_ arguments: [String], _ variables: [String: String] = [:]) throws -> APNSClientConfiguration

@@ -3,7 +3,6 @@ import Foundation
 import Testing
 
 /// The commands that need no server of their own.
-@Suite(.timeLimit(.minutes(1)))
 struct OtherCommandsTests {
     @Test(arguments: [100, 2000])
     func theDemoLosesNothing(pushes: Int) async throws {

@@ -3,7 +3,7 @@ import Testing
 @testable import APNSCommand
 
 /// What is said of the progress, without a terminal.
-@Suite struct ProgressTests {
+struct ProgressTests {
     private static let half = ProgressText(
         done: 45_012,
         total: 100_000,

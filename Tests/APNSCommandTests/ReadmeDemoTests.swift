@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The output of `make demo` in the README is what the tool prints.
-@Suite(.timeLimit(.minutes(2))) struct ReadmeDemoTests {
+struct ReadmeDemoTests {
     /// The line with its numbers as `n`, and runs of blanks as one: columns grow with their numbers.
     private static func shape(_ line: String) -> String {
         line.replacing(/[0-9]+/, with: "n").replacing(/[ ]+/, with: " ")

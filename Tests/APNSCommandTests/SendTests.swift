@@ -4,7 +4,6 @@ import Foundation
 import Testing
 
 /// `apns send` as users call it.
-@Suite(.timeLimit(.minutes(1)))
 struct SendTests {
     @Test func aPushIsAcceptedAndSaidOnALine() async throws {
         try await Server.with { server in

@@ -3,7 +3,6 @@ import Foundation
 import Testing
 
 /// One provider token for several processes, by a file.
-@Suite(.timeLimit(.minutes(2)))
 struct SharedTokenTests {
     private let folder: URL
     private let key = SimulatedKey()

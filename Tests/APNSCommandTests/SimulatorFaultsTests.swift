@@ -3,7 +3,6 @@ import Foundation
 import Testing
 
 /// `apns simulator --faults FILE --seed N`
-@Suite(.timeLimit(.minutes(2)))
 struct SimulatorFaultsTests {
     private func run(_ arguments: String..., faults: String) async throws -> Tool.Result {
         let folder = try Folder()

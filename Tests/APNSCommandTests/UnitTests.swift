@@ -6,7 +6,6 @@ import Testing
 @testable import APNSCommand
 
 /// The parts of the tool by themselves.
-@Suite(.timeLimit(.minutes(1)))
 struct UnitTests {
     private func lines(_ text: String, chunkSize: Int) throws -> [LineReader.Next] {
         let folder = try Folder()

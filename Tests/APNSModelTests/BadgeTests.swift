@@ -2,7 +2,7 @@ import APNSModel
 import Foundation
 import Testing
 
-@Suite struct BadgeTests {
+struct BadgeTests {
     private let topic = "com.example.app"
 
     private func text(_ push: PreparedPush) -> String { String(decoding: push.payload, as: UTF8.self) }

@@ -2,7 +2,7 @@ import APNSModel
 import Foundation
 import Testing
 
-@Suite struct BroadcastTests {
+struct BroadcastTests {
     private struct State: Encodable {
         var text = ""
     }

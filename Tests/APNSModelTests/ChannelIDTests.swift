@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSModel
 
-@Suite struct ChannelIDTests {
+struct ChannelIDTests {
     @Test(arguments: [
         "dHN0LXNyY2gtY2hubA==", "AAAA", "abc+/9==", "abcdEF0=", "9+/A", String(repeating: "a", count: 512),
     ])

@@ -2,7 +2,7 @@ import APNSModel
 import Foundation
 import Testing
 
-@Suite struct CodingTests {
+struct CodingTests {
     private func roundTrip<T: Codable>(_ value: T) throws -> T {
         try JSONDecoder().decode(T.self, from: try JSONEncoder().encode(value))
     }
@@ -176,7 +176,7 @@ import Testing
     }
 }
 
-@Suite struct PushSenderTests {
+struct PushSenderTests {
     /// Accepts everything; the attempts tell which way the push came.
     private struct Recorder: PushSender {
         func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Custom values written by a `JSONEncoder` of the user's own.
-@Suite struct CustomEncoderTests {
+struct CustomEncoderTests {
     private struct Order: Encodable, Sendable {
         var orderNumber = 7
         var placedAt = Date(timeIntervalSince1970: 0)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The catalog's examples are those that are compiled in `DocumentedExamples.swift`, and do what the pages say.
-@Suite struct DocumentationTests {
+struct DocumentationTests {
     private static let catalog = "Sources/APNSModel/Documentation.docc"
 
     @Test func everyExampleIsCompiled() throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The custom encoder against Foundation's: for each value both must give the same JSON.
-@Suite(.timeLimit(.minutes(1))) struct EncoderTests {
+struct EncoderTests {
     /// Both texts, normalised by a third party: JSONSerialization reads them and writes them with sorted keys.
     private func normalised(_ data: Data) throws -> String {
         let object = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// The exact bytes of each push type, written by hand after Apple's articles.
-@Suite struct GoldenTests {
+struct GoldenTests {
     private struct Attributes: Encodable {
         var currentHealthLevel = 100
         var eventDescription = "Adventure has begun!"

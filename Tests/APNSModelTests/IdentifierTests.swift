@@ -2,7 +2,7 @@ import APNSModel
 import Foundation
 import Testing
 
-@Suite struct DeviceTokenTests {
+struct DeviceTokenTests {
     let hexadecimal = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"
 
     @Test func normalisesCaseOnly() throws {
@@ -57,7 +57,7 @@ import Testing
     }
 }
 
-@Suite struct APNSIDTests {
+struct APNSIDTests {
     @Test func parsesEitherCase() throws {
         let text = "eabeae54-14a8-11e5-b60b-1697f925ec7b"
         let id = try #require(APNSID(text))

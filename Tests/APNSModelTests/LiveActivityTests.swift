@@ -2,7 +2,7 @@ import APNSModel
 import Foundation
 import Testing
 
-@Suite struct LiveActivityTests {
+struct LiveActivityTests {
     private struct State: Encodable { var stop = "Elm Street" }
 
     private let topic = "com.grasscove.Fern"

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct RejectionReasonTests {
+struct RejectionReasonTests {
     /// Status and reasons of Apple's two pages and of the wire.
     static let documented: [Int: [String]] = [
         400: [
@@ -101,7 +101,7 @@ import Testing
     }
 }
 
-@Suite struct RejectionTests {
+struct RejectionTests {
     private func parse(_ text: String, status: Int = 410) -> Rejection {
         Rejection(status: status, body: Array(text.utf8))
     }
@@ -183,7 +183,7 @@ import Testing
     }
 }
 
-@Suite struct OutcomeTests {
+struct OutcomeTests {
     @Test func strength() {
         #expect(Certainty.allCases.sorted() == [.notSent, .notProcessed, .rejected, .unknown, .accepted])
         #expect([Certainty.notSent, .unknown, .rejected].max() == .unknown)

@@ -1,7 +1,7 @@
 import APNSModel
 import Testing
 
-@Suite struct PayloadTests {
+struct PayloadTests {
     let topic = "com.example.app"
 
     // The examples of Apple's "Generating a remote notification", written out by hand.

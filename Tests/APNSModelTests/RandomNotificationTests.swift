@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Notifications of random content against the JSON that each key should give, and through their coded form and back.
-@Suite struct RandomNotificationTests {
+struct RandomNotificationTests {
     /// A notification beside what its payload should hold.
     private struct Pair {
         var notification: PushNotification

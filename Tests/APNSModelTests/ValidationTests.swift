@@ -2,7 +2,7 @@ import APNSModel
 import Foundation
 import Testing
 
-@Suite struct ValidationTests {
+struct ValidationTests {
     let topic = "com.example.app"
 
     private func raw(_ size: Int, _ type: PushType = .alert) -> PushNotification {

@@ -51,7 +51,6 @@ private actor Store {
     ) async throws -> SharedProviderToken { try await body() }
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct AuthenticationExamples {
     @Test func aSignerAndASourceOfOnesOwn() async throws {
         var simulation = Simulator.Configuration()

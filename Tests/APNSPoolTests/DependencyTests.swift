@@ -8,7 +8,7 @@ private let dependencies: Set<String> = [
     "swift-distributed-tracing", "swift-log", "swift-metrics", "swift-nio", "swift-service-lifecycle", "swift-system",
 ]
 
-@Suite(.timeLimit(.minutes(5))) struct DependencyTests {
+struct DependencyTests {
     /// A package as `swift package show-dependencies --format json` shows it.
     private struct Package: Decodable {
         var identity: String

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// The catalogs' examples are those that are compiled beside this file, and do what the pages say.
-@Suite(.timeLimit(.minutes(1))) struct DocumentationTests {
+struct DocumentationTests {
     private static let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
 
     @Test(arguments: [

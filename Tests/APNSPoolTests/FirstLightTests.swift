@@ -42,7 +42,6 @@ private final class AcceptingSession: ServerConnectionDelegate {
     func closed(_ error: WireError) {}
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct FirstLightTests {
     @Test func pushesComeBackWithTheirOutcomes() async throws {
         let server = try await AcceptingServer.start()

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// What the pages in `Docs` say of the sources holds: examples compile; tests, files and targets of the Makefile exist.
-@Suite struct GuideTests {
+struct GuideTests {
     /// A text that is made of Markdown, with its path from the root.
     struct Page: CustomTestStringConvertible, Sendable {
         let path: String

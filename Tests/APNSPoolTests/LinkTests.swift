@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Every relative link of every page leads to a file, and to a heading where it names one.
-@Suite struct LinkTests {
+struct LinkTests {
     /// Those of the repository; what is built and hidden is not.
     private static let pages: [String] = {
         let skipped: Set<String> = ["node_modules"]

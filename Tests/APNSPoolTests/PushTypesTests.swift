@@ -5,7 +5,6 @@ import Foundation
 import Testing
 
 /// Each push type on the wire: what the notification says is what arrives.
-@Suite(.timeLimit(.minutes(1)))
 struct PushTypesTests {
     private struct DeliveryAttributes: Encodable { var order: Int }
     private struct DeliveryState: Encodable { var stop: String }

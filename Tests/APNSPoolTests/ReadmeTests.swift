@@ -45,7 +45,7 @@ func announce(to recipients: [Recipient]) async throws {
 }
 // README ends
 
-@Suite struct ReadmeTests {
+struct ReadmeTests {
     @Test func theSwiftExamplesAreThoseThatAreCompiledHere() throws {
         let source = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
         let compiled = source.components(separatedBy: "\n// README begins\n").dropFirst()

@@ -4,7 +4,6 @@ import Testing
 
 @testable import APNSPool
 
-@Suite(.timeLimit(.minutes(1)))
 struct SimulatedTests {
     private let notification = PushNotification(topic: "com.example.app", alert: "Hello")
 

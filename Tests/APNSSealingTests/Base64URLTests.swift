@@ -5,7 +5,7 @@
 
     @testable import APNSSealing
 
-    @Suite struct Base64URLTests {
+    struct Base64URLTests {
         /// RFC 4648 §10, without padding.
         @Test(arguments: [
             "": "", "f": "Zg", "fo": "Zm8", "foo": "Zm9v", "foob": "Zm9vYg", "fooba": "Zm9vYmE", "foobar": "Zm9vYmFy",

@@ -6,7 +6,7 @@
     @testable import APNSSealing
 
     /// The bound on the payload, through the encoder that sends it.
-    @Suite struct BudgetTests {
+    struct BudgetTests {
         private static let reserve = SealedSize.defaultReserve
 
         /// A notification of the type that fills the reserve to the byte: with a fallback alert where the type may show

@@ -3,7 +3,7 @@
     import Testing
 
     /// The catalog's examples are those that are compiled in `DocumentedExamples.swift`.
-    @Suite struct DocumentationTests {
+    struct DocumentationTests {
         private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         private static let catalog = tests.deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Sources/APNSSealing/Documentation.docc")

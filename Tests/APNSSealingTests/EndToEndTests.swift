@@ -8,7 +8,7 @@
 
     /// The documented examples from end to end: agreed on, sealed, sent through a client to the simulator, and opened from
     /// what the simulator received, by the documented extension.
-    @Suite(.timeLimit(.minutes(1))) struct EndToEndTests {
+    struct EndToEndTests {
         private let message = Message(from: "Ada", text: "At eight, by the fern?")
         private let account = "user/4711"
         private static let token = String(repeating: "ab", count: 32)

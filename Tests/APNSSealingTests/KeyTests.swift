@@ -4,7 +4,7 @@
 
     @testable import APNSSealing
 
-    @Suite struct KeyTests {
+    struct KeyTests {
         @Test func bothSidesComeToTheSameKey() throws {
             for _ in 0..<20 {
                 let device = SealingKeyPair()
@@ -118,7 +118,7 @@
         }
     }
 
-    @Suite struct KeyringTests {
+    struct KeyringTests {
         private let old = SealingKey()
         private let new = SealingKey()
 

@@ -4,7 +4,7 @@
 
     @testable import APNSSealing
 
-    @Suite(.timeLimit(.minutes(2))) struct NonceTests {
+    struct NonceTests {
         /// The generator's own nonces, as `seal` draws them. Of two million random ones, two are equal once in 4 · 10^16
         /// runs; of a counter or a seed that begins anew, soon.
         @Test func twoMillionWithoutARepeat() {

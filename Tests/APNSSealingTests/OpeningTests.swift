@@ -5,7 +5,7 @@
 
     @testable import APNSSealing
 
-    @Suite struct OpeningTests {
+    struct OpeningTests {
         private let key = SealingKey()
 
         private func sealed(_ limit: Int = 100, purpose: SealingPurpose = .notification) throws -> SealedPayload {

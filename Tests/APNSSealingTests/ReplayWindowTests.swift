@@ -5,7 +5,7 @@
 
     @testable import APNSSealing
 
-    @Suite struct ReplayWindowTests {
+    struct ReplayWindowTests {
         private static let now = Milliseconds(.start)
 
         private static func message(_ number: UInt32, at offset: Int64) -> ReplayWindow.Seen {

@@ -4,7 +4,7 @@
 
     @testable import APNSSealing
 
-    @Suite struct SealingTests {
+    struct SealingTests {
         private let key = SealingKey()
 
         @Test(arguments: [SealedSize.standard, .voip])

@@ -7,7 +7,7 @@
 
     /// The published vectors, through the functions that everything else goes through; and vectors of the whole form, made
     /// by another implementation (Python's `cryptography`, which is OpenSSL).
-    @Suite struct VectorTests {
+    struct VectorTests {
         /// RFC 8439 §2.8.2.
         @Test func chaCha20Poly1305() throws {
             let plaintext = Array(

@@ -3,7 +3,7 @@ import Testing
 @testable import HTTP2Wire
 
 /// A limit of streams binds a client only when it has acknowledged it: frames as a client might send them, byte by byte.
-@Suite struct AnnouncedLimitTests {
+struct AnnouncedLimitTests {
     private let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
     private let acknowledgement: [UInt8] = [0, 0, 0, 4, 1, 0, 0, 0, 0]
 

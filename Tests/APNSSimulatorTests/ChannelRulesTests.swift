@@ -4,7 +4,7 @@ import Testing
 @testable import APNSSimulator
 
 /// What the simulator checks of broadcasts and of calls about channels.
-@Suite struct ChannelRulesTests {
+struct ChannelRulesTests {
     private static let stored = "c3RvcmVkLWNoYW5uZWw="
     private static let unstored = "dW5zdG9yZWQtY2hhbm4="
     private static let gone = "Z29uZQ=="

@@ -6,7 +6,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// What goes wrong before the first byte of HTTP/2, and what ends a connection from below.
-@Suite(.timeLimit(.minutes(2)))
 struct ConnectFaultTests {
     private let jwt: String
 

@@ -5,7 +5,7 @@ import Testing
 @testable import APNSSimulator
 
 /// `Docs/Simulator.md` is true.
-@Suite struct DocumentationTests {
+struct DocumentationTests {
     private static let page: String = {
         let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "Docs/Simulator.md")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSSimulator
 
-@Suite struct FaultScriptTests {
+struct FaultScriptTests {
     private static let answer = ScriptedAnswer(.badTopic).with {
         $0.id = .text("x")
         $0.headers = ["retry-after": "3"]

@@ -5,7 +5,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// Each fault, as a client of our own wire meets it.
-@Suite(.timeLimit(.minutes(1)))
 struct FaultTests {
     private let jwt: String
 

@@ -7,7 +7,6 @@ import Testing
 private let hasCurl = Command.path(of: "curl") != nil
 
 /// Channels, as curl sees them.
-@Suite(.timeLimit(.minutes(1)))
 struct ForeignChannelTests {
     private struct Answer {
         var status = 0

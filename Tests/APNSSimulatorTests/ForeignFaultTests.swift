@@ -9,7 +9,6 @@ private let hasNode = Command.path(of: "node") != nil
 private let hasH2load = Command.path(of: "h2load") != nil
 
 /// Faults as other people's clients see them.
-@Suite(.timeLimit(.minutes(2)))
 struct ForeignFaultTests {
     private func start(_ faults: [Fault]) async throws -> Simulator {
         var configuration = Simulator.Configuration()

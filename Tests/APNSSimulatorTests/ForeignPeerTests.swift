@@ -8,7 +8,6 @@ private let hasCurl = Command.path(of: "curl") != nil
 private let hasH2load = Command.path(of: "h2load") != nil
 
 /// The simulator against clients of other people.
-@Suite(.timeLimit(.minutes(1)))
 struct ForeignPeerTests {
     struct Answer {
         var status: Int

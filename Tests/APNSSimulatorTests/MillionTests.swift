@@ -5,7 +5,7 @@ import Testing
 @testable import APNSSimulator
 
 /// A record of very many pushes.
-@Suite struct MillionTests {
+struct MillionTests {
     private func residentMiB() -> Int {
         let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") } ?? ""

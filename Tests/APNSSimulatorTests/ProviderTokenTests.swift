@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSSimulator
 
-@Suite struct ProviderTokenTests {
+struct ProviderTokenTests {
     private static let key = SimulatedKey(keyID: "ABC123DEFG", teamID: "TEAM567890")
     private static let now: Int64 = 1_750_000_000
     private let verifier = ProviderTokenVerifier(

@@ -5,7 +5,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// What the simulator says that it did, and that it does the same again.
-@Suite(.timeLimit(.minutes(2)))
 struct RecordTests {
     private let jwt: String
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSSimulator
 
-@Suite struct RulesTests {
+struct RulesTests {
     private let request = TestRequest()
 
     private func expect(_ reason: RejectionReason, _ status: Int, _ request: TestRequest, _ rules: APNSRules = .init())
@@ -124,7 +124,7 @@ import Testing
     }
 }
 
-@Suite struct BytesTests {
+struct BytesTests {
     @Test func base64URLGoesBothWays() {
         for count in 0..<70 {
             let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37 + count) }

@@ -6,7 +6,6 @@ import Testing
 @testable import APNSSimulator
 @testable import HTTP2Wire
 
-@Suite(.timeLimit(.minutes(1)))
 struct SimulatorTests {
     private let jwt: String
     private let key = SimulatedKey()

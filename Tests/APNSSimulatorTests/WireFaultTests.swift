@@ -5,7 +5,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// Faults as they stand on the wire, byte by byte.
-@Suite(.timeLimit(.minutes(2)))
 struct WireFaultTests {
     private let jwt: String
 

@@ -6,7 +6,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// Which of a host's addresses a connection tries first.
-@Suite(.timeLimit(.minutes(1)))
 struct AddressBookTests {
     private let addresses: [SocketAddress]
 

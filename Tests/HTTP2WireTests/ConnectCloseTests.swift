@@ -7,7 +7,6 @@
     @testable import HTTP2Wire
 
     /// A connect that is given up.
-    @Suite(.timeLimit(.minutes(1)))
     struct ConnectCloseTests {
         /// A listening socket whose queue is full, so that the kernel lets further connects wait.
         private final class FullListener {

@@ -182,7 +182,6 @@ final class MemoryLink {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct ConnectionLifeTests {
     @Test func whatIsSubmittedInOneTickLeavesInOneWrite() throws {
         let link = try MemoryLink()

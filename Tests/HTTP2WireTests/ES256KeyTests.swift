@@ -4,7 +4,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// Keys and signatures by OpenSSL. `ES256SwiftCryptoTests` holds them against another library.
-@Suite("ES256 keys", .timeLimit(.minutes(1)))
 struct ES256KeyTests {
     /// FIPS 186-4, D.1.2.3.
     static let order = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551"

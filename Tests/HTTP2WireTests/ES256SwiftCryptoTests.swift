@@ -6,7 +6,6 @@
     @testable import HTTP2Wire
 
     /// Another library, swift-crypto, reads the keys and signatures that OpenSSL writes, and the other way round.
-    @Suite("ES256 keys beside swift-crypto", .timeLimit(.minutes(1)))
     struct ES256SwiftCryptoTests {
         @Test("Public keys and signatures are those of swift-crypto, whatever zeros the numbers begin with")
         func signatures() throws {

@@ -4,7 +4,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// Our client against servers that share no line with it.
-@Suite(.timeLimit(.minutes(1)))
 struct ForeignServerTests {
     @Suite(.enabled(if: ForeignServer.isInstalled("nghttpd"), "nghttpd is not installed"))
     struct Nghttpd {

@@ -4,7 +4,7 @@ import Testing
 @testable import HTTP2Wire
 
 /// What HPACK makes of a request, read from the bytes (RFC 7541, section 6).
-@Suite struct HeaderCompressionTests {
+struct HeaderCompressionTests {
     private func blocks(_ script: FrameScript) -> [[FieldRepresentation]] {
         script.write().filter { $0.kind == .headers }.map { FieldRepresentation.decode($0.payload) }
     }

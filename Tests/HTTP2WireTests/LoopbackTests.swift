@@ -5,7 +5,6 @@ import Testing
 
 @testable import HTTP2Wire
 
-@Suite(.timeLimit(.minutes(1)))
 struct LoopbackTests {
     @Test func requestsAreAnsweredOverTLS() async throws {
         let server = try await EchoServer.start()

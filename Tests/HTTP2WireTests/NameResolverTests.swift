@@ -38,7 +38,6 @@ private final class BlockedLookUp: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct NameResolverTests {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
 

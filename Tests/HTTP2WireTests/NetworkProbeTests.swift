@@ -23,7 +23,6 @@ private final class FloodingSession: ServerConnectionDelegate {
     func closed(_ error: WireError) {}
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct NetworkProbeTests {
     @Test("A probe ends in time when the server never stops sending")
     func floodingServer() async throws {

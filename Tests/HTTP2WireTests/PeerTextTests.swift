@@ -4,7 +4,7 @@ import Testing
 @testable import HTTP2Wire
 
 /// Text of a peer's that reaches logs and terminals.
-@Suite struct PeerTextTests {
+struct PeerTextTests {
     @Test(
         "What moves a cursor, ends a line or changes the order of letters is escaped",
         arguments: [

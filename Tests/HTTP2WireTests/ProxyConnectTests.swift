@@ -5,7 +5,7 @@ import Testing
 @testable import HTTP2Wire
 
 /// The machine that asks a proxy for a tunnel: bytes in, actions out.
-@Suite struct ProxyConnectTests {
+struct ProxyConnectTests {
     private static let proxy = ProxyEndpoint(host: "proxy.example.com", port: 3128)
 
     private func machine(

@@ -6,7 +6,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// Connections through a proxy, over sockets.
-@Suite(.timeLimit(.minutes(1)))
 struct ProxyTests {
     private func open(
         _ probe: ConnectionProbe,

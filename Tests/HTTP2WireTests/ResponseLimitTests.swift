@@ -3,7 +3,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// What a peer's header blocks and bodies may cost.
-@Suite(.timeLimit(.minutes(1)))
 struct ResponseLimitTests {
     /// A field with a value of 4,000 bytes that goes into the dynamic table, and references to it of one byte each
     /// (RFC 7541, sections 6.1 and 6.2.1).

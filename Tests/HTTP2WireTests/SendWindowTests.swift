@@ -4,7 +4,7 @@ import Testing
 @testable import HTTP2Wire
 
 /// Bulk streams leave the last of the connection's send window to others.
-@Suite struct SendWindowTests {
+struct SendWindowTests {
     /// 65,535 bytes of window, of which bulk may use 49,152.
     private let body = String(repeating: "x", count: 4096)
 

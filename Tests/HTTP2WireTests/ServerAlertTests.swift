@@ -5,7 +5,7 @@ import Testing
 @testable import HTTP2Wire
 
 /// The alert that a server makes itself, without a socket.
-@Suite struct ServerAlertTests {
+struct ServerAlertTests {
     private func pair(
         suites: String?,
         version: TLSConfiguration.Version = .tls13

@@ -5,7 +5,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// Random steps against a model that knows what each stream's end must be.
-@Suite(.timeLimit(.minutes(1)))
 struct SessionModelTests {
     private struct Stream {
         var tag: UInt64

@@ -5,7 +5,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// What no peer should say, said anyway.
-@Suite(.timeLimit(.minutes(1)))
 struct SessionRobustnessTests {
     static let malformed: [(String, [UInt8])] = [
         ("SETTINGS of 5 bytes", Frame(.settings, [0, 3, 0, 0, 0]).bytes),

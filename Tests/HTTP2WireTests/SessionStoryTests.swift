@@ -4,7 +4,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// Frame by frame: what the peer says, and what each stream's end proves.
-@Suite(.timeLimit(.minutes(1)))
 struct SessionStoryTests {
     private let long = String(repeating: "x", count: 100_000)
 

@@ -3,7 +3,7 @@ import Testing
 @testable import HTTP2Wire
 
 /// One test a line of the certainty table.
-@Suite struct StreamCertaintyTests {
+struct StreamCertaintyTests {
     static let causes: [StreamCause] = [
         .answered, .reset(.refusedStream), .reset(.noError), .reset(.cancel), .goAway, .connectionLost, .deadline,
         .cancelled, .noSlot, .faulty,

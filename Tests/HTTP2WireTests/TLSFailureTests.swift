@@ -18,7 +18,6 @@ private final class Greeter: ChannelInboundHandler {
 }
 
 /// What a bad certificate, a wrong port or a missing trust root is called, and how soon.
-@Suite(.timeLimit(.minutes(1)))
 struct TLSFailureTests {
     /// Opens a connection that must fail: with this code, and not by a timeout.
     private func expectFailure(

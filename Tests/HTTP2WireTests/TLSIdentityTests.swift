@@ -4,7 +4,7 @@ import Testing
 @testable import HTTP2Wire
 
 /// Certificates and keys as people have them.
-@Suite struct TLSIdentityTests {
+struct TLSIdentityTests {
     private let authority: CertificateAuthority
 
     init() throws {

@@ -6,7 +6,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// Records that TLS handles by itself: key updates, requests to renegotiate, alerts, and bytes that are no record.
-@Suite(.timeLimit(.minutes(1)))
 struct TLSRecordTests {
     /// A frame of an unknown type: application data that HTTP/2 ignores (RFC 9113, section 4.1).
     private let nothing = Frame(type: 0xFA, flags: 0, streamID: 0, payload: []).bytes

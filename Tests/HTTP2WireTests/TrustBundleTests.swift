@@ -6,7 +6,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// The machine's trust roots are read when a chain asks for them: the same are trusted as if all had been read.
-@Suite(.timeLimit(.minutes(1)))
 struct TrustBundleTests {
     /// A directory of its own with a bundle in it.
     private final class Folder {

@@ -109,7 +109,7 @@ func talk(_ reference: ChildRef<Pool<Line>>) async throws -> [String] {
 }
 // ends
 
-@Suite(.timeLimit(.minutes(1))) struct DocumentationTests {
+struct DocumentationTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 

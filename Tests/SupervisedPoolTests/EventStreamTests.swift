@@ -3,7 +3,7 @@ import Testing
 
 @testable import SupervisedPool
 
-@Suite(.timeLimit(.minutes(1))) struct EventStreamTests {
+struct EventStreamTests {
     private let hub = EventHub<Int>(gap: { -$0 })
 
     private func all(_ stream: EventStream<Int>) async -> [Int] {

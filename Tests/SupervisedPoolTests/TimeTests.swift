@@ -3,7 +3,7 @@ import Testing
 
 @testable import SupervisedPool
 
-@Suite struct TimeTests {
+struct TimeTests {
     @Test func arithmeticStopsAtTheEnds() {
         let late = MonotonicInstant(nanoseconds: .max - 5)
         #expect(late.advanced(by: .nanoseconds(10)) == .distantFuture)

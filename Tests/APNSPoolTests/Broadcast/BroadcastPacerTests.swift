@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSPool
 
-@Suite struct BroadcastPacerTests {
+struct BroadcastPacerTests {
     private typealias Machine = BroadcastPaceMachine
     private let channel = Machine.Channel(bundleID: "com.example.app", id: "AAAA")
 

@@ -8,7 +8,6 @@ private let app = "com.example.app"
 private let payload = #"{"aps":{"event":"update","timestamp":1,"content-state":{"score":1}}}"#
 
 /// Broadcasts, against the simulator.
-@Suite(.timeLimit(.minutes(1)))
 struct BroadcastTests {
     private let notification = PushNotification(topic: app, pushType: .liveactivity, rawPayload: Array(payload.utf8))
 

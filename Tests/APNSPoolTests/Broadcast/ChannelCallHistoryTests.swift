@@ -5,7 +5,7 @@ import Testing
 @testable import APNSPool
 
 /// What follows from the ends of a call's tries.
-@Suite struct ChannelCallHistoryTests {
+struct ChannelCallHistoryTests {
     private let policy = APNSClientConfiguration.Retry()
 
     private func history(repeatable: Bool) -> ChannelCallHistory {

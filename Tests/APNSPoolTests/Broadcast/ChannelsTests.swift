@@ -7,7 +7,6 @@ import Testing
 private let app = "com.example.app"
 
 /// Calls about channels, against the simulator.
-@Suite(.timeLimit(.minutes(1)))
 struct ChannelsTests {
     /// What the call throws.
     private func error<Value>(_ call: () async throws(PushError) -> Value) async -> PushError? {

@@ -7,7 +7,6 @@ import Testing
 @testable import APNSPool
 
 /// A bulk call does not use its input up while sending makes no sense.
-@Suite(.timeLimit(.minutes(1)))
 struct BulkBackPressureTests {
     /// Signs with ``ScriptedSigner``.
     private struct Signer: APNSTokenSigner {

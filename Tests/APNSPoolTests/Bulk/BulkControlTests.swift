@@ -44,7 +44,6 @@ private final class OccupiedThreads: Sendable {
 }
 
 /// Asynchronous inputs, and a bulk call's handle, over real sockets.
-@Suite(.timeLimit(.minutes(1)))
 struct BulkControlTests {
     private struct Broken: Error, Equatable {}
 

@@ -4,7 +4,6 @@ import Testing
 @testable import APNSPool
 
 /// What a bulk call takes: device tokens and their text, notifications and prepared pushes, closures that throw.
-@Suite(.timeLimit(.minutes(1)))
 struct BulkInputTests {
     private struct NoAddress: Error, CustomStringConvertible {
         var description: String { "user 7 has no device" }

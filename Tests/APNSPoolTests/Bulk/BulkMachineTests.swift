@@ -5,7 +5,7 @@ import Testing
 @testable import APNSPool
 
 /// The machine alone: what it is told, and the steps that follow.
-@Suite struct BulkMachineTests {
+struct BulkMachineTests {
     private var random = SeededRandom(seed: 1)
     private var machine = BulkMachine(maxInFlight: 1000)
 

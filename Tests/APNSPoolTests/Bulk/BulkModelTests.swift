@@ -5,7 +5,7 @@ import Testing
 @testable import APNSPool
 
 /// Random histories of a bulk call against a naive model of its world: an input, a pool and a connection.
-@Suite struct BulkModelTests {
+struct BulkModelTests {
     private static let run = PropertyRun(commands: 15_000, runs: 30)
 
     @Test(

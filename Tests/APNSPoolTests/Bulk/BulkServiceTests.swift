@@ -6,7 +6,6 @@ import Testing
 @testable import APNSPool
 
 /// A bulk loop in a service group, as on SIGTERM: it pulls no more, what is in flight finishes, and the loop ends.
-@Suite(.timeLimit(.minutes(1)))
 struct BulkServiceTests {
     private struct LoopService: Service {
         let body: @Sendable () async throws -> Void

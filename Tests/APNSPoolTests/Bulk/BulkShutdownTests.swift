@@ -4,7 +4,6 @@ import Testing
 @testable import APNSPool
 
 /// The beginning of a drain reaches every bulk call, wherever it waits, and ends its loop.
-@Suite(.timeLimit(.minutes(1)))
 struct BulkShutdownTests {
     /// Shuts the client down with much time, which a call that does not hear of it would use up.
     private func shutDown(_ client: APNSClient) async throws {

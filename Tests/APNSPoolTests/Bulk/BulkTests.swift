@@ -6,7 +6,6 @@ import Testing
 @testable import APNSPool
 
 /// Bulk calls over real sockets: each element of the input comes back once, with what became of its push.
-@Suite(.timeLimit(.minutes(1)))
 struct BulkTests {
     private struct Row: Equatable {
         var number: Int

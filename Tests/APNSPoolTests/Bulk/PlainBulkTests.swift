@@ -5,7 +5,6 @@ import Testing
 @testable import APNSPool
 
 /// Bulk calls on senders that are no client: each push goes through the sender's `deliver`.
-@Suite(.timeLimit(.minutes(1)))
 struct PlainBulkTests {
     /// Answers when it is told to.
     private final class SlowSender: PushSender {

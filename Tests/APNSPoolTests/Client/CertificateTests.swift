@@ -9,7 +9,6 @@ import Testing
 @testable import APNSPool
 
 /// Client certificates, from the file to APNs' answer.
-@Suite(.timeLimit(.minutes(1)))
 struct CertificateTests {
     private let push = samplePush()
 

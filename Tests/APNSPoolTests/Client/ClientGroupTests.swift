@@ -7,7 +7,6 @@ import Testing
 @testable import APNSPool
 
 /// Many apps in one process.
-@Suite(.timeLimit(.minutes(2)))
 struct ClientGroupTests: GroupOfClients {
     @Test func appsOfOneKeyShareAConnectionAndOthersDoNot() async throws {
         try await self.withGroup { group, simulator in

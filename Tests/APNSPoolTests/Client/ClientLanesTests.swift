@@ -5,7 +5,7 @@ import Testing
 @testable import APNSPool
 
 /// Who of many gets connections, and when.
-@Suite struct ClientLanesTests {
+struct ClientLanesTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
 
     private func running(_ count: Int, cap: Int, each: Int) -> ClientLanes {

@@ -5,7 +5,6 @@ import Testing
 @testable import APNSPool
 
 /// One push, one outcome, over a real socket with TLS.
-@Suite(.timeLimit(.minutes(1)))
 struct ClientOutcomeTests {
     // MARK: Answers
 

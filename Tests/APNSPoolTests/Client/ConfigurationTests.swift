@@ -3,7 +3,7 @@ import Testing
 @testable import APNSPool
 
 /// Settings out of their limits are refused when the client is made, by their names.
-@Suite struct ConfigurationTests {
+struct ConfigurationTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var setting: String
         var change: @Sendable (inout APNSClientConfiguration) -> Void

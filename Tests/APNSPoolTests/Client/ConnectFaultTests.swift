@@ -8,7 +8,6 @@ import Testing
 @testable import APNSPool
 
 /// Servers that cannot be reached, or are not what they should be.
-@Suite(.timeLimit(.minutes(1)))
 struct ConnectFaultTests {
     /// Runs a client around `body`; whatever its server is, the client ends.
     private func withClient(

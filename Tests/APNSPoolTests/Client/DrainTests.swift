@@ -53,7 +53,6 @@ struct DrainBooksTests {
 }
 
 /// A client in a service group, as on SIGTERM.
-@Suite(.timeLimit(.minutes(1)))
 struct DrainTests {
     private func withGroup(
         clock: ManualClock,

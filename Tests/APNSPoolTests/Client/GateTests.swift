@@ -4,7 +4,6 @@ import Testing
 
 @testable import APNSPool
 
-@Suite(.timeLimit(.minutes(1)))
 struct GateTests {
     @Test func anOpenGateLetsAllThrough() async {
         let gate = Gate()
@@ -75,7 +74,6 @@ struct GateTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct ClientLifecycleTests {
     @Test func oneRunOnly() {
         let lifecycle = ClientLifecycle()

@@ -6,7 +6,6 @@ import Testing
 @testable import APNSPool
 
 /// What a group offers for each of its apps, and for all: bulk calls, health, check, settings, invalid device tokens.
-@Suite(.timeLimit(.minutes(1)))
 struct GroupSenderTests: GroupOfClients {
     private let key = SimulatedKey()
 

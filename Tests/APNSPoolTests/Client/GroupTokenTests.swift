@@ -6,7 +6,6 @@ import Testing
 @testable import APNSPool
 
 /// Which apps of a group share a provider token.
-@Suite(.timeLimit(.minutes(1)))
 struct GroupTokenTests: GroupOfClients {
     private func withGroup(
         _ isolation: APNSClientGroup.Isolation,

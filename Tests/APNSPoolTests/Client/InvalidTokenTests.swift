@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSPool
 
-@Suite(.timeLimit(.minutes(1))) struct InvalidTokenTests {
+struct InvalidTokenTests {
     /// Every tenth device has deleted the app.
     private static let script: ScriptedServer.Script = { push in
         guard let last = push.token.last?.hexDigitValue, last == 10 else { return [.answer(200)] }
@@ -60,7 +60,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct PrewarmTests {
+struct PrewarmTests {
     @Test func connectionsAreOpenBeforeTheFirstPush() async throws {
         try await withServer(configure: {
             $0.pool.size = 0; $0.pool.maxOverflow = 3

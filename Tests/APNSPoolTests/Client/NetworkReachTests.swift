@@ -11,7 +11,6 @@ import Testing
 @testable import APNSPool
 
 /// Proxies, ports and addresses.
-@Suite(.timeLimit(.minutes(1)))
 struct NetworkReachTests {
     private static let hasTinyproxy = ForeignServer.isInstalled("tinyproxy")
     private let notification = PushNotification(topic: "com.example.app", alert: "Hello")

@@ -6,7 +6,6 @@ import Testing
 @testable import APNSPool
 
 /// Who runs a client, and how it ends.
-@Suite(.timeLimit(.minutes(1)))
 struct OwnershipTests {
     private struct Failure: Error {}
 

@@ -6,7 +6,6 @@ import Testing
 @testable import APNSPool
 
 /// The provider token on the wire, and what follows when it is refused.
-@Suite(.timeLimit(.minutes(1)))
 struct ProviderTokenTests {
     /// How far the wall clock is ahead.
     private final class Offset: Sendable {

@@ -8,7 +8,6 @@ import Testing
 @testable import APNSPool
 
 /// Another key in the place of the one in use, while pushes go on.
-@Suite(.timeLimit(.minutes(1)))
 struct ReplaceAuthenticationTests {
     private let push = samplePush()
 

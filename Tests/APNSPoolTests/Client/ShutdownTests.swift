@@ -5,7 +5,6 @@ import Testing
 @testable import APNSPool
 
 /// The end of a client at moments when its tree is just being started.
-@Suite(.timeLimit(.minutes(2)))
 struct ShutdownTests {
     @Test("A credential that is stopped before its tree has started never starts it")
     func stoppedBeforeItsTree() async throws {

@@ -8,7 +8,6 @@ import Testing
 private let app = "com.example.app"
 
 /// Pushes that replace each other, against the simulator.
-@Suite(.timeLimit(.minutes(1)))
 struct SupersedeTests {
     private struct State: Encodable { var score: Int }
 

@@ -8,7 +8,6 @@ import Testing
 @testable import APNSPool
 
 /// A client whose settings change while it runs.
-@Suite(.timeLimit(.minutes(1)))
 struct UpdateTests {
     /// Outcomes by the ids that the test has chosen.
     private final class Book: Sendable {

@@ -8,7 +8,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// The shell around the machine.
-@Suite(.timeLimit(.minutes(1)))
 struct ConnectionActorTests {
     private final class WeakActor: Sendable {
         // Written once, before it is read.

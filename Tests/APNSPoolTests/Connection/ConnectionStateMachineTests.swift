@@ -5,7 +5,6 @@ import Testing
 @testable import APNSPool
 
 /// The transitions of the diagram, one after another.
-@Suite(.timeLimit(.minutes(1)))
 struct ConnectionStateMachineTests {
     private typealias Machine = ConnectionStateMachine
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
@@ -301,7 +300,6 @@ struct ConnectionStateMachineTests {
 }
 
 /// Random inputs against what must always hold.
-@Suite(.timeLimit(.minutes(1)))
 struct ConnectionStateModelTests {
     /// The sessions as the world sees them: opened, told to drain, closed.
     private struct World {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSPool
 
-@Suite struct LatencyProbeTests {
+struct LatencyProbeTests {
     private func at(_ milliseconds: Int64) -> MonotonicInstant {
         MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
     }

@@ -6,7 +6,6 @@ import Testing
 @testable import APNSPool
 @testable import HTTP2Wire
 
-@Suite(.timeLimit(.minutes(1)))
 struct ConnectionMailboxTests {
     @Test func onlyTheFirstMessageWakesTheReader() {
         let mailbox = ConnectionMailbox()
@@ -61,7 +60,6 @@ struct ConnectionMailboxTests {
 }
 
 /// Continuations that resume with the number of their push as tag.
-@Suite(.timeLimit(.minutes(1)))
 struct PendingPushesTests {
     /// Continuations until there are enough of them.
     private final class Gathering: Sendable {
@@ -159,7 +157,6 @@ struct PendingPushesTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct BulkGroupsTests {
     private let grant = SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1)
 
@@ -231,7 +228,6 @@ struct BulkGroupsTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct BulkCollectorTests {
     private func items(_ range: Range<Int>) -> [BulkCollector.Item] {
         range.map { BulkCollector.Item(index: $0, result: .notSent(.noSlot)) }

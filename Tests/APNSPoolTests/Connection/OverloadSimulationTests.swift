@@ -5,7 +5,6 @@ import Testing
 @testable import APNSPool
 
 /// The machines of a pool against an overloaded APNs, in simulated time: no storm of connections, and yet the pushes go.
-@Suite(.timeLimit(.minutes(1)))
 struct OverloadSimulationTests {
     /// All that happens, by the millisecond.
     private struct World {

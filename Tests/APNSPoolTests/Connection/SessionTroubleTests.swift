@@ -5,7 +5,7 @@ import Testing
 @testable import APNSPool
 
 /// When answers 500 and deadlines are too many.
-@Suite struct SessionHealthTests {
+struct SessionHealthTests {
     private let long = Duration.seconds(10)
 
     @Test(arguments: [
@@ -62,7 +62,7 @@ import Testing
     }
 }
 
-@Suite struct SilenceWatchTests {
+struct SilenceWatchTests {
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
     private func at(_ seconds: Double) -> MonotonicInstant { start.advanced(by: .milliseconds(Int64(seconds * 1000))) }
 
@@ -113,7 +113,7 @@ import Testing
     }
 }
 
-@Suite struct StreamAllowanceTests {
+struct StreamAllowanceTests {
     private let start = MonotonicInstant(nanoseconds: 0)
 
     @Test func itIsHalvedOnceAMomentAndGrowsByOneForTenSuccesses() {
@@ -146,7 +146,6 @@ import Testing
 }
 
 /// The same trouble in the machine of the connection: what follows from it.
-@Suite(.timeLimit(.minutes(1)))
 struct ConnectionTroubleTests {
     private typealias Machine = ConnectionStateMachine
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)

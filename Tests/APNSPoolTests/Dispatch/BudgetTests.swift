@@ -4,7 +4,6 @@ import Testing
 
 @testable import APNSPool
 
-@Suite(.timeLimit(.minutes(1)))
 struct BudgetTests {
     private func at(_ seconds: Double) -> MonotonicInstant {
         MonotonicInstant(nanoseconds: Int64(seconds * 1_000_000_000))

@@ -6,7 +6,7 @@ import Testing
 @testable import APNSPool
 
 /// The transitions of the diagram.
-@Suite struct CredentialStateMachineTests {
+struct CredentialStateMachineTests {
     private typealias Machine = CredentialStateMachine
     private let start = MonotonicInstant(nanoseconds: 0)
     private let invalid = CredentialStateMachine.Refusal.answer(.invalidProviderToken)

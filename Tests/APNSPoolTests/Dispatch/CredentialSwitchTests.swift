@@ -4,7 +4,7 @@ import Testing
 @testable import APNSPool
 
 /// The transitions of the diagram, and what holds after any of them.
-@Suite struct CredentialSwitchTests {
+struct CredentialSwitchTests {
     @Test func oneAcceptedPushMakesTheSwitch() {
         var machine = CredentialSwitch(1)
         #expect(machine.begin(2) == nil)

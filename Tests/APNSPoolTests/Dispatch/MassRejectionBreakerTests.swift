@@ -3,7 +3,6 @@ import Testing
 
 @testable import APNSPool
 
-@Suite(.timeLimit(.minutes(1)))
 struct MassRejectionBreakerTests {
     private func breaker(_ window: Int = 200, _ rejections: Int = 150) -> MassRejectionBreaker {
         MassRejectionBreaker(limits: MassRejectionLimits(window: window, rejections: rejections))

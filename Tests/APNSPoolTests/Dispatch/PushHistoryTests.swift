@@ -6,7 +6,6 @@ import Testing
 @testable import HTTP2Wire
 
 /// What is sent again, how often, and what the outcome of several tries is.
-@Suite(.timeLimit(.minutes(1)))
 struct PushHistoryTests {
     private let start = MonotonicInstant(nanoseconds: 0)
     private let id = APNSID.random()
@@ -322,7 +321,6 @@ struct PushHistoryTests {
 }
 
 /// What the wire says of a stream, and the pool of a checkout, in words of a try.
-@Suite(.timeLimit(.minutes(1)))
 struct AttemptEndTests {
     private func read(
         _ ending: StreamEnding,

@@ -4,7 +4,6 @@ import Testing
 @testable import APNSPool
 
 /// The fields as a server sees them.
-@Suite(.timeLimit(.minutes(1)))
 struct RequestEncoderTests {
     @Test func theFieldsOfAFullPushStandInTheirOrder() async throws {
         try await withServer { client, server in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSPool
 
-@Suite struct SupersedeMachineTests {
+struct SupersedeMachineTests {
     /// The machine by reference, since `#expect` calls nothing that mutates a value.
     private final class Machine {
         typealias Successor = SupersedeMachine<Int>.Successor

@@ -8,7 +8,6 @@ import Testing
 @testable import APNSPool
 
 /// A defect of our own: the actor ends, its supervisor starts it anew, and what was at stake has the right outcome.
-@Suite(.timeLimit(.minutes(1)))
 struct BrokenInvariantTests {
     /// A request that no session takes: more fields than there is room for.
     private func poison() -> HTTP2Request {

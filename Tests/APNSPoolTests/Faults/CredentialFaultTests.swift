@@ -6,7 +6,6 @@ import Testing
 @testable import APNSPool
 
 /// What the client does when APNs refuses its credential.
-@Suite(.timeLimit(.minutes(1)))
 struct CredentialFaultTests {
     private static let invalid: ScriptedServer.Script = { _ in [.answer(403, reason: "InvalidProviderToken")] }
 

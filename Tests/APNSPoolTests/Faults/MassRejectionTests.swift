@@ -7,7 +7,6 @@ import Testing
 @testable import APNSPool
 
 /// A wrong environment must never look like a hundred thousand dead tokens.
-@Suite(.timeLimit(.minutes(1)))
 struct MassRejectionTests {
     @Test func aHundredThousandTokensOfTheOtherEnvironment() async throws {
         let (logger, lines) = RecordingLog.make()

@@ -7,7 +7,6 @@ import Testing
 @testable import APNSPool
 
 /// The life of a connection's streams over real sockets: limits, ids, GOAWAY, shutdown.
-@Suite(.timeLimit(.minutes(1)))
 struct StreamFaultTests {
     // MARK: Limits
 

@@ -6,7 +6,6 @@ import Testing
 @testable import APNSPool
 
 /// A connection that takes pushes and does not serve them, while its server is well.
-@Suite(.timeLimit(.minutes(1)))
 struct WedgedConnectionTests {
     private func capacity(_ client: APNSClient) async -> Int { await client.status.pool.capacity }
 

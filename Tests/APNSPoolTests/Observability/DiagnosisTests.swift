@@ -8,7 +8,6 @@ import Testing
 
 @testable import APNSPool
 
-@Suite(.timeLimit(.minutes(1)))
 struct DiagnosisTests {
     @Test func itSaysWhatIsThereAndNoSecret() async throws {
         let key = SimulatedKey()
@@ -76,7 +75,6 @@ struct DiagnosisTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct CheckTests {
     private let zeros = String(repeating: "0", count: 64)
 

@@ -54,7 +54,6 @@ struct FaultLogTests {
 }
 
 /// What is in the log, and what is not.
-@Suite(.timeLimit(.minutes(1)))
 struct LogTests {
     private func authentication() -> APNSAuthentication {
         .token(privateKeyPEM: KeyTexts.p256, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")

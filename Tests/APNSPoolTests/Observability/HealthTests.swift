@@ -91,7 +91,6 @@ struct HealthTableTests {
 }
 
 /// A client's health over sockets.
-@Suite(.timeLimit(.minutes(1)))
 struct HealthTests {
     private func authentication() -> APNSAuthentication {
         .token(privateKeyPEM: KeyTexts.p256, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")

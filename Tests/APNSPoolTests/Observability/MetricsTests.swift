@@ -96,7 +96,6 @@ private struct DocumentedMetric {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct MetricsTests {
     private func withMetrics(
         configure: (inout APNSClientConfiguration) -> Void = { _ in },

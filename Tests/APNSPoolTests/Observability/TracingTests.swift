@@ -34,7 +34,6 @@ extension FinishedInMemorySpan {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
 struct TracingTests {
     private let tracer = InMemoryTracer()
 

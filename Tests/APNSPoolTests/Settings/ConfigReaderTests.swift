@@ -7,7 +7,6 @@
     @testable import APNSPool
 
     /// Settings through swift-configuration's providers: the same table, the same errors.
-    @Suite(.timeLimit(.minutes(1)))
     struct ConfigReaderTests {
         /// A reader of a real file.
         private func reader<Snapshot: FileConfigSnapshot>(

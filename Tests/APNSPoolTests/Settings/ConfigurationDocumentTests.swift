@@ -4,7 +4,7 @@ import Testing
 @testable import APNSPool
 
 /// `Docs/Configuration.md` says what the table and the compiled examples say.
-@Suite struct ConfigurationDocumentTests {
+struct ConfigurationDocumentTests {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     private static let page = tests.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Docs/Configuration.md")

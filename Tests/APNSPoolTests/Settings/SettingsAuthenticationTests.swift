@@ -4,7 +4,6 @@ import Testing
 @testable import APNSPool
 
 /// Keys and certificates from settings: what goes with what, and that none of it is ever shown.
-@Suite(.timeLimit(.minutes(1)))
 struct SettingsAuthenticationTests {
     private static let ids = ["keyID": SettingsFixtures.keyID, "teamID": SettingsFixtures.teamID]
 

@@ -4,7 +4,6 @@ import Testing
 @testable import APNSPool
 
 /// Where settings come from: the environment, JSON files, lookups; and keys that nobody knows.
-@Suite(.timeLimit(.minutes(1)))
 struct SettingsSourceTests {
     private func json(_ text: String) throws -> APNSClientConfiguration {
         try APNSClientConfiguration(settings: [JSONSettings.source(Array(text.utf8), name: "push.json")])

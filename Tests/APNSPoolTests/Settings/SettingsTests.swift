@@ -4,7 +4,6 @@ import Testing
 @testable import APNSPool
 
 /// The table of settings against the configuration that it describes.
-@Suite(.timeLimit(.minutes(1)))
 struct SettingsTests {
     private static let local = ["host": "push.example.com"]
 

@@ -6,7 +6,6 @@ import Testing
 
 @testable import APNSPool
 
-@Suite("Authentication: keys", .timeLimit(.minutes(1)))
 struct AuthenticationKeyTests {
     static let keyID = "9UC9ZLQ8YW"
     static let teamID = "ABBM6U9RM5"
@@ -234,7 +233,6 @@ struct AuthenticationKeyTests {
     }
 }
 
-@Suite("Authentication: files and names", .timeLimit(.minutes(1)))
 struct AuthenticationNameTests {
     static let keyID = "9UC9ZLQ8YW"
     static let teamID = "ABBM6U9RM5"

@@ -3,7 +3,6 @@ import Testing
 
 @testable import APNSPool
 
-@Suite(.timeLimit(.minutes(1)))
 struct FileThreadsTests {
     @Test("Looks at files that block keep no task that is cancelled")
     func blockedLooks() async {

@@ -34,7 +34,6 @@ final class HangingSigner: APNSTokenSigner {
 }
 
 /// Whatever a signer does, the client goes on.
-@Suite(.timeLimit(.minutes(2)))
 struct HangingSignerTests {
     @Test("A push fails when no token is signed in time, and a later one is sent with the token of a later call")
     func laterCallServes() async throws {

@@ -6,7 +6,6 @@
     @testable import APNSPool
 
     /// Another library, swift-crypto, accepts the provider tokens that OpenSSL signs.
-    @Suite("Provider tokens beside swift-crypto", .timeLimit(.minutes(1)))
     struct JWTSwiftCryptoTests {
         @Test("swift-crypto accepts the signature of each token of a key file")
         func keyOfFile() async throws {

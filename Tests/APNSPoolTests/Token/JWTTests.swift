@@ -4,7 +4,6 @@ import Testing
 
 @testable import APNSPool
 
-@Suite("Provider token's form", .timeLimit(.minutes(1)))
 struct JWTTests {
     static func decoded(_ part: Substring) throws -> Data {
         var text = part.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
@@ -98,7 +97,6 @@ extension [String] {
     }
 }
 
-@Suite("Clock skew", .timeLimit(.minutes(1)))
 struct ClockSkewTests {
     @Test(
         "A date field becomes seconds",

@@ -8,7 +8,6 @@ import Testing
 @testable import APNSPool
 
 /// Keys that are not in a file: bytes, and signers that the program brings along.
-@Suite(.timeLimit(.minutes(1)))
 struct SignerTests {
     private static let keyID = "9UC9ZLQ8YW"
     private static let teamID = "ABBM6U9RM5"
@@ -204,7 +203,6 @@ struct SignerTests {
 }
 
 /// What a source gives is looked at before it is used.
-@Suite(.timeLimit(.minutes(1)))
 struct ProviderTokenSourceTests {
     private let clock = SettableClock()
 

@@ -30,7 +30,6 @@ private struct TokenBench: Sendable {
     }
 }
 
-@Suite("Token actor", .timeLimit(.minutes(1)))
 struct TokenActorTests {
     private let bench = TokenBench()
 
@@ -337,7 +336,7 @@ struct TokenActorTests {
     }
 }
 
-@Suite struct ProviderTokenCacheTests {
+struct ProviderTokenCacheTests {
     /// Two pushes learn at once that the token has expired; the one that looked at the clock first asks last.
     @Test func aRefusedTokenIsNotHandedOutToOneWhoseClockIsBehind() throws {
         let cache = ProviderTokenCache()

@@ -65,7 +65,6 @@ extension TokenStateMachine.FailureDecision {
     fileprivate var isFailure: Bool { if case .fail = self { true } else { false } }
 }
 
-@Suite("Token machine", .timeLimit(.minutes(1)))
 struct TokenStateMachineTests {
     @Test("The first use signs, with the wall clock's time")
     func first() throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SupervisedPool
 
-@Suite struct PoolLaneTests {
+struct PoolLaneTests {
     @Test func bulkLeavesAFifthOfAWorkersSlots() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [100])
         #expect(bench.checkout(wanted: 500, lane: .bulk).count == 80)
@@ -108,7 +108,7 @@ import Testing
     }
 }
 
-@Suite struct PoolReplacementTests {
+struct PoolReplacementTests {
     @Test func prewarmConnectsOneAfterAnotherAndTellsWhenAllAreReady() throws {
         var bench = PoolBench(.init(size: 1, maxOverflow: 3))
         for slot in 0..<4 { bench.register(slot) }

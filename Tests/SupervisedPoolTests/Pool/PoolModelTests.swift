@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 /// Random commands against the machine, and a model's naive books beside it.
-@Suite struct PoolModelTests {
+struct PoolModelTests {
     private static let run = PropertyRun(commands: 15_000, runs: 3)
 
     @Test(.timeLimit(.minutes(1)))

@@ -9,7 +9,7 @@ private final class Worker: PoolWorker {
 }
 
 /// A pool learns that a worker has ended, whether the worker says so or not.
-@Suite(.timeLimit(.minutes(1))) struct PoolMonitorTests {
+struct PoolMonitorTests {
     private let clock = ManualClock()
 
     enum End: CaseIterable {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SupervisedPool
 
-@Suite struct PoolOpeningTests {
+struct PoolOpeningTests {
     @Test func baseWorkersConnectOneAtATimeSpacedApart() {
         var bench = PoolBench(.init(size: 3, maxOverflow: 1))
         for slot in 0..<4 { bench.register(slot) }

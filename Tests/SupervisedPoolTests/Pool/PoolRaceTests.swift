@@ -10,7 +10,7 @@ private final class Worker: PoolWorker {
 
 /// The races that pools are known to lose, each forced into its order: what is posted to a pool is taken in that order,
 /// and a status, which is taken last, shows that all before it has been.
-@Suite(.timeLimit(.minutes(1))) struct PoolRaceTests {
+struct PoolRaceTests {
     private let clock = ManualClock()
     private var soon: MonotonicInstant { clock.now.advanced(by: .seconds(30)) }
 

@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 /// A pool whose configuration changes while it runs.
-@Suite struct PoolReconfigureTests {
+struct PoolReconfigureTests {
     private func configuration(_ size: Int, _ overflow: Int = 0) -> PoolConfiguration {
         PoolConfiguration(size: size, maxOverflow: overflow, interactiveReservePercent: 0, connectSpacing: .zero)
     }

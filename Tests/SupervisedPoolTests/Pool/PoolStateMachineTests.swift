@@ -3,7 +3,7 @@ import Testing
 
 @testable import SupervisedPool
 
-@Suite struct PoolCheckoutTests {
+struct PoolCheckoutTests {
     @Test func aFreeSlotIsLeasedAtOnceAndLeavesNoTimer() {
         var bench = PoolBench.ready(.init(maxOverflow: 0, maximumLifetime: nil), capacities: [2])
         #expect(bench.checkout().slot == 0)
@@ -157,7 +157,7 @@ import Testing
     }
 }
 
-@Suite struct PoolSessionTests {
+struct PoolSessionTests {
     @Test func aLateReturnIsNotCountedAgainstTheNewSession() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
         let old = try #require(bench.checkout(wanted: 2).grant)

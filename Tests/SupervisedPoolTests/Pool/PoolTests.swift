@@ -11,7 +11,7 @@ private final class Worker: PoolWorker {
 }
 
 /// The shell: real tasks and continuations, a clock that stands still.
-@Suite(.timeLimit(.minutes(1))) struct PoolTests {
+struct PoolTests {
     private let clock = ManualClock()
     private let journal = Journal<String>()
     private let first = WorkerID(slot: 0, generation: 1)

@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 /// Every report in every state, and every short sequence of inputs.
-@Suite struct PoolTransitionTests {
+struct PoolTransitionTests {
     private typealias State = PoolStatus.Worker.State
 
     private static let until = MonotonicInstant(nanoseconds: 2_000_000_000_000)

@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 /// Random lives of supervisors.
-@Suite struct SupervisorModelTests {
+struct SupervisorModelTests {
     private static let run = PropertyRun(commands: 24_000, runs: 120)
     private static let strategies: [SupervisionStrategy] = [.oneForOne, .oneForAll, .restForOne]
     private static let names: [ChildSpec.ID] = ["a", "b", "c", "d", "e"]

@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 /// Siblings that are stopped while a child waits for its restart.
-@Suite struct SupervisorPauseTests {
+struct SupervisorPauseTests {
     private static func children() -> [ChildSpec] {
         ["a", "b", "c"].map {
             ChildSpec(id: ChildSpec.ID($0), restartBackoff: Backoff(minimum: .seconds(1), maximum: .seconds(3))) { _ in

@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 /// What a supervisor's work costs when it has many children.
-@Suite(.timeLimit(.minutes(1))) struct SupervisorScaleTests {
+struct SupervisorScaleTests {
     /// The time for the machine's part in a tree's life: start, failure, removal and stop of each child.
     private func life(_ count: Int) -> Duration {
         let specs = (0..<count).map { number in

@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 /// What children say when they have started, and those that never do.
-@Suite(.timeLimit(.minutes(1))) struct SupervisorStartTests {
+struct SupervisorStartTests {
     private static func spec(_ name: String, _ restart: ChildSpec.Restart = .permanent) -> ChildSpec {
         ChildSpec(id: ChildSpec.ID(name), restart: restart, startTimeout: .seconds(3)) { _ in }
     }

@@ -114,7 +114,7 @@ struct SupervisorBench {
     }
 }
 
-@Suite struct SupervisorStateMachineTests {
+struct SupervisorStateMachineTests {
     private typealias Bench = SupervisorBench
 
     @Test func startsInOrderEachAfterTheOneBefore() {

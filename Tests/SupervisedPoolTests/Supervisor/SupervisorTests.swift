@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 /// The shell: real tasks, a clock that stands still.
-@Suite(.timeLimit(.minutes(1))) struct SupervisorTests {
+struct SupervisorTests {
     private let journal = Journal<String>()
     private let clock = ManualClock()
 
