@@ -20,10 +20,10 @@ struct ProviderTokenTests {
         key: SimulatedKey = key,
         der: Bool = false
     ) throws -> String {
-        let signed = "\(Base64URL.encode(header.utf8)).\(Base64URL.encode(claims.utf8))"
+        let signed = "\(Base64.encodeForURL(header.utf8)).\(Base64.encodeForURL(claims.utf8))"
         let raw = try key.signature(for: Array(signed.utf8))
         let signature = try #require(ES256Signature(rawRepresentation: raw))
-        return "\(signed).\(Base64URL.encode(der ? try signature.der() : raw))"
+        return "\(signed).\(Base64.encodeForURL(der ? try signature.der() : raw))"
     }
 
     private func fault(_ token: String, now: Int64 = now) -> RejectionReason? {

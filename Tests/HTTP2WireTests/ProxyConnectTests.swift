@@ -59,12 +59,6 @@ struct ProxyConnectTests {
         #expect(String(decoding: self.machine(proxy).request, as: UTF8.self).contains("Basic dGVzdDoxMjPCow==\r\n"))
     }
 
-    @Test(arguments: 0...40) func base64IsFoundations(count: Int) {
-        var random = SeededRandom(seed: UInt64(count))
-        let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
-        #expect(ProxyConnect.base64(bytes) == Data(bytes).base64EncodedString())
-    }
-
     // MARK: Answers
 
     @Test(arguments: [

@@ -1,3 +1,6 @@
+// This folder: broadcasts and the management of their channels. The values that describe them are in
+// APNSModel/Broadcast.
+
 public import APNSModel
 import HTTP2Wire
 

@@ -1,3 +1,7 @@
+// This folder: bulk calls. `BulkMachine` decides, `BulkRun` performs, `BulkCollector` brings results from the
+// connections' event loops. The values that callers see are in APNSModel/Bulk. Whether a push is sent again is decided
+// in Sending.
+
 import APNSModel
 import SupervisedPool
 

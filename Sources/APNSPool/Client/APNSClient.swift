@@ -1,3 +1,6 @@
+// This folder: the client as a whole. Its configuration and status, the tree of its actors, and how it starts, drains
+// and ends. The way of a push is in Sending, what a credential owns is in Credentials.
+
 public import APNSModel
 public import Logging
 public import NIOCore

@@ -1,3 +1,6 @@
+// This folder: one connection of the pool. When it connects, drains, and is replaced, and how pushes reach its event
+// loop. Sockets, TLS and HTTP/2 are in HTTP2Wire. What a response means for a push is in Sending.
+
 import APNSModel
 import HTTP2Wire
 import NIOCore

@@ -1,3 +1,6 @@
+// This folder: health, log lines, metrics, spans and the diagnosis. It reads what the other folders count and say, and
+// decides nothing about pushes, connections or credentials.
+
 import SupervisedPool
 import Synchronization
 

@@ -1,3 +1,6 @@
+// This folder: the configuration from environment variables and files. One table names every setting. What a value
+// means for the client is in Client/APNSClientConfiguration.swift.
+
 import Logging
 
 /// Every setting that a text can express: the one table from which files and environments are read and

@@ -72,7 +72,7 @@ struct ProxyConnect {
         self.hasCredentials = proxy.credentials != nil
         var text = "CONNECT \(self.target) HTTP/1.1\r\nHost: \(self.target)\r\n"
         if let credentials = proxy.credentials {
-            let token = Self.base64(Array("\(credentials.username):\(credentials.password)".utf8))
+            let token = Base64.encode("\(credentials.username):\(credentials.password)".utf8)
             text += "Proxy-Authorization: Basic \(token)\r\n"
         }
         self.request = Array((text + "\r\n").utf8)
@@ -207,20 +207,4 @@ struct ProxyConnect {
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
-
-    /// RFC 4648, section 4.
-    static func base64(_ bytes: [UInt8]) -> String {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count + 2) / 3 * 4)
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let word = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for position in 0..<4 {
-                let digit = alphabet[word >> (18 - 6 * position) & 63]
-                text.append(position <= group.count ? digit : UInt8(ascii: "="))
-            }
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
 }

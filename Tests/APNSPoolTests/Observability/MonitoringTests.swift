@@ -109,7 +109,7 @@ struct MonitoringTests {
 
     @Test(arguments: [
         ("Sources/APNSModel/Outcome/PushError.swift", 18),
-        ("Sources/APNSPool/ConfigurationError.swift", 9),
+        ("Sources/APNSPool/Client/APNSConfigurationError.swift", 9),
         ("Sources/APNSPool/Client/APNSClientConfiguration.swift", 2),
         ("Sources/HTTP2Wire/Connection/WireError.swift", 28),
     ]) func eachCodeHasAHeading(_ file: String, _ least: Int) throws {
@@ -126,7 +126,7 @@ struct MonitoringTests {
         for entry in RejectionReason.table {
             #expect(text.contains("`\(entry.reason.rawValue)` (\(entry.status))"), "\(entry.reason)")
         }
-        let causes = try self.codes("Sources/APNSPool/Client/APNSHealth.swift")
+        let causes = try self.codes("Sources/APNSPool/Observability/APNSHealth.swift")
         #expect(causes.count >= 7)
         for cause in causes { #expect(text.contains("- `\(cause)`"), "\(cause)") }
     }

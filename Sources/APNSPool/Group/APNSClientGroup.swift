@@ -1,3 +1,6 @@
+// This folder: many apps in one process, which share clients where they share a credential. A client does not know
+// whether it belongs to a group.
+
 import APNSModel
 public import ServiceLifecycle
 import SupervisedPool

@@ -182,39 +182,9 @@ enum PrivateKeyText {
         return Array(trimmed(result[...]))
     }
 
-    /// Base64 of either alphabet (RFC 4648), with or without padding, blanks anywhere. `nil` when it is not base64.
+    /// Base64 with blanks anywhere. `nil` when it is not base64.
     private static func base64(_ text: [UInt8]) -> [UInt8]? {
-        var result: [UInt8] = []
-        var group: UInt32 = 0
-        var count = 0
-        var text = text.filter { !isBlank($0) }[...]
-        while text.last == UInt8(ascii: "=") { text.removeLast() }
-        for byte in text {
-            guard let value = base64Value(byte) else { return nil }
-            group = group << 6 | UInt32(value)
-            count += 1
-            guard count % 4 == 0 else { continue }
-            result += [UInt8(truncatingIfNeeded: group >> 16), UInt8(truncatingIfNeeded: group >> 8)]
-            result.append(UInt8(truncatingIfNeeded: group))
-        }
-        switch count % 4 {
-        case 0: break
-        case 2: result.append(UInt8(truncatingIfNeeded: group >> 4))
-        case 3: result += [UInt8(truncatingIfNeeded: group >> 10), UInt8(truncatingIfNeeded: group >> 2)]
-        default: return nil
-        }
-        return result
-    }
-
-    private static func base64Value(_ character: UInt8) -> UInt8? {
-        switch character {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
-        case UInt8(ascii: "+"), UInt8(ascii: "-"): 62
-        case UInt8(ascii: "/"), UInt8(ascii: "_"): 63
-        default: nil
-        }
+        Base64.decode(text.filter { !isBlank($0) })
     }
 }
 

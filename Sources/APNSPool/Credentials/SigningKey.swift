@@ -9,7 +9,7 @@ struct SigningKey: Sendable, Hashable {
     /// Whether the private half of this key has signed the token.
     func hasSigned(_ jwt: String) -> Bool {
         guard let dot = jwt.utf8.lastIndex(of: UInt8(ascii: ".")),
-            let bytes = JWT.bytes(base64URL: jwt.utf8[jwt.utf8.index(after: dot)...]),
+            let bytes = Base64.decodeForURL(jwt.utf8[jwt.utf8.index(after: dot)...]),
             let signature = ES256Signature(rawRepresentation: bytes),
             let key = try? ES256PublicKey(rawRepresentation: publicKey)
         else { return false }

@@ -1,47 +1,6 @@
 import SupervisedPool
 import Synchronization
 
-/// How many connections a pool may replace because of 503: a burst, then one at an interval. Beyond it connections
-/// stay as they are, so that an overloaded APNs is not met with a storm of handshakes.
-final class ReplacementBudget: Sendable {
-    private struct State {
-        var tokens: Int
-        var burst: Int
-        var refilledAt: MonotonicInstant?
-    }
-
-    private let interval: Duration
-    private let state: Mutex<State>
-
-    init(burst: Int, interval: Duration = .seconds(5)) {
-        self.interval = interval
-        self.state = Mutex(State(tokens: max(burst, 1), burst: max(burst, 1), refilledAt: nil))
-    }
-
-    func setBurst(_ burst: Int) {
-        self.state.withLock { state in
-            state.burst = max(burst, 1)
-            state.tokens = min(state.tokens, state.burst)
-        }
-    }
-
-    func take(now: MonotonicInstant) -> Bool {
-        self.state.withLock { state in
-            let since = state.refilledAt ?? now
-            let earned = Int(min(since.duration(to: now) / self.interval, 1_000_000))
-            if earned > 0 {
-                state.tokens = min(state.burst, state.tokens + earned)
-                state.refilledAt = since.advanced(by: self.interval * earned)
-            } else if state.refilledAt == nil {
-                state.refilledAt = now
-            }
-            guard state.tokens > 0 else { return false }
-            state.tokens -= 1
-            return true
-        }
-    }
-}
-
 /// How many answers 503 and 500 may be tried again: a share of what was answered in the last ten seconds, and never
 /// fewer than a floor. Without it every push would be sent five times to a server that is down.
 final class RetryBudget: Sendable {

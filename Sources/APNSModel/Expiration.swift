@@ -4,27 +4,6 @@
     public import Foundation
 #endif
 
-/// How urgently a push is delivered: the header `apns-priority`. Coded as its number.
-///
-/// Open, but APNs accepts only the three named here; which of them depends on the push type.
-/// Source: Apple, "Sending notification requests to APNs".
-public struct Priority: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
-    public let rawValue: Int
-
-    public init(rawValue: Int) {
-        self.rawValue = rawValue
-    }
-
-    public var description: String { String(rawValue) }
-
-    /// 10: at once. What APNs assumes without the header.
-    public static let immediate = Priority(rawValue: 10)
-    /// 5: takes the device's power into account; may be grouped and delayed.
-    public static let conserve = Priority(rawValue: 5)
-    /// 1: puts the device's power above everything and never wakes the device.
-    public static let low = Priority(rawValue: 1)
-}
-
 /// How long APNs keeps a push for a device it cannot reach: the header `apns-expiration`. Three states.
 ///
 /// Coded as a whole number of seconds since 1970 (0 for `immediate`), or the string `"system-default"`.
@@ -94,51 +73,5 @@ public enum Expiration: Sendable, Hashable, Codable {
         } else {
             try container.encode(Self.systemDefaultText)
         }
-    }
-}
-
-/// Pushes with the same collapse id replace each other on the device: the header `apns-collapse-id`. Coded as its string.
-///
-/// Source: Apple, "Sending notification requests to APNs".
-public struct CollapseID: Sendable, Hashable, Codable, CustomStringConvertible {
-    /// The most UTF-8 bytes APNs accepts.
-    public static let maximumBytes = 64
-
-    /// The text, as it is sent.
-    public let rawValue: String
-
-    /// Takes 1 to 64 bytes of ASCII text without control characters and without blanks at its ends.
-    ///
-    /// Throws `collapseIDTooLong` or `collapseIDInvalid`.
-    public init(_ rawValue: String) throws(ValidationError) {
-        let size = rawValue.utf8.count
-        guard size <= Self.maximumBytes else {
-            throw ValidationError(
-                code: .collapseIDTooLong,
-                field: "apns-collapse-id",
-                value: ValidationError.shortened(rawValue),
-                limit: Self.maximumBytes,
-                actual: size
-            )
-        }
-        guard HeaderRules.isHeaderText(rawValue) else {
-            throw ValidationError(
-                code: .collapseIDInvalid,
-                field: "apns-collapse-id",
-                value: ValidationError.shortened(rawValue)
-            )
-        }
-        self.rawValue = rawValue
-    }
-
-    public var description: String { rawValue }
-
-    public init(from decoder: any Decoder) throws {
-        try self.init(try decoder.singleValueContainer().decode(String.self))
-    }
-
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(rawValue)
     }
 }

@@ -48,8 +48,8 @@ struct ProviderTokenVerifier: Sendable {
     /// - Parameter token: what stands in `authorization` after `bearer `.
     func inspect(_ token: some Collection<UInt8>) -> InspectedToken {
         let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Base64URL.decode(parts[0]), let claims = Base64URL.decode(parts[1]),
-            let signature = Base64URL.decode(parts[2]),
+        guard parts.count == 3, let header = Base64.decodeForURL(parts[0]), let claims = Base64.decodeForURL(parts[1]),
+            let signature = Base64.decodeForURL(parts[2]),
             let header = try? JSONDecoder().decode(Header.self, from: Data(header)), header.alg == "ES256",
             let claims = try? JSONDecoder().decode(Claims.self, from: Data(claims)),
             Self.isIdentifier(header.kid), Self.isIdentifier(claims.iss)

@@ -47,10 +47,10 @@ public struct SimulatedKey: Sendable {
     /// - Returns: the JSON Web Token; a request carries it as `authorization: bearer <token>`.
     /// - Throws: what the signing throws; for a key of this type that is nothing to expect.
     public func providerToken(issuedAt: Int64) throws -> String {
-        let header = Base64URL.encode(#"{"alg":"ES256","kid":"\#(self.keyID)"}"#.utf8)
-        let claims = Base64URL.encode(#"{"iss":"\#(self.teamID)","iat":\#(issuedAt)}"#.utf8)
+        let header = Base64.encodeForURL(#"{"alg":"ES256","kid":"\#(self.keyID)"}"#.utf8)
+        let claims = Base64.encodeForURL(#"{"iss":"\#(self.teamID)","iat":\#(issuedAt)}"#.utf8)
         let signed = "\(header).\(claims)"
-        return "\(signed).\(Base64URL.encode(try self.signature(for: Array(signed.utf8))))"
+        return "\(signed).\(Base64.encodeForURL(try self.signature(for: Array(signed.utf8))))"
     }
 
     private static func randomID() -> String {

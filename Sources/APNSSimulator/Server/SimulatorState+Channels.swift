@@ -27,7 +27,7 @@ extension SimulatorState {
                 let bytes = numbers.flatMap { number in
                     (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
                 }
-                return Self.base64(bytes)
+                return Base64.encode(bytes)
             },
             now: now.instant
         )
@@ -67,12 +67,6 @@ extension SimulatorState {
         } else {
             self.ledger.channelCalls.append(record)
         }
-    }
-
-    /// With padding (RFC 4648, section 4).
-    private static func base64(_ bytes: [UInt8]) -> String {
-        let text = Base64URL.encode(bytes).map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
-        return String(text) + String(repeating: "=", count: (4 - text.count % 4) % 4)
     }
 }
 

@@ -57,20 +57,6 @@ struct JWTTests {
         }
     }
 
-    @Test("base64url of the RFC's examples")
-    func base64URL() {
-        let examples = ["": "", "f": "Zg", "fo": "Zm8", "foo": "Zm9v", "foob": "Zm9vYg", "fooba": "Zm9vYmE"]
-        for (plain, encoded) in examples { #expect(JWT.base64URL(plain.utf8) == encoded) }
-        // RFC 7515, appendix C.
-        #expect(JWT.base64URL([3, 236, 255, 224, 193]) == "A-z_4ME")
-        for length in 0..<80 {
-            let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 251) }
-            let expected = Data(bytes).base64EncodedString().replacingOccurrences(of: "+", with: "-")
-                .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
-            #expect(JWT.base64URL(bytes) == expected)
-        }
-    }
-
     @Test("A signer's failure and a signature of another form are typed errors")
     func failures() async throws {
         let der = ProviderTokenSigner(identifiers: try .sample) { _ in [UInt8](repeating: 1, count: 71) }

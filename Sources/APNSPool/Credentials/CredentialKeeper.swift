@@ -1,3 +1,6 @@
+// This folder: keys, certificates and provider tokens; which credential is in use, how another one replaces it, and
+// when APNs refuses one. Each credential has its own pool and connections, which are in Connection.
+
 import Synchronization
 
 /// The client's credentials: the current one, and one on trial at the most. What is decided, `CredentialSwitch` decides.

@@ -1,3 +1,7 @@
+// This folder: the way of one push, from the call to its outcome. What an attempt proves, whether another one follows,
+// and the limits that protect APNs and the caller. Bulk calls are in Bulk; connections and what they do with a stream
+// in Connection.
+
 import APNSModel
 import HTTP2Wire
 import Logging

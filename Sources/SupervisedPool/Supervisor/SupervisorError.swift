@@ -1,61 +1,3 @@
-/// One child as its supervisor sees it.
-public struct ChildStatus: Sendable, Hashable {
-    /// What the child is doing.
-    public enum State: Sendable, Hashable {
-        /// Not running: not started yet, stopped on request, or ended for good.
-        case stopped
-        /// Running, but it has not said that it has started.
-        case starting
-        /// Running.
-        case running
-        /// Asked to stop, or cancelled.
-        case stopping
-        /// It has ended and will be started again, now or when its restart has waited for long enough.
-        case restarting
-    }
-
-    /// The child's name.
-    public let id: ChildSpec.ID
-    /// What it is doing.
-    public let state: State
-    /// How often it has been started.
-    public let generation: Int
-    /// When it is started again.
-    public let restart: ChildSpec.Restart
-    /// Whether it is a supervisor itself.
-    public let kind: ChildSpec.Kind
-    /// Whether it has been cancelled for 5 s or more and is still running.
-    public let isDeaf: Bool
-}
-
-/// How many children a supervisor has.
-public struct ChildCounts: Sendable, Hashable {
-    /// Children with a specification, running or not.
-    public let specified: Int
-    /// Children that are running.
-    public let active: Int
-    /// Children that are supervisors, running or not.
-    public let supervisors: Int
-    /// Children that are workers, running or not.
-    public let workers: Int
-}
-
-/// How one life of a child ended in failure.
-public struct ChildFailure: Sendable, CustomStringConvertible {
-    /// The child.
-    public let id: ChildSpec.ID
-    /// Which of its starts.
-    public let generation: Int
-    /// What it threw; `nil` when it returned although it should run for ever.
-    public let error: (any Error)?
-    /// When the supervisor heard of it.
-    public let when: MonotonicInstant
-
-    var reason: String { error.map { "\($0)" } ?? "ended although it is permanent" }
-
-    public var description: String { "\(id) (start \(generation)): \(reason)" }
-}
-
 /// Why a supervisor gave up, or could not do what it was asked.
 public struct SupervisorError: Error, Sendable, CustomStringConvertible {
     /// The kind of error. Later versions may add kinds.
@@ -127,25 +69,4 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
         }
         return text
     }
-}
-
-/// What a supervisor tells whoever watches it. Later versions may add cases.
-public enum SupervisorEvent: Sendable {
-    /// A child said that it has started.
-    case childStarted(ChildSpec.ID, generation: Int)
-    /// A child threw, or returned although it is permanent.
-    case childFailed(ChildFailure)
-    /// A child returned and is not started again.
-    case childEnded(ChildSpec.ID, generation: Int)
-    /// A child is started again, after a wait if it has a restart backoff; with `oneForAll` and `restForOne`, its
-    /// siblings too.
-    case restarting(ChildSpec.ID, after: Duration)
-    /// A child ended because it was stopped; the error is what it threw, cancellation apart.
-    case childStopped(ChildSpec.ID, generation: Int, error: (any Error)?)
-    /// A child is still running 5 s after its cancellation. The supervisor goes on waiting for it.
-    case childDeaf(ChildSpec.ID, generation: Int)
-    /// The supervisor gives up. It stops its children, then `run` throws this error.
-    case escalating(SupervisorError)
-    /// So many events are missing here, because the reader of ``Supervisor/events(bufferingNewest:)`` was too slow.
-    case missed(Int)
 }

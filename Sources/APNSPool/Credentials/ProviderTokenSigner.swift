@@ -78,7 +78,7 @@ struct ProviderTokenSigner: Sendable {
                     + "each, or is the same in DER."
             )
         }
-        return input + "." + JWT.base64URL(signature)
+        return input + "." + Base64.encodeForURL(signature)
     }
 }
 

@@ -1,0 +1,45 @@
+/// Pushes with the same collapse id replace each other on the device: the header `apns-collapse-id`. Coded as its string.
+///
+/// Source: Apple, "Sending notification requests to APNs".
+public struct CollapseID: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The most UTF-8 bytes APNs accepts.
+    public static let maximumBytes = 64
+
+    /// The text, as it is sent.
+    public let rawValue: String
+
+    /// Takes 1 to 64 bytes of ASCII text without control characters and without blanks at its ends.
+    ///
+    /// Throws `collapseIDTooLong` or `collapseIDInvalid`.
+    public init(_ rawValue: String) throws(ValidationError) {
+        let size = rawValue.utf8.count
+        guard size <= Self.maximumBytes else {
+            throw ValidationError(
+                code: .collapseIDTooLong,
+                field: "apns-collapse-id",
+                value: ValidationError.shortened(rawValue),
+                limit: Self.maximumBytes,
+                actual: size
+            )
+        }
+        guard HeaderRules.isHeaderText(rawValue) else {
+            throw ValidationError(
+                code: .collapseIDInvalid,
+                field: "apns-collapse-id",
+                value: ValidationError.shortened(rawValue)
+            )
+        }
+        self.rawValue = rawValue
+    }
+
+    public var description: String { rawValue }
+
+    public init(from decoder: any Decoder) throws {
+        try self.init(try decoder.singleValueContainer().decode(String.self))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rawValue)
+    }
+}

@@ -1,0 +1,36 @@
+import HTTP2Wire
+
+/// An authentication that was read and checked.
+struct ResolvedAuthentication: Sendable {
+    let authentication: APNSAuthentication
+    let policy: TokenPolicy
+    /// Nil: no provider token is sent.
+    var signer: ProviderTokenSigner?
+    /// Nil: no certificate is shown.
+    var certificate: TLSIdentity?
+    /// What its files were before they were read.
+    var stamps: [FileStamp?] = []
+
+    init(authentication: APNSAuthentication, policy: TokenPolicy) {
+        self.authentication = authentication
+        self.policy = policy
+    }
+
+    /// What is shown to APNs, without secrets.
+    var name: String {
+        if let certificate {
+            return "certificate '\(certificate.commonName)', valid until \(CivilDate.text(certificate.notAfter))"
+        }
+        return signer.map { "key id \($0.identifiers.keyID), team id \($0.identifiers.teamID)" } ?? "no provider token"
+    }
+
+    /// Whether both are the same key or certificate, whatever file they came from.
+    func isSame(as other: ResolvedAuthentication) -> Bool {
+        if let certificate, let theirs = other.certificate { return certificate.fingerprint == theirs.fingerprint }
+        if let signer, let theirs = other.signer {
+            return signer.publicKey != nil && signer.publicKey == theirs.publicKey
+                && signer.identifiers == theirs.identifiers
+        }
+        return false
+    }
+}
