@@ -91,7 +91,7 @@ extension Benchmark {
         guard case .sign(let order) = cache.next(now: now, wallNow: 1_700_000_000) else { return 0 }
         _ = cache.install("header.claims.signature", for: order, now: now, isUsed: true)
         var generations = 0
-        for _ in 0..<count { generations &+= cache.current(now: now)?.generation ?? 0 }
+        for _ in 0..<count { generations &+= cache.current(now: now)?.token.generation ?? 0 }
         guard generations == count else { throw Unexpected("the cached token was not handed out each time") }
         return generations
     }

@@ -93,7 +93,7 @@ extension PushError.Code {
 /// call and closed after `pool.idleTimeout` without any. Provider token, proxy, trust and time-outs are those of the
 /// pushes. Source: Apple, "Sending channel management requests to APNs".
 public struct APNSChannels: Sendable {
-    let core: ClientCore
+    let context: SendContext
 
     /// Makes a channel.
     ///
@@ -109,7 +109,7 @@ public struct APNSChannels: Sendable {
         storage: MessageStoragePolicy = .noMessage,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> CreatedChannel {
-        let answer = try await self.core.call(.create(storage), bundleID: bundleID, options: options)
+        let answer = try await self.call(.create(storage), bundleID: bundleID, options: options)
         guard let id = answer.result.fields.first("apns-channel-id").flatMap({ ChannelID(fromAPNs: $0) }) else {
             throw answer.unreadable("APNs made a channel, but its answer does not name it: it is in the list of all")
         }
@@ -125,7 +125,7 @@ public struct APNSChannels: Sendable {
         for bundleID: String,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> BroadcastChannel {
-        let answer = try await self.core.call(.read(id), bundleID: bundleID, options: options)
+        let answer = try await self.call(.read(id), bundleID: bundleID, options: options)
         guard let body = answer.decode(ReadBody.self) else {
             throw answer.unreadable("APNs' answer about the channel cannot be read")
         }
@@ -149,7 +149,7 @@ public struct APNSChannels: Sendable {
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> ChannelDeletion {
         do {
-            let answer = try await self.core.call(.delete(id), bundleID: bundleID, options: options)
+            let answer = try await self.call(.delete(id), bundleID: bundleID, options: options)
             return ChannelDeletion(existed: true, requestID: answer.requestID, attempts: answer.attempts)
         } catch {
             guard let rejection = error.rejection, error.certainty == .rejected, rejection.status == 404,
@@ -166,7 +166,7 @@ public struct APNSChannels: Sendable {
         for bundleID: String,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> ChannelList {
-        let answer = try await self.core.call(.list, bundleID: bundleID, options: options)
+        let answer = try await self.call(.list, bundleID: bundleID, options: options)
         guard let body = answer.decode(ListBody.self) else {
             throw answer.unreadable("APNs' list of channels cannot be read")
         }
@@ -180,7 +180,7 @@ public struct APNSChannels: Sendable {
 
 extension APNSClient {
     /// The channels that broadcasts go to.
-    public var channels: APNSChannels { APNSChannels(core: self.core) }
+    public var channels: APNSChannels { APNSChannels(context: self.runtime.sending) }
 }
 
 private struct ReadBody: Decodable {
@@ -197,7 +197,7 @@ private struct ListBody: Decodable {
     var channels: [String]
 }
 
-extension ChannelAnswer {
+extension ChannelResponse {
     fileprivate func decode<Body: Decodable>(_ type: Body.Type) -> Body? {
         try? JSONDecoder().decode(type, from: Data(self.result.body))
     }

@@ -66,7 +66,7 @@ extension APNSClient {
         } catch {
             return .failed(.validation(error, apnsID: options.requestID))
         }
-        return await self.core.deliver(push, to: channel, options: options)
+        return await BroadcastSend(push, to: channel, options, self.runtime.sending).run()
     }
 
     /// The same for a notification, which may have up to 5,120 bytes; one that is no broadcast ends as `validation`, not
@@ -82,6 +82,6 @@ extension APNSClient {
         } catch {
             return .failed(.validation(error, apnsID: options.requestID))
         }
-        return await self.core.deliver(push, to: channel, options: options)
+        return await BroadcastSend(push, to: channel, options, self.runtime.sending).run()
     }
 }

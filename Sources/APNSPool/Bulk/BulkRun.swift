@@ -14,8 +14,8 @@ final class BulkRun: BulkEngine {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
-        /// The credential it was sent with: an index into `credentials`; -1: none yet.
-        var credential: Int32 = -1
+        /// The route it was sent by: an index into `routes`; -1: none yet.
+        var route: Int32 = -1
         /// How many elements were pulled before it.
         var sequence: UInt64
     }
@@ -27,7 +27,7 @@ final class BulkRun: BulkEngine {
     )
 
     let collector = BulkCollector()
-    private let core: ClientCore
+    private let context: SendContext
     private let options: BulkOptions
     private let source: BulkSource
     private let deadlineNanoseconds: Int64
@@ -37,12 +37,12 @@ final class BulkRun: BulkEngine {
     // Unchecked, here and below: confined to the consumer's task, and nothing that an access calls comes back here.
     @exclusivity(unchecked) private var machine: BulkMachine
     private let flights = Slab<Flight>()
-    /// The credentials pushes were sent with; one more every 50 minutes, with the next provider token.
-    private var credentials: [PushCredential] = []
-    /// The pushes that try a new credential: they alone keep their claim.
-    private var trials: [Int: PushCredential] = [:]
+    /// The routes that pushes were sent by; one more every 50 minutes, with the next provider token.
+    private var routes: [SendRoute] = []
+    /// The pushes that probe a candidate credential: they alone keep their probe.
+    private var probes: [Int: SendRoute] = [:]
     /// The pool that has been asked for streams and has not answered: a call is one waiter at a time.
-    private var asked: (pool: Pool<ConnectionActor>, ticket: PoolTicket, credential: PushCredential)?
+    private var asked: (route: SendRoute, ticket: PoolTicket)?
     /// When that was; nil unless queue times are measured.
     private var askedAt: MonotonicInstant?
     private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
@@ -72,15 +72,15 @@ final class BulkRun: BulkEngine {
     /// The element whose outcome the consumer has, until it asks for the next.
     private var handedOut: UInt64?
 
-    init(core: ClientCore, _ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) {
-        self.core = core
+    init(_ context: SendContext, _ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) {
+        self.context = context
         self.options = options
         self.control = control
         self.source = source
-        self.breaker = MassRejectionBreaker(limits: options.massRejection ?? core.configuration.massRejection)
+        self.breaker = MassRejectionBreaker(limits: options.massRejection ?? context.configuration.massRejection)
         self.machine = BulkMachine(maxInFlight: options.maxInFlight)
         self.deadlineNanoseconds =
-            options.deadline.map { TimeAmount($0).nanoseconds } ?? core.live.deadlineNanoseconds
+            options.deadline.map { TimeAmount($0).nanoseconds } ?? context.live.deadlineNanoseconds
     }
 
     deinit {
@@ -88,12 +88,12 @@ final class BulkRun: BulkEngine {
         self.timer?.task.cancel()
         self.source.close()
         self.control.listeners.remove(ObjectIdentifier(self.collector))
-        self.core.lifecycle.listeners.remove(ObjectIdentifier(self.collector))
+        self.context.lifecycle.listeners.remove(ObjectIdentifier(self.collector))
         self.reportProgress()
         self.span?.end(.left)
         guard self.hasEntered, !self.isOver else { return }
         // A drain waits for what is in flight.
-        self.collector.abandon(expecting: self.machine.inFlight) { [core] in core.lifecycle.leave(.bulk) }
+        self.collector.abandon(expecting: self.machine.inFlight) { [context] in context.lifecycle.leave(.bulk) }
     }
 
     // MARK: The consumer
@@ -119,7 +119,7 @@ final class BulkRun: BulkEngine {
         while true {
             if let delivery = self.takeReady() {
                 // Whatever the consumer does with it, this call holds no streams meanwhile.
-                self.collector.consumerLeaves(self.asked?.pool)
+                self.collector.consumerLeaves(self.asked?.route.pool)
                 return delivery
             }
             self.ready.removeAll(keepingCapacity: true)
@@ -137,11 +137,11 @@ final class BulkRun: BulkEngine {
 
     private func enter() {
         self.hasEntered = true
-        if self.core.lifecycle.enter(.bulk) {
+        if self.context.lifecycle.enter(.bulk) {
             self.run = self.control.begin(self.given)
-            self.span = self.core.tracing.bulk()
+            self.span = self.context.tracing.bulk()
             self.control.listeners.add(self.collector) { [collector] in collector.signal() }
-            self.core.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
+            self.context.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
         } else {
             // The client is shutting down: nothing was pulled, so no outcome is due.
             self.isOver = true
@@ -156,7 +156,7 @@ final class BulkRun: BulkEngine {
         self.progress.hold = self.machine.hold?.error
         self.control.report(self.progress, of: self.run)
         self.span?.note(self.progress)
-        self.tally.flush(to: self.core.observer.pushes)
+        self.tally.flush(to: self.context.observer.pushes)
     }
 
     // MARK: A turn
@@ -169,7 +169,7 @@ final class BulkRun: BulkEngine {
         if self.asked != nil, let answer = self.collector.takeAnswer() { self.use(answer) }
         self.machine.beginTurn()
         while true {
-            switch self.machine.next(self.core.clock.now) {
+            switch self.machine.next(self.context.clock.now) {
             case .pull(let count):
                 self.pullElements(count)
             case .closeInput:
@@ -195,8 +195,8 @@ final class BulkRun: BulkEngine {
         self.timer?.task.cancel()
         self.reportProgress()
         self.span?.end(self.spanEnd)
-        self.core.lifecycle.listeners.remove(ObjectIdentifier(self.collector))
-        self.core.lifecycle.leave(.bulk)
+        self.context.lifecycle.listeners.remove(ObjectIdentifier(self.collector))
+        self.context.lifecycle.leave(.bulk)
     }
 
     private var spanEnd: BulkSpan.End {
@@ -214,7 +214,7 @@ final class BulkRun: BulkEngine {
         var orders = self.control.orders
         // A service that is asked to end pulls no more, and ends when what is in flight has its outcome.
         if self.hasHeardOfShutdown { orders.isStopped = true }
-        self.machine.set(orders, now: self.core.clock.now)
+        self.machine.set(orders, now: self.context.clock.now)
     }
 
     private func noteInterruptions() {
@@ -222,7 +222,7 @@ final class BulkRun: BulkEngine {
         if Task.isCancelled {
             self.machine.stop(.notSent(.cancelled, "the sending task was cancelled", isFinal: true))
         }
-        switch self.core.lifecycle.current {
+        switch self.context.lifecycle.current {
         case .notStarted, .running: break
         case .draining: self.machine.drain()
         case .stopped:
@@ -253,7 +253,7 @@ final class BulkRun: BulkEngine {
 
     /// Wakes the consumer's task at `instant` or before.
     private func arm(_ instant: MonotonicInstant) {
-        let clock = self.core.clock
+        let clock = self.context.clock
         if let timer, clock.now < timer.instant {
             if timer.instant <= instant { return }
             timer.task.cancel()
@@ -271,75 +271,70 @@ final class BulkRun: BulkEngine {
 
     /// Asks the pool. Its answer may come later, together with results.
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant) async {
-        if self.core.lifecycle.current == .notStarted, await !self.core.waitUntilRunning(deadline) {
+        if self.context.lifecycle.current == .notStarted, await !self.context.waitUntilRunning(deadline) {
             return self.checkoutFailed(
                 .notSent(.notRunning, "nobody runs the client: call run() or start()", isFinal: true)
             )
         }
-        if let end = self.core.interruption() { return self.checkoutFailed(end) }
-        switch await self.core.credential(until: deadline) {
-        case .failure(let failure): self.checkoutFailed(failure.end)
-        case .success(let credential): await self.checkOut(count, deadline, credential)
+        do throws(AttemptEnd) {
+            await self.checkOut(count, deadline, by: try await self.context.router.signed(until: deadline))
+        } catch {
+            self.checkoutFailed(error)
         }
     }
 
-    private func checkOut(_ count: Int, _ deadline: MonotonicInstant, _ credential: PushCredential) async {
-        if let end = self.core.credentialFault(credential) { return self.checkoutFailed(end) }
-        let pool = credential.scope.pool
-        self.askedAt = self.core.observer.queueTimes.begin(self.core.clock)
+    private func checkOut(_ count: Int, _ deadline: MonotonicInstant, by route: SendRoute) async {
+        self.askedAt = self.context.observer.queueTimes.begin(self.context.clock)
+        let pool = route.pool
         let start = await pool.startCheckout(
-            wanted: credential.limit(count),
-            deadline: credential.slotDeadline(deadline, now: self.core.clock.now),
+            wanted: route.limit(count),
+            deadline: route.checkoutDeadline(deadline, now: self.context.clock.now),
             lane: PoolLane(self.options.lane)
         ) { [collector] answer in
             collector.answer(answer, from: pool)
         }
         switch start {
-        case .granted(let grant): self.submit(grant, credential, pool)
-        case .failed(let error): self.checkoutFailed(credential.end(error))
-        case .waiting(let ticket): self.asked = (pool, ticket, credential)
+        case .granted(let grant): self.submit(grant, by: route)
+        case .failed(let error): self.checkoutFailed(route.end(error))
+        case .waiting(let ticket): self.asked = (route, ticket)
         }
     }
 
     private func checkoutFailed(_ end: AttemptEnd) {
-        self.machine.checkoutFailed(end, now: self.core.clock.now, using: &self.random)
+        self.machine.checkoutFailed(end, now: self.context.clock.now, using: &self.random)
     }
 
     private func use(_ answer: BulkCollector.Answer) {
-        guard let (pool, _, credential) = self.asked else { return }
+        guard let (route, _) = self.asked else { return }
         self.asked = nil
         switch answer {
         case .returned:
             self.machine.checkoutWithdrawn()
         case .failed(let error):
-            self.checkoutFailed(credential.end(error))
+            self.checkoutFailed(route.end(error))
         case .granted(let grant):
-            guard let credential = credential.renewed(now: self.core.clock.now) else {
+            guard let renewed = self.context.router.renewed(route, now: self.context.clock.now) else {
                 // The token ran out meanwhile: no stream is held while one is signed.
-                pool.checkin(grant.grant, count: grant.count)
+                route.pool.checkin(grant.grant, count: grant.count)
                 return self.machine.checkoutWithdrawn()
             }
-            self.submit(grant, credential, pool)
+            self.submit(grant, by: renewed)
         }
     }
 
     /// Hands the first waiting pushes to the connection, as many as there are streams; those that are not to be sent any
     /// more end here.
-    private func submit(
-        _ grant: PoolGrant<ConnectionActor>,
-        _ credential: PushCredential,
-        _ pool: Pool<ConnectionActor>
-    ) {
-        self.core.observer.queueTimes.end(self.askedAt, self.core.clock)
+    private func submit(_ grant: PoolGrant<ConnectionActor>, by route: SendRoute) {
+        self.context.observer.queueTimes.end(self.askedAt, self.context.clock)
         // While the credential is refused what was admitted is a probe: one push.
-        let room = self.machine.granted(credential.limit(grant.count))
-        let now = self.core.clock.now
+        let room = self.machine.granted(route.limit(grant.count))
+        let now = self.context.clock.now
         let loopNow = NIODeadline.now()
-        let credentialIndex = self.remember(credential)
+        let routeIndex = self.remember(route)
         var batches = BatchBuilder(
             grant,
             collector: self.collector,
-            authorization: credential.authorization,
+            authorization: route.authorization,
             isBulk: self.options.lane == .bulk,
             room: room
         )
@@ -348,24 +343,24 @@ final class BulkRun: BulkEngine {
             guard let push = self.flights[index]?.push, self.mayBeSent(waiting, push, now),
                 let token = self.flights[index]?.token, let id = self.flights[index]?.history.id
             else { continue }
-            self.flights[index]?.credential = credentialIndex
-            if credential.isTrial { self.trials[index] = credential }
+            self.flights[index]?.route = routeIndex
+            if route.isProbe { self.probes[index] = route }
             batches.add(
                 index,
                 push,
                 self.headerBlock(push),
                 to: token,
                 id: id,
-                deadline: self.core.loopDeadline(waiting.deadline, now: now, loopNow: loopNow)
+                deadline: self.context.loopDeadline(waiting.deadline, now: now, loopNow: loopNow)
             )
         }
         batches.finish()
         self.machine.submitted(batches.count)
-        pool.checkin(grant.grant, count: grant.count - batches.count)
+        route.pool.checkin(grant.grant, count: grant.count - batches.count)
     }
 
     private func mayBeSent(_ waiting: BulkMachine.Waiting, _ push: PreparedPush, _ now: MonotonicInstant) -> Bool {
-        if let refusal = self.core.refusal(push) {
+        if let refusal = self.context.expiry(of: push) {
             self.end(waiting.index, refusal)
             return false
         }
@@ -376,31 +371,31 @@ final class BulkRun: BulkEngine {
         return true
     }
 
-    private func remember(_ credential: PushCredential) -> Int32 {
-        if credential.isTrial { return -1 }
-        if self.credentials.last?.isIdentical(to: credential) != true { self.credentials.append(credential) }
-        return Int32(truncatingIfNeeded: self.credentials.count - 1)
+    private func remember(_ route: SendRoute) -> Int32 {
+        if route.isProbe { return -1 }
+        if self.routes.last !== route { self.routes.append(route) }
+        return Int32(truncatingIfNeeded: self.routes.count - 1)
     }
 
-    /// The credential that the push with this result was sent with.
-    private func takeCredential(_ index: Int) -> PushCredential? {
-        if !self.trials.isEmpty, let trial = self.trials.removeValue(forKey: index) { return trial }
-        guard let place = self.flights[index]?.credential, place >= 0 else { return nil }
-        return self.credentials[Int(place)]
+    /// The route that the push with this result was sent by.
+    private func takeRoute(_ index: Int) -> SendRoute? {
+        if !self.probes.isEmpty, let probe = self.probes.removeValue(forKey: index) { return probe }
+        guard let place = self.flights[index]?.route, place >= 0 else { return nil }
+        return self.routes[Int(place)]
     }
 
     /// The call has ended; streams that still come go back.
     private func giveUpCheckout() {
         guard let asked else { return }
         self.asked = nil
-        self.collector.refuseAnswers(from: asked.pool)
-        asked.pool.withdraw(asked.ticket)
+        self.collector.refuseAnswers(from: asked.route.pool)
+        asked.route.pool.withdraw(asked.ticket)
     }
 
     /// The shared fields. The block of the push before is used again if the fields match; the badge may differ.
     private func headerBlock(_ push: PreparedPush) -> HeaderBlock {
         if let lastHeaders, lastHeaders.push.sharesHeaders(with: push) { return lastHeaders.block }
-        let block = self.core.encoder.block(for: push)
+        let block = self.context.encoder.block(for: push)
         self.lastHeaders = (push, block)
         self.span?.sees(topic: push.topic)
         return block
@@ -414,7 +409,7 @@ final class BulkRun: BulkEngine {
             guard self.pullOne(room: left) else { return }
             left -= 1
             // An input may take its time.
-            if !self.core.lifecycle.current.takesPushes || Task.isCancelled { return self.noteInterruptions() }
+            if !self.context.lifecycle.current.takesPushes || Task.isCancelled { return self.noteInterruptions() }
         }
     }
 
@@ -432,13 +427,12 @@ final class BulkRun: BulkEngine {
             self.machine.inputIsOver()
             return false
         case .invalid(let error):
-            self.core.observer.pushes.count(.failed(error), PushCounters.otherType)
+            self.context.observer.pushes.count(.failed(error), PushCounters.otherType)
             self.ready.append((index, sequence, .failed(error)))
             self.machine.pulledInvalid()
         case .push(let push, let token, let id):
             // An input that blocks takes its own time; the deadline starts when it has given the element.
-            let sum = self.core.clock.now.nanoseconds.addingReportingOverflow(self.deadlineNanoseconds)
-            let deadline = MonotonicInstant(nanoseconds: sum.overflow ? .max : sum.partialValue)
+            let deadline = self.context.deadline(after: self.deadlineNanoseconds)
             self.flights[index] = Flight(
                 push: push,
                 token: token,
@@ -461,8 +455,7 @@ final class BulkRun: BulkEngine {
                     continue
                 }
                 guard var history = self.flights[item.index]?.history else { continue }
-                let credential = self.takeCredential(item.index)
-                let end = self.core.read(item.result, credential: credential, history: &history)
+                let end = self.context.evaluate(item.result, of: self.takeRoute(item.index), &history)
                 self.flights[item.index]?.history = history
                 self.learn(from: end, item.index)
                 self.end(item.index, end)
@@ -472,9 +465,9 @@ final class BulkRun: BulkEngine {
     }
 
     private func accept(_ item: BulkCollector.Item) {
-        if !self.trials.isEmpty { self.trials[item.index] = nil }
+        if !self.probes.isEmpty { self.probes[item.index] = nil }
         guard let flight = self.flights[item.index].take() else { return }
-        self.tally.add(flight.push.pushType, to: self.core.observer.pushes)
+        self.tally.add(flight.push.pushType, to: self.context.observer.pushes)
         self.machine.receivedResponse()
         self.tokenWorks(flight.token)
         let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
@@ -500,12 +493,12 @@ final class BulkRun: BulkEngine {
         guard MassRejectionBreaker.counts(rejection) else { return }
         self.breaker.widen(to: self.machine.inFlight)
         guard self.breaker.rejected(flight.token) else { return }
-        if self.core.massRejection.raise(self.breaker) {
-            self.core.tellMassRejection(rejection, topic: flight.push.topic)
+        if self.context.massRejection.raise(self.breaker) {
+            self.context.logMassRejection(rejection, topic: flight.push.topic)
         }
         self.hasTrippedBreaker = true
         self.machine.stop(
-            self.core.suspectedMisconfiguration(rejection, topic: flight.push.topic, breaker: self.breaker),
+            self.context.suspectedMisconfiguration(rejection, topic: flight.push.topic, breaker: self.breaker),
             mustBeTold: true
         )
     }
@@ -513,16 +506,15 @@ final class BulkRun: BulkEngine {
     private func tokenWorks(_ token: DeviceToken) {
         self.machine.tokenWorks()
         if self.breaker.isAttentive { _ = self.breaker.answered(token) }
-        self.core.tokenWorks(token)
+        self.context.tokenWorks(token)
     }
 
     /// An attempt has ended: the push is done, or waits for its next attempt.
     private func end(_ index: Int, _ end: AttemptEnd) {
         guard var flight = self.flights[index] else { return }
-        switch self.core.next(end, &flight.history) {
+        switch self.context.decide(end, &flight.history) {
         case .finish(let outcome):
-            self.core.tellInvalid(outcome, flight.push, flight.token)
-            self.core.ended(outcome, flight.push, flight.token)
+            self.context.finish(outcome, flight.push, flight.token)
             self.flights[index] = nil
             self.ready.append((index, flight.sequence, outcome))
         case .retry(let delay):
@@ -530,7 +522,7 @@ final class BulkRun: BulkEngine {
             self.machine.resend(
                 index,
                 deadline: flight.history.deadline,
-                notBefore: self.core.clock.now.advanced(by: delay)
+                notBefore: self.context.clock.now.advanced(by: delay)
             )
             self.span?.countResend()
         }
@@ -543,6 +535,6 @@ extension APNSClient: BulkEngineSender {
         _ options: BulkOptions,
         _ control: BulkControl
     ) -> any BulkEngine {
-        BulkRun(core: self.core, source, options, control)
+        BulkRun(self.runtime.sending, source, options, control)
     }
 }

@@ -124,11 +124,11 @@ extension APNSClient {
     ///   - topic: the app's bundle ID.
     ///   - time: until when there is a result in any case. Default 15 s.
     public func check(topic: String, within time: Duration = .seconds(15)) async -> APNSCheck {
-        await self.core.check(topic: topic, within: time)
+        await self.runtime.check(topic: topic, within: time)
     }
 }
 
-extension ClientCore {
+extension ClientRuntime {
     /// 32 bytes of zeros.
     private static let impossibleToken = String(repeating: "0", count: 64)
 
@@ -167,11 +167,8 @@ extension ClientCore {
             return check
         }
         let began = self.clock.now
-        let outcome = await self.deliver(
-            push,
-            to: token,
-            options: DeliveryOptions(deadline: max(began.duration(to: deadline), .milliseconds(1)))
-        )
+        let options = DeliveryOptions(deadline: max(began.duration(to: deadline), .milliseconds(1)))
+        let outcome = await PushSend(push, to: token, options, dated: nil, self.sending).run()
         if outcome.status != nil { check.roundTrip = began.duration(to: self.clock.now) }
         check.read(outcome, topic: topic)
         return check

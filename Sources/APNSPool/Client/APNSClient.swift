@@ -18,13 +18,13 @@ import Synchronization
 /// Every push ends in exactly one outcome, by its deadline: `deliver` returns it and never throws; `send` returns the
 /// receipt of an accepted push and throws a `PushError` otherwise.
 public final class APNSClient: PushSender, Service {
-    let core: ClientCore
+    let runtime: ClientRuntime
     private let task = Mutex<Task<Void, any Error>?>(nil)
 
     /// - Throws: `APNSConfigurationError` naming the setting: a key that cannot be used, trust roots that cannot be
     ///   read, a number out of its limits.
     public init(configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
-        self.core = try ClientCore(configuration)
+        self.runtime = try ClientRuntime(configuration)
     }
 
     /// The same with the settings that most servers need.
@@ -47,8 +47,8 @@ public final class APNSClient: PushSender, Service {
     }
 
     deinit {
-        guard let task = self.task.withLock({ $0 }), self.core.lifecycle.current != .stopped else { return }
-        self.core.logger.error("an APNSClient was dropped while it ran: call shutdown() first; its pushes fail now")
+        guard let task = self.task.withLock({ $0 }), self.runtime.lifecycle.current != .stopped else { return }
+        self.runtime.logger.error("an APNSClient was dropped while it ran: call shutdown() first; its pushes fail now")
         task.cancel()
     }
 
@@ -60,11 +60,11 @@ public final class APNSClient: PushSender, Service {
     /// - Throws: `APNSConfigurationError` (`alreadyRunning`) when called twice; `SupervisorError` when the supervision
     ///   tree gives up and `onEscalation` is `throw`.
     public func run() async throws {
-        let core = self.core
+        let runtime = self.runtime
         try await withGracefulShutdownHandler {
-            try await core.run()
+            try await runtime.run()
         } onGracefulShutdown: {
-            core.lifecycle.beginDrain(within: core.live.settings.timeouts.drain)
+            runtime.lifecycle.beginDrain(within: runtime.live.settings.timeouts.drain)
         }
     }
 
@@ -72,10 +72,10 @@ public final class APNSClient: PushSender, Service {
     ///
     /// - Throws: `APNSConfigurationError` (`alreadyRunning`).
     public func start() async throws(APNSConfigurationError) {
-        let core = self.core
+        let runtime = self.runtime
         let isFirst = self.task.withLock { task in
-            guard task == nil, core.lifecycle.current == .notStarted else { return false }
-            task = Task { try await core.run() }
+            guard task == nil, runtime.lifecycle.current == .notStarted else { return false }
+            task = Task { try await runtime.run() }
             return true
         }
         guard isFirst else {
@@ -85,7 +85,7 @@ public final class APNSClient: PushSender, Service {
                 message: "this client runs already, or has ended: a client runs once"
             )
         }
-        await core.lifecycle.serving.wait()
+        await runtime.lifecycle.serving.wait()
     }
 
     /// Takes no further pushes, lets those in flight and in the queue finish, and ends the client. Returns after the last
@@ -94,14 +94,14 @@ public final class APNSClient: PushSender, Service {
     /// - Parameter time: how long that may take; what is left then ends as `notSent` (queued) or `unknown` (written).
     ///   Nil: `timeouts.drain`.
     public func shutdown(within time: Duration? = nil) async {
-        let core = self.core
-        core.lifecycle.beginDrain(within: time ?? core.live.settings.timeouts.drain)
+        let runtime = self.runtime
+        runtime.lifecycle.beginDrain(within: time ?? runtime.live.settings.timeouts.drain)
         // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
-        await Task { _ = await core.lifecycle.stopped.wait() }.value
+        await Task { _ = await runtime.lifecycle.stopped.wait() }.value
         if let task = self.task.withLock({ $0 }) { _ = await task.result }
         // A client that never ran has readers and spans, too.
-        self.core.observer.finish()
-        self.core.tracing.finish()
+        self.runtime.observer.finish()
+        self.runtime.sending.tracing.finish()
     }
 
     // MARK: Sending
@@ -112,7 +112,7 @@ public final class APNSClient: PushSender, Service {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
-        await self.core.deliver(prepared, to: token, options: options)
+        await PushSend(prepared, to: token, options, dated: nil, self.runtime.sending).run()
     }
 
     /// Encodes, checks and sends; what cannot be prepared ends as `validation`, not sent. With
@@ -126,7 +126,7 @@ public final class APNSClient: PushSender, Service {
             return await self.deliverDated(notification, to: token, options: options)
         }
         switch self.prepared(notification, to: token, options.apnsID) {
-        case .success(let push): return await self.core.deliver(push, to: token, options: options)
+        case .success(let push): return await PushSend(push, to: token, options, dated: nil, self.runtime.sending).run()
         case .failure(let error): return .failed(error)
         }
     }
@@ -154,8 +154,8 @@ public final class APNSClient: PushSender, Service {
         _ error: ValidationError
     ) -> PushError {
         let refusal = PushError.validation(error, apnsID: id)
-        self.core.tracing.refused(refusal, topic: notification.topic, to: token)
-        self.core.observer.pushes.count(.failed(refusal), notification.pushType)
+        self.runtime.sending.tracing.refused(refusal, topic: notification.topic, to: token)
+        self.runtime.observer.pushes.count(.failed(refusal), notification.pushType)
         return refusal
     }
 
@@ -165,21 +165,17 @@ public final class APNSClient: PushSender, Service {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
-        let now = self.core.configuration.wallClock()
+        let now = self.runtime.configuration.wallClock()
         let push: PreparedPush
         do {
             push = try notification.prepared(timestamp: now)
         } catch {
             return .failed(self.refused(notification, to: token, options.apnsID, error))
         }
-        return await self.core.deliver(
-            push,
-            to: token,
-            options: options,
-            dated: SupersedeTurns.Dated(timestamp: now) { timestamp throws(ValidationError) in
-                try notification.prepared(timestamp: timestamp)
-            }
-        )
+        let dated = SupersedeTurns.Dated(timestamp: now) { timestamp throws(ValidationError) in
+            try notification.prepared(timestamp: timestamp)
+        }
+        return await PushSend(push, to: token, options, dated: dated, self.runtime.sending).run()
     }
 
     // MARK: Connections
@@ -192,18 +188,18 @@ public final class APNSClient: PushSender, Service {
     ///   - time: how long to wait. Connects go on after it.
     /// - Throws: `PoolError` when they are not ready by then, or it is known before that they will not be.
     public func prewarm(_ connections: Int, within time: Duration = .seconds(30)) async throws(PoolError) {
-        let deadline = self.core.clock.now.advanced(by: time)
-        guard await self.core.waitUntilRunning(deadline) else {
-            throw PoolError(code: .notRunning, status: await self.core.pool.status())
+        let deadline = self.runtime.clock.now.advanced(by: time)
+        guard await self.runtime.sending.waitUntilRunning(deadline) else {
+            throw PoolError(code: .notRunning, status: await self.runtime.pool.status())
         }
-        try await self.core.pool.prewarm(connections, deadline: deadline)
+        try await self.runtime.pool.prewarm(connections, deadline: deadline)
     }
 
     /// Has every connection replaced by a fresh one, one after another, `pool.connectSpacing` apart, while pushes go on:
     /// after a change in the network, for example. Does not wait; `status` shows the connections' ages.
     public func replaceConnections() {
-        self.core.pool.replaceAll()
-        self.core.keeper.latest.management.pool.replaceAll()
+        self.runtime.pool.replaceAll()
+        self.runtime.credentials.latest.management.pool.replaceAll()
     }
 
     // MARK: Looking
@@ -214,7 +210,7 @@ public final class APNSClient: PushSender, Service {
     /// - Parameter bufferingNewest: how many wait for a slow reader; older ones are dropped, and the stream's
     ///   `missedCount` counts them.
     public func invalidTokens(bufferingNewest: Int) -> EventStream<InvalidToken> {
-        self.core.invalidTokens.stream(bufferingNewest: bufferingNewest)
+        self.runtime.sending.invalidTokens.stream(bufferingNewest: bufferingNewest)
     }
 
     /// The same with room for 10,000.
@@ -224,15 +220,15 @@ public final class APNSClient: PushSender, Service {
     public var status: APNSClientStatus {
         get async {
             APNSClientStatus(
-                pool: await self.core.pool.status(),
-                pushesInFlight: self.core.lifecycle.pushesInFlight,
-                resends: self.core.counters.resends.load(ordering: .relaxed),
-                restarts: self.core.counters.restarts.load(ordering: .relaxed),
-                invalidTokenShare: self.core.retries.invalidShare(now: self.core.clock.now),
-                degradedConnections: self.core.events.degradedConnections,
-                hasCredentialFault: self.core.settings.credentials.hasFault,
-                suspectsMisconfiguration: self.core.massRejection.isRaised,
-                drain: self.core.finalReport.withLock { $0 }
+                pool: await self.runtime.pool.status(),
+                pushesInFlight: self.runtime.lifecycle.pushesInFlight,
+                resends: self.runtime.counters.resends.load(ordering: .relaxed),
+                restarts: self.runtime.counters.restarts.load(ordering: .relaxed),
+                invalidTokenShare: self.runtime.sending.retries.invalidShare(now: self.runtime.clock.now),
+                degradedConnections: self.runtime.events.degradedConnections,
+                hasCredentialFault: self.runtime.credentials.latest.settings.credentials.hasFault,
+                suspectsMisconfiguration: self.runtime.sending.massRejection.isRaised,
+                drain: self.runtime.finalReport.withLock { $0 }
             )
         }
     }

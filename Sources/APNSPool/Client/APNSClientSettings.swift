@@ -27,7 +27,7 @@ public struct APNSClientSettings: Sendable {
 
 extension APNSClient {
     /// The settings as they are now.
-    public var settings: APNSClientSettings { self.core.live.settings }
+    public var settings: APNSClientSettings { self.runtime.live.settings }
 
     /// Changes settings while the client runs, or before. No push is lost by it.
     ///
@@ -49,6 +49,6 @@ extension APNSClient {
     /// - Throws: `APNSConfigurationError` (`outOfRange`) naming the setting that is out of its limits. Nothing is changed
     ///   then.
     public func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
-        try self.core.update(change)
+        try self.runtime.update(change)
     }
 }

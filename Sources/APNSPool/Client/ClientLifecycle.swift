@@ -30,6 +30,8 @@ final class ClientLifecycle: Sendable {
     }
 
     private let state = Atomic<State>(.notStarted)
+    /// Advanced when nothing is sent any more.
+    private let version: SendRouteVersion
     /// Pushes in the lower half, bulk calls in the upper: whether any is left is one look at one number.
     private let inFlight = Atomic<Int>(0)
     private let drain = Mutex<DrainRequest?>(nil)
@@ -47,6 +49,10 @@ final class ClientLifecycle: Sendable {
     let stopped = Gate()
     /// Bulk calls, which the beginning of the drain and the end of the tree must reach wherever they wait.
     let listeners = Listeners()
+
+    init(version: SendRouteVersion = SendRouteVersion()) {
+        self.version = version
+    }
 
     // `enter` counts, then looks at the state; who ends the client sets the state, then looks at the count. That one of
     // them sees the other takes sequential consistency.
@@ -93,6 +99,7 @@ final class ClientLifecycle: Sendable {
     /// The tree is gone for good.
     func end() {
         self.state.store(.stopped, ordering: .sequentiallyConsistent)
+        self.version.advance()
         self.running.open()
         self.serving.open()
         self.drainRequested.open()

@@ -19,66 +19,66 @@ import SupervisedPool
 /// There is one such tree for each credential: one as a rule, two while one takes another's place. The pool's loss restarts the connections, whose leases mean nothing without it. The token's child stands last:
 /// its token lives in a cache outside it, so its restart disturbs nobody.
 enum ClientTree {
-    static func make(_ core: ClientCore, _ scope: CredentialScope) -> Supervisor {
-        let logger = core.logger
-        let counters = core.counters
+    static func make(_ runtime: ClientRuntime, _ session: CredentialSession) -> Supervisor {
+        let logger = runtime.logger
+        let counters = runtime.counters
         let onEvent: @Sendable (SupervisorEvent) -> Void = { event in
             counters.count(event)
             logger.log(event)
         }
         var children = [
             ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
-                let pool = scope.pools.forChild()
-                core.lifecycle.serving.open()
+                let pool = session.pools.forChild()
+                runtime.lifecycle.serving.open()
                 try await pool.run(context)
             },
             .supervisor(id: "connections") {
                 let supervisor = Supervisor(
                     name: "connections",
                     strategy: .oneForOne,
-                    children: Self.connections(core, scope, pool: scope.pool),
-                    clock: core.clock,
+                    children: Self.connections(runtime, session, pool: session.pool),
+                    clock: runtime.clock,
                     onEvent: { event in
                         onEvent(event)
                         // It runs, with as many children as the settings said when it was made.
-                        if case .childStarted = event { scope.workers.poke() }
+                        if case .childStarted = event { session.workers.poke() }
                     }
                 )
-                scope.workers.supervisor.set(supervisor)
+                session.workers.supervisor.set(supervisor)
                 return supervisor
             },
             .supervisor(id: "management") {
-                let endpoint = scope.management
+                let endpoint = session.management
                 let pool = ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
                     try await endpoint.pools.forChild().run(context)
                 }
-                let connection = Self.connection(core, 0, isBase: { false }, settings: endpoint.settings) {
+                let connection = Self.connection(runtime, 0, isBase: { false }, settings: endpoint.settings) {
                     endpoint.pool
                 }
                 return Supervisor(
                     name: "management",
                     strategy: .restForOne,
                     children: [pool, connection],
-                    clock: core.clock,
+                    clock: runtime.clock,
                     onEvent: onEvent
                 )
             },
         ]
-        if let signer = scope.resolved.signer {
+        if let signer = session.resolved.signer {
             children.append(
                 ChildSpec(id: "provider-token", shutdown: .within(.seconds(5))) { context in
                     let actor = TokenActor(
                         signer: signer,
-                        source: scope.resolved.authentication.tokenSource,
-                        cache: scope.tokens,
-                        clock: core.clock,
-                        wallClock: core.configuration.wallClock,
-                        onResult: { [observer = core.observer, name = scope.resolved.name] result, isChange in
+                        source: session.resolved.authentication.tokenSource,
+                        cache: session.tokens,
+                        clock: runtime.clock,
+                        wallClock: runtime.configuration.wallClock,
+                        onResult: { [observer = runtime.observer, name = session.resolved.name] result, isChange in
                             observer.poke()
                             if isChange { logger.log(result, signedWith: name) }
                         }
                     )
-                    scope.tokenActor.set(actor)
+                    session.tokenActor.set(actor)
                     try await actor.run(context)
                 }
             )
@@ -87,36 +87,36 @@ enum ClientTree {
             name: "apns",
             strategy: .restForOne,
             children: children,
-            clock: core.clock,
+            clock: runtime.clock,
             onEvent: onEvent
         )
     }
 
     private static func connections(
-        _ core: ClientCore,
-        _ scope: CredentialScope,
+        _ runtime: ClientRuntime,
+        _ session: CredentialSession,
         pool: Pool<ConnectionActor>
     ) -> [ChildSpec] {
-        let settings = core.live.settings.pool
-        return (0..<settings.size + settings.maxOverflow).map { Self.worker(core, scope, $0, pool: pool) }
+        let settings = runtime.live.settings.pool
+        return (0..<settings.size + settings.maxOverflow).map { Self.worker(runtime, session, $0, pool: pool) }
     }
 
     static func workerID(_ slot: Int) -> ChildSpec.ID { ChildSpec.ID("connection-\(slot)") }
 
     /// The child at this place of the pool.
     static func worker(
-        _ core: ClientCore,
-        _ scope: CredentialScope,
+        _ runtime: ClientRuntime,
+        _ session: CredentialSession,
         _ slot: Int,
         pool: Pool<ConnectionActor>
     ) -> ChildSpec {
         Self.connection(
-            core,
+            runtime,
             slot,
-            isBase: { slot < core.live.settings.pool.size },
-            settings: scope.settings,
+            isBase: { slot < runtime.live.settings.pool.size },
+            settings: session.settings,
             // A credential on trial has one connection.
-            after: slot > 0 ? scope.adopted : nil
+            after: slot > 0 ? session.adopted : nil
         ) { pool }
     }
 
@@ -124,7 +124,7 @@ enum ClientTree {
     ///   - door: opens when the worker may begin; nil: at once.
     ///   - pool: the one that the worker belongs to, asked for at each start.
     private static func connection(
-        _ core: ClientCore,
+        _ runtime: ClientRuntime,
         _ slot: Int,
         isBase: @escaping @Sendable () -> Bool,
         settings: ConnectionSettings,
@@ -132,7 +132,7 @@ enum ClientTree {
         pool: @escaping @Sendable () -> Pool<ConnectionActor>
     ) -> ChildSpec {
         // One loop for each worker, whatever its generation.
-        let loop = core.group.next()
+        let loop = runtime.group.next()
         return ChildSpec(id: Self.workerID(slot), shutdown: .within(.seconds(1))) { context in
             if let door {
                 context.started()
@@ -143,7 +143,7 @@ enum ClientTree {
                 isBase: isBase(),
                 pool: pool(),
                 settings: settings,
-                clock: core.clock,
+                clock: runtime.clock,
                 loop: loop
             )
             try await worker.run(context)

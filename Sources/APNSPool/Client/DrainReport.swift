@@ -75,7 +75,7 @@ struct DrainBooks: Sendable {
     }
 }
 
-extension ClientCore {
+extension ClientRuntime {
     /// What became of the pushes. Meaningful when the client has stopped.
     var drainReport: DrainReport {
         let books = self.drainBooks.withLock { $0 }

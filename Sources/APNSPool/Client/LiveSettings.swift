@@ -59,7 +59,7 @@ final class LiveSettings: Sendable {
     }
 }
 
-extension ClientCore {
+extension ClientRuntime {
     /// The configuration with the settings that hold now.
     var currentConfiguration: APNSClientConfiguration { self.live.settings.applied(to: self.configuration) }
 
@@ -68,25 +68,27 @@ extension ClientCore {
             try settings.applied(to: self.configuration).validate()
         } apply: { settings in
             self.replacements.setBurst(settings.pool.size)
-            self.apply(settings, to: self.keeper.latest)
-            for scope in self.keeper.all where scope !== self.keeper.latest { self.apply(settings, to: scope) }
+            self.apply(settings, to: self.credentials.latest)
+            for session in self.credentials.all where session !== self.credentials.latest {
+                self.apply(settings, to: session)
+            }
         }
         self.observer.poke()
     }
 
-    /// For a scope that came while the settings changed.
-    func applySettings(to scope: CredentialScope) {
-        self.live.tell { self.apply($0, to: scope) }
+    /// For a session that came while the settings changed.
+    func applySettings(to session: CredentialSession) {
+        self.live.tell { self.apply($0, to: session) }
     }
 
-    private func apply(_ settings: APNSClientSettings, to scope: CredentialScope) {
+    private func apply(_ settings: APNSClientSettings, to session: CredentialSession) {
         let configuration = settings.applied(to: self.configuration)
         let connectTimeout = TimeAmount(settings.timeouts.connect)
-        for connections in [scope.settings, scope.management.settings] {
+        for connections in [session.settings, session.management.settings] {
             connections.change(streamCap: settings.pool.maxConcurrentStreams, connectTimeout: connectTimeout)
         }
-        scope.pools.reconfigure(configuration.poolConfiguration)
-        scope.management.pools.reconfigure(ManagementEndpoint.poolConfiguration(configuration.poolConfiguration))
-        scope.workers.poke()
+        session.pools.reconfigure(configuration.poolConfiguration)
+        session.management.pools.reconfigure(ManagementEndpoint.poolConfiguration(configuration.poolConfiguration))
+        session.workers.poke()
     }
 }

@@ -15,12 +15,21 @@ final class PoolHolder: Sendable {
     /// Nil: nobody watches it.
     let watch: PoolWatch?
     private let state: Mutex<State>
+    private let version: SendRouteVersion
     private let isInitialPoolUsed = Atomic<Bool>(false)
 
-    init(_ configuration: PoolConfiguration, clock: any MonotonicClock, logger: Logger, watch: PoolWatch? = nil) {
+    /// - Parameter version: advanced when there is another pool.
+    init(
+        _ configuration: PoolConfiguration,
+        clock: any MonotonicClock,
+        logger: Logger,
+        watch: PoolWatch? = nil,
+        version: SendRouteVersion = SendRouteVersion()
+    ) {
         self.clock = clock
         self.logger = logger
         self.watch = watch
+        self.version = version
         self.state = Mutex(State(configuration: configuration, pool: Self.make(configuration, clock, logger, watch)))
     }
 
@@ -47,6 +56,7 @@ final class PoolHolder: Sendable {
             ordering: .acquiringAndReleasing
         ).exchanged
         if isFirst { return self.current }
+        defer { self.version.advance() }
         return self.state.withLock { state in
             state.pool = Self.make(state.configuration, self.clock, self.logger, self.watch)
             return state.pool

@@ -1,6 +1,6 @@
 import SupervisedPool
 
-/// Who keeps the number of a scope's workers: told when it may not be what the settings say.
+/// Who keeps the number of a session's workers: told when it may not be what the settings say.
 final class WorkerCount: Sendable {
     /// The supervisor of the connections, as it now is.
     let supervisor = ChildRef<Supervisor>()
@@ -28,25 +28,25 @@ final class WorkerCount: Sendable {
     }
 }
 
-extension ClientCore {
-    /// Keeps as many workers under a scope's supervisor as the settings say, until the scope ends. The supervisor itself
+extension ClientRuntime {
+    /// Keeps as many workers under a session's supervisor as the settings say, until the session ends. The supervisor itself
     /// begins with as many as they said when it was made. Starts and ends apart: a worker that is to go may be busy for
     /// as long as a push takes.
-    func keepWorkerCount(_ scope: CredentialScope) async {
+    func keepWorkerCount(_ session: CredentialSession) async {
         await withDiscardingTaskGroup { group in
             group.addTask {
-                for await _ in scope.workers.starts { await self.startWorkers(scope) }
+                for await _ in session.workers.starts { await self.startWorkers(session) }
             }
             group.addTask {
                 var surplus = SurplusWorkers()
-                for await _ in scope.workers.ends { await self.endWorkers(scope, &surplus) }
+                for await _ in session.workers.ends { await self.endWorkers(session, &surplus) }
             }
         }
     }
 
-    private func startWorkers(_ scope: CredentialScope) async {
-        guard let supervisor = scope.workers.supervisor.current else { return }
-        let pool = scope.pool
+    private func startWorkers(_ session: CredentialSession) async {
+        guard let supervisor = session.workers.supervisor.current else { return }
+        let pool = session.pool
         let there = Set(await supervisor.whichChildren().map(\.id))
         var slot = 0
         while slot < self.workerCount {
@@ -54,12 +54,12 @@ extension ClientCore {
             let id = ClientTree.workerID(slot)
             guard !there.contains(id) else { continue }
             do {
-                try await supervisor.startChild(ClientTree.worker(self, scope, slot, pool: pool))
+                try await supervisor.startChild(ClientTree.worker(self, session, slot, pool: pool))
                 guard slot >= self.workerCount else { continue }
                 // The settings changed while it started, so whoever ends surplus workers may have found none here.
                 try await supervisor.terminateChild(id)
                 try await supervisor.deleteChild(id)
-                scope.workers.poke()
+                session.workers.poke()
             } catch {
                 // It ends, or has not begun. Another one, or its beginning, pokes again.
                 return
@@ -74,15 +74,15 @@ extension ClientCore {
     }
 
     /// Ends workers that the pool does not need any more, when their last push has its outcome.
-    private func endWorkers(_ scope: CredentialScope, _ surplus: inout SurplusWorkers) async {
+    private func endWorkers(_ session: CredentialSession, _ surplus: inout SurplusWorkers) async {
         while !Task.isCancelled {
-            let pool = scope.pool
+            let pool = session.pool
             surplus.belong(to: pool)
             if surplus.places.isEmpty {
                 guard let found = try? await pool.retireSurplus(), !found.isEmpty else { return }
                 surplus.places = found
             }
-            guard let supervisor = scope.workers.supervisor.current else { return }
+            guard let supervisor = session.workers.supervisor.current else { return }
             while let slot = surplus.places.last {
                 let id = ClientTree.workerID(slot)
                 do throws(SupervisorError) {
@@ -95,7 +95,7 @@ extension ClientCore {
                     pool.ended([slot])
                 }
                 surplus.places.removeLast()
-                scope.workers.pokeStarts()
+                session.workers.pokeStarts()
             }
         }
     }

@@ -25,9 +25,9 @@ extension APNSClient {
         _ authentication: APNSAuthentication,
         within time: Duration? = .seconds(300)
     ) async throws(APNSAuthenticationError) {
-        if self.core.lifecycle.current == .stopped { throw .clientStopped }
-        let resolved = try await self.core.resolve(authentication)
-        try await self.core.replace(with: resolved, within: time)
+        if self.runtime.lifecycle.current == .stopped { throw .clientStopped }
+        let resolved = try await self.runtime.credentials.resolve(authentication)
+        try await self.runtime.credentials.replace(with: resolved, within: time)
     }
 
     /// Reads the files of the authentication again, and takes what they hold into use as
@@ -41,9 +41,9 @@ extension APNSClient {
     public func reloadAuthentication(
         within time: Duration? = .seconds(300)
     ) async throws(APNSAuthenticationError) -> Bool {
-        if self.core.lifecycle.current == .stopped { throw .clientStopped }
-        guard !self.core.keeper.latest.resolved.authentication.files.isEmpty else { return false }
-        return try await self.core.reload(within: time)
+        if self.runtime.lifecycle.current == .stopped { throw .clientStopped }
+        guard !self.runtime.credentials.latest.resolved.authentication.files.isEmpty else { return false }
+        return try await self.runtime.credentials.reload(within: time)
     }
 
     /// Stops using the key or certificate now: every connection is closed, whatever is in flight on it, and pushes fail
@@ -53,21 +53,21 @@ extension APNSClient {
     /// Pushes that waited are not sent; those that were written end as `unknown`. When it returns, the connections are
     /// closed.
     public func revokeAuthentication() async {
-        await self.core.revoke()
-        self.core.observer.poke()
+        await self.runtime.credentials.revoke()
+        self.runtime.observer.poke()
     }
 
     /// What the client shows to APNs, and how long that is valid.
     public var authenticationStatus: APNSAuthenticationStatus {
-        let resolved = self.core.keeper.latest.resolved
+        let resolved = self.runtime.credentials.latest.resolved
         return APNSAuthenticationStatus(
             name: resolved.name,
             keyID: resolved.signer?.identifiers.keyID,
             teamID: resolved.signer?.identifiers.teamID,
             certificateExpiry: resolved.certificate?.notAfter,
             certificateTopics: resolved.certificate?.topics ?? [],
-            isRevoked: self.core.keeper.isRevoked,
-            onTrial: self.core.keeper.onTrial?.resolved.name
+            isRevoked: self.runtime.credentials.isRevoked,
+            onTrial: self.runtime.credentials.onTrial?.resolved.name
         )
     }
 }

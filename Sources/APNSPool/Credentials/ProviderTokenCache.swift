@@ -1,3 +1,4 @@
+import APNSModel
 import HTTP2Wire
 import SupervisedPool
 import Synchronization
@@ -48,17 +49,22 @@ final class ProviderTokenCache: Sendable {
     }
 
     private let state: Mutex<State>
+    private let version: SendRouteVersion
 
-    init(policy: TokenPolicy = .standard) {
+    /// - Parameter version: advanced when routes with the token before are outdated.
+    init(policy: TokenPolicy = .standard, version: SendRouteVersion = SendRouteVersion()) {
         state = Mutex(State(machine: TokenStateMachine(policy: policy)))
+        self.version = version
     }
 
-    /// The fast path: the current token if it may be used without asking anybody, which it may for up to 30 s at a time.
-    /// One lock, no allocation, no look at the wall clock.
+    /// The current token if it may be used without asking anybody, and until when: for up to 30 s at a time.
     ///
     /// - Returns: `nil` when ``TokenActor/token()`` has to be asked.
-    func current(now: MonotonicInstant) -> ProviderToken? {
-        state.withLock { now < $0.unaskedUntil ? $0.token : nil }
+    func current(now: MonotonicInstant) -> (token: ProviderToken, until: MonotonicInstant)? {
+        state.withLock { state in
+            guard now < state.unaskedUntil, let token = state.token else { return nil }
+            return (token, state.unaskedUntil)
+        }
     }
 
     enum Step: Sendable {
@@ -100,6 +106,7 @@ final class ProviderTokenCache: Sendable {
         isShared: Bool = false
     ) -> ProviderToken {
         let token = ProviderToken(jwt: jwt, generation: order.generation, issuedAt: order.issuedAt)
+        defer { version.advance() }
         return state.withLock { state in
             if state.machine.signed(order, now: now, isUsed: isUsed, isShared: isShared) {
                 state.fallback = state.token
@@ -142,56 +149,49 @@ final class ProviderTokenCache: Sendable {
         state.withLock { $0.machine.signerIsGone(now: now, wallNow: wallNow) ? $0.token : nil }
     }
 
-    /// APNs refused a request with the token of this generation.
+    /// APNs rejected a request that carried the token of this generation.
     ///
-    /// - Parameter serverTime: The `date` of the response, in seconds since 1970, if there is one.
-    func refusedFromFuture(
+    /// - Parameters:
+    ///   - reason: of the rejection.
+    ///   - serverTime: the `date` of the response, in seconds since 1970, if there is one.
+    func rejected(
+        _ reason: RejectionReason?,
         generation: Int,
-        serverTime: Int64?,
+        serverTime: Int64? = nil,
         now: MonotonicInstant,
         wallNow: Int64
-    ) -> TokenStateMachine.FutureDecision {
-        state.withLock { state in
-            let decision = state.machine.refusedFromFuture(
+    ) -> TokenStateMachine.Verdict {
+        defer { version.advance() }
+        return state.withLock { state in
+            let verdict = state.machine.rejected(
+                reason,
                 generation: generation,
                 serverTime: serverTime,
                 now: now,
                 wallNow: wallNow
             )
-            if decision == .restored || decision == .refresh { state.unaskedUntil = State.never }
-            if decision == .restored, let fallback = state.fallback {
-                state.token = fallback
-                state.fallback = nil
+            switch verdict {
+            case .replaced(isRestored: true):
+                state.unaskedUntil = State.never
+                if let fallback = state.fallback {
+                    state.token = fallback
+                    state.fallback = nil
+                }
+            case .replaced(isRestored: false), .expired(.refresh):
+                state.unaskedUntil = State.never
+            case .unrelated, .expired, .clockSuspect, .tooManyUpdates:
+                break
             }
-            return decision
+            return verdict
         }
     }
 
     /// Another authentication with the same key: its refresh interval counts from now on.
     func setPolicy(_ policy: TokenPolicy) {
+        defer { version.advance() }
         state.withLock { state in
             state.machine.policy = policy
             state.unaskedUntil = State.never
-        }
-    }
-
-    /// APNs answered `ExpiredProviderToken` to a request with the token of this generation.
-    func expired(generation: Int, now: MonotonicInstant) -> TokenStateMachine.ExpiredDecision {
-        state.withLock { state in
-            let decision = state.machine.expired(generation: generation, now: now)
-            if decision == .refresh { state.unaskedUntil = State.never }
-            return decision
-        }
-    }
-
-    /// APNs answered `TooManyProviderTokenUpdates`.
-    ///
-    /// - Returns: Until when nothing is signed that can wait, and whether this answer began that time.
-    @discardableResult
-    func tooManyUpdates(now: MonotonicInstant) -> (until: MonotonicInstant, isNew: Bool) {
-        state.withLock { state in
-            let isNew = state.machine.heldBackUntil(now: now) == nil
-            return (state.machine.tooManyUpdates(now: now), isNew)
         }
     }
 

@@ -95,21 +95,6 @@ actor TokenActor {
         }
     }
 
-    /// APNs answered `ExpiredProviderToken` to a request with the token of this generation. To resend, when the answer
-    /// allows it, ask for ``token()`` again.
-    @discardableResult
-    nonisolated func expired(generation: Int) -> TokenStateMachine.ExpiredDecision {
-        cache.expired(generation: generation, now: clock.now)
-    }
-
-    /// APNs answered `TooManyProviderTokenUpdates`.
-    ///
-    /// - Returns: Until when nothing is signed that can wait.
-    @discardableResult
-    nonisolated func tooManyUpdates() -> MonotonicInstant {
-        cache.tooManyUpdates(now: clock.now).until
-    }
-
     private nonisolated func nextSignature() async -> Result<ProviderToken, TokenError> {
         let id = waiting.withLock { waiting in
             waiting.lastID &+= 1

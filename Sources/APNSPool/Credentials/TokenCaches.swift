@@ -4,7 +4,12 @@ struct TokenCaches: Sendable {
     /// How many keys are remembered.
     static let limit = 4
 
+    private let version: SendRouteVersion
     private var caches: [(key: SigningKey, cache: ProviderTokenCache)] = []
+
+    init(version: SendRouteVersion = SendRouteVersion()) {
+        self.version = version
+    }
 
     /// The cache of this key if it is known, else a new one. Keys whose public half is not known share nothing.
     ///
@@ -12,7 +17,7 @@ struct TokenCaches: Sendable {
     mutating func cache(of resolved: ResolvedAuthentication, keeping current: SigningKey? = nil) -> ProviderTokenCache {
         let known = self.caches.firstIndex { $0.key == resolved.signer?.key }.map { self.caches.remove(at: $0).cache }
         known?.setPolicy(resolved.policy)
-        let cache = known ?? ProviderTokenCache(policy: resolved.policy)
+        let cache = known ?? ProviderTokenCache(policy: resolved.policy, version: self.version)
         if let key = resolved.signer?.key {
             if self.caches.count == Self.limit {
                 self.caches.remove(at: self.caches.firstIndex { $0.key != current } ?? 0)

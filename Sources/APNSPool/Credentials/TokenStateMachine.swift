@@ -1,3 +1,4 @@
+import APNSModel
 import SupervisedPool
 
 /// The times that rule a provider token's life. Apple, "Establishing a token-based connection to APNs": a token is to be
@@ -224,6 +225,54 @@ struct TokenStateMachine: Sendable {
     }
 
     // MARK: - APNs refuses a token
+
+    /// What a rejection says about the token that the request carried.
+    enum Verdict: Sendable, Hashable {
+        /// Nothing.
+        case unrelated
+        /// Its `iat` lies in the future. The next attempt carries the token before it (`isRestored`), or another one.
+        case replaced(isRestored: Bool)
+        /// It is too old.
+        case expired(ExpiredDecision)
+        /// This machine's clock is wrong: a new token would be refused as well.
+        case clockSuspect
+        /// APNs has seen too many tokens. Nothing that can wait is signed before this instant.
+        case tooManyUpdates(until: MonotonicInstant, isNew: Bool)
+    }
+
+    /// APNs rejected a request that carried the token of this generation.
+    ///
+    /// - Parameter serverTime: the `date` of the response, in seconds since 1970, if there is one.
+    mutating func rejected(
+        _ reason: RejectionReason?,
+        generation: Int,
+        serverTime: Int64?,
+        now: MonotonicInstant,
+        wallNow: Int64
+    ) -> Verdict {
+        switch reason {
+        case .some(.tooManyProviderTokenUpdates):
+            let isNew = heldBackUntil(now: now) == nil
+            return .tooManyUpdates(until: tooManyUpdates(now: now), isNew: isNew)
+        case .some(.invalidProviderToken), .some(.expiredProviderToken):
+            switch refusedFromFuture(generation: generation, serverTime: serverTime, now: now, wallNow: wallNow) {
+            case .restored: return .replaced(isRestored: true)
+            case .refresh: return .replaced(isRestored: false)
+            case .clockSuspect: return .clockSuspect
+            case .unrelated: break
+            }
+            guard reason == .expiredProviderToken else { return .unrelated }
+            let decision = expired(generation: generation, now: now)
+            return decision == .clockSuspect ? .clockSuspect : .expired(decision)
+        default:
+            return .unrelated
+        }
+    }
+
+    /// Whether a rejection with this reason may concern the token.
+    static func concernsToken(_ reason: RejectionReason?) -> Bool {
+        reason == .invalidProviderToken || reason == .expiredProviderToken || reason == .tooManyProviderTokenUpdates
+    }
 
     /// What to do with a push whose token APNs called expired.
     enum ExpiredDecision: Sendable, Hashable {

@@ -24,12 +24,12 @@ extension ClientGroupCore {
     /// A client that runs keeps the number of connections that it was started with.
     static func apply(_ settings: APNSClientSettings, to client: APNSClient, _ connections: Int) {
         do {
-            try client.core.update { own in
+            try client.runtime.update { own in
                 own = settings
                 own.pool = settings.pool.limited(to: connections)
             }
         } catch {
-            client.core.configuration.logger.error("a client keeps its settings", metadata: ["error": "\(error)"])
+            client.runtime.configuration.logger.error("a client keeps its settings", metadata: ["error": "\(error)"])
         }
     }
 

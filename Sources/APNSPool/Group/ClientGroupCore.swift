@@ -395,7 +395,7 @@ final class ClientGroupCore: Sendable {
                 switch job {
                 case .start(let lane, let connections): group.addTask { await self.runClient(lane, connections) }
                 case .stop(let client):
-                    client.core.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
+                    client.runtime.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
                 }
             }
             // Cancelled, or shut down.
@@ -410,7 +410,7 @@ final class ClientGroupCore: Sendable {
             return state.infos.values.compactMap(\.client)
         }
         for client in clients {
-            client.core.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
+            client.runtime.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
         }
         self.over.open()
         self.job.finish()
@@ -455,7 +455,7 @@ final class ClientGroupCore: Sendable {
         // The settings may have changed while it was made.
         self.live.tell { Self.apply($0, to: client, connections) }
         do {
-            try await client.core.run()
+            try await client.runtime.run()
         } catch is CancellationError {
         } catch {
             self.configuration.client.logger.error("an app's client ended", metadata: ["error": "\(error)"])

@@ -10,7 +10,7 @@ extension APNSClient {
     ///
     /// - Returns: some dozen lines. Neither keys nor provider tokens nor device tokens are in it; hosts, key ID and team
     ///   ID, or the certificate's name, are.
-    public func diagnosis() async -> String { await self.core.diagnosis() }
+    public func diagnosis() async -> String { await self.runtime.diagnosis() }
 }
 
 /// What versions run here.
@@ -28,10 +28,10 @@ enum LibraryVersion {
     }
 }
 
-extension ClientCore {
+extension ClientRuntime {
     func diagnosis() async -> String {
-        let scope = self.keeper.latest
-        let pool = await scope.pool.status()
+        let session = self.credentials.latest
+        let pool = await session.pool.status()
         let now = self.clock.now
         let build: String
         #if DEBUG
@@ -50,7 +50,7 @@ extension ClientCore {
                 + "(\(pool.bulkQueueDepth) bulk, \(pool.queuedBytes) bytes)",
         ]
         lines += Self.section("connections", pool.workers.map { "\($0)" })
-        lines += Self.section("credential", self.credentialLines(scope, now))
+        lines += Self.section("credential", self.credentialLines(session, now))
         lines += Self.section("recent faults", self.observer.recentFaults.lines(now: now))
         lines += Self.section("counts", self.countLines)
         lines += Self.section("settings other than the defaults", self.currentConfiguration.differences)
@@ -61,13 +61,13 @@ extension ClientCore {
         lines.isEmpty ? ["\(title): none"] : ["\(title):"] + lines.map { "  \($0)" }
     }
 
-    private func credentialLines(_ scope: CredentialScope, _ now: MonotonicInstant) -> [String] {
-        var lines = [scope.resolved.name]
-        if self.keeper.isRevoked { lines.append("revoked") }
-        if let trial = self.keeper.onTrial { lines.append("on trial: \(trial.resolved.name)") }
-        if let refusal = scope.settings.credentials.declaredRefusal { lines.append("refused: \(refusal)") }
-        guard scope.resolved.signer != nil else { return lines }
-        let token = scope.tokens.status(now: now)
+    private func credentialLines(_ session: CredentialSession, _ now: MonotonicInstant) -> [String] {
+        var lines = [session.resolved.name]
+        if self.credentials.isRevoked { lines.append("revoked") }
+        if let trial = self.credentials.onTrial { lines.append("on trial: \(trial.resolved.name)") }
+        if let refusal = session.settings.credentials.declaredRefusal { lines.append("refused: \(refusal)") }
+        guard session.resolved.signer != nil else { return lines }
+        let token = session.tokens.status(now: now)
         if let generation = token.generation {
             lines.append("provider token \(generation), \(token.age.map { "\($0.rounded) old" } ?? "of unknown age")")
         } else {

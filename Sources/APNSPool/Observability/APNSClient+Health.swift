@@ -10,7 +10,7 @@ extension APNSClient {
     /// }
     /// ```
     public var health: APNSHealth {
-        get async { await self.core.health() }
+        get async { await self.runtime.health() }
     }
 
     /// Each change of ``health``, from now on. The last one is `stopped`; then the sequence ends.
@@ -21,27 +21,27 @@ extension APNSClient {
     ///
     /// A reader that is slow misses the oldest of more than 100 changes.
     public var healthChanges: EventStream<APNSHealth> {
-        self.core.observer.changes.stream(bufferingNewest: 100)
+        self.runtime.observer.changes.stream(bufferingNewest: 100)
     }
 }
 
-extension ClientCore {
+extension ClientRuntime {
     func health() async -> APNSHealth {
-        let scope = self.keeper.latest
-        let status = await scope.pool.status()
-        let refusal = scope.settings.credentials.declaredRefusal
-        let signing = scope.tokens.trouble(now: self.clock.now, wallNow: self.configuration.wallClock())
+        let session = self.credentials.latest
+        let status = await session.pool.status()
+        let refusal = session.settings.credentials.declaredRefusal
+        let signing = session.tokens.trouble(now: self.clock.now, wallNow: self.configuration.wallClock())
         return APNSHealth(
             HealthInputs(
                 lifecycle: self.lifecycle.current,
-                isPaused: self.pausedUntil.withLock { $0 != nil },
-                isRevoked: self.keeper.isRevoked,
+                isPaused: self.sending.router.isPaused,
+                isRevoked: self.credentials.isRevoked,
                 credentialFault: refusal.map { "\($0)" },
                 signingTrouble: signing,
-                configurationFault: scope.pools.watch?.configurationFault,
-                connections: self.connections(status, lastFault: scope.pools.watch?.lastFault),
+                configurationFault: session.pools.watch?.configurationFault,
+                connections: self.connections(status, lastFault: session.pools.watch?.lastFault),
                 hasConnected: self.observer.hasConnected,
-                suspectsMisconfiguration: self.massRejection.isRaised,
+                suspectsMisconfiguration: self.sending.massRejection.isRaised,
                 degradedConnections: self.events.degradedConnections
             )
         )

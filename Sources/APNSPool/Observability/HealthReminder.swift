@@ -59,7 +59,7 @@ final class HealthReminder: Sendable {
     }
 }
 
-extension ClientCore {
+extension ClientRuntime {
     /// Until the task is cancelled. Sleeps only while a fault lasts.
     func remindOfFaults() async {
         let reminder = self.observer.reminder

@@ -2,8 +2,8 @@ import APNSModel
 import HTTP2Wire
 import SupervisedPool
 
-/// How one try of a push ended.
-enum AttemptEnd: Sendable {
+/// How one attempt ended. Steps that come before the stream throw it.
+enum AttemptEnd: Error {
     case accepted(Receipt)
     /// `retryAfter` is what the answer itself says.
     indirect case rejected(Rejection, retryAfter: Duration?)

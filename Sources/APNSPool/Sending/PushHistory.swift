@@ -8,6 +8,14 @@ struct PushHistory: Sendable {
         case retry(after: Duration)
     }
 
+    /// What is sent again, and when, depends on it.
+    enum Kind: Sendable {
+        case push
+        /// A call about channels. One that can be repeated (all but `create`) is sent again when its fate is unknown, and
+        /// then a response that settles the matter counts, whatever an attempt before it may have done.
+        case channelCall(isRepeatable: Bool)
+    }
+
     /// Tries that ended before a byte was written are free, but not endless.
     static let unsentLimit = 20
 
@@ -19,8 +27,10 @@ struct PushHistory: Sendable {
     private var strongest: PushError?
     private var usedSecondChance = false
     private var hasOtherToken = false
+    private let kind: Kind
 
-    init(id: APNSID, deadline: MonotonicInstant) {
+    init(id: APNSID, deadline: MonotonicInstant, kind: Kind = .push) {
+        self.kind = kind
         self.id = id
         self.deadline = deadline
     }
@@ -60,10 +70,12 @@ struct PushHistory: Sendable {
     ) -> Decision {
         var wait = Duration.zero
         var isOverloaded = false
+        let policy = self.kind.adjusted(policy)
         switch end {
         case .accepted(let receipt):
             return .finish(.accepted(receipt))
         case .rejected(let rejection, let retryAfter):
+            if self.kind.isSettled(by: rejection) { self.strongest = nil }
             self.strongest = self.merged(
                 .rejected(rejection, attempts: self.attempts, retryAfter: retryAfter)
             )
@@ -140,5 +152,22 @@ struct PushHistory: Sendable {
         result.apnsID = self.id
         result.attempts = self.attempts
         return result
+    }
+}
+
+extension PushHistory.Kind {
+    fileprivate func adjusted(_ policy: APNSClientConfiguration.Retry) -> APNSClientConfiguration.Retry {
+        guard case .channelCall(let isRepeatable) = self else { return policy }
+        var policy = policy
+        policy.resendsUnknown = isRepeatable
+        // A 500 may come after the channel was made.
+        policy.retriesInternalServerError = policy.retriesInternalServerError && isRepeatable
+        return policy
+    }
+
+    /// Whether the response says how things stand, rather than that APNs could not or would not look.
+    fileprivate func isSettled(by rejection: Rejection) -> Bool {
+        guard case .channelCall(isRepeatable: true) = self else { return false }
+        return [400, 404, 405, 413].contains(rejection.status) && rejection.reason != .idleTimeout
     }
 }

@@ -114,7 +114,7 @@ final class SupersedeTurn: Sendable {
     static let message = "a newer push with the same key took its place"
 }
 
-extension ClientCore {
+extension SupersedeTurns {
     /// Gives a push with a key its place among the others of the key. Takes no time: the wait is `SupersedeTurn.wait`.
     ///
     /// - Throws: what preparing the push with another timestamp throws.
@@ -122,10 +122,10 @@ extension ClientCore {
         _ push: PreparedPush,
         to token: DeviceToken,
         key: SupersedeKey,
-        dated: SupersedeTurns.Dated?
+        dated: Dated?
     ) throws(ValidationError) -> (turn: SupersedeTurn, push: PreparedPush) {
-        let (turn, timestamp) = self.supersedeTurns.arrive(
-            SupersedeTurns.Key(deviceToken: token, topic: push.topic, key: key),
+        let (turn, timestamp) = self.arrive(
+            Key(deviceToken: token, topic: push.topic, key: key),
             isFinal: push.endsActivity,
             timestamp: dated?.timestamp
         )
@@ -135,44 +135,6 @@ extension ClientCore {
         } catch {
             turn.leave()
             throw error
-        }
-    }
-
-    /// Gives a push with a key its place, and waits for its turn.
-    ///
-    /// - Returns: its turn, with the push as it is to be sent; or why it is not.
-    @inline(never)
-    func takeTurn(
-        _ push: PreparedPush,
-        to token: DeviceToken,
-        key: SupersedeKey,
-        dated: SupersedeTurns.Dated?,
-        _ history: inout PushHistory
-    ) async -> Result<(turn: SupersedeTurn, push: PreparedPush), PushError> {
-        let arrival: (turn: SupersedeTurn, push: PreparedPush)
-        do {
-            arrival = try self.arrive(push, to: token, key: key, dated: dated)
-        } catch {
-            return .failure(.validation(error, apnsID: history.id))
-        }
-        guard let outcome = await self.wait(for: arrival.turn, &history), let error = outcome.error else {
-            return .success(arrival)
-        }
-        arrival.turn.end()
-        return .failure(error)
-    }
-
-    /// Waits for the turn.
-    ///
-    /// - Returns: why the push is not sent; nil when its turn has come.
-    func wait(for turn: SupersedeTurn, _ history: inout PushHistory) async -> PushOutcome? {
-        switch await turn.wait(until: history.deadline, clock: self.clock) {
-        case .goes: nil
-        case .superseded: history.fail(.superseded, SupersedeTurn.message)
-        case .withdrawn where Task.isCancelled:
-            history.fail(.cancelled, "the sending task was cancelled while another push with its key was on its way")
-        case .withdrawn:
-            history.fail(.deadlineExceeded, "another push with its key was on its way until the deadline")
         }
     }
 }

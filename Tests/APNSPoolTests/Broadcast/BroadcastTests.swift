@@ -149,13 +149,13 @@ struct BroadcastTests {
             simulator.addChannel(other.rawValue, to: app)
             // The connection is there before the first one, so that none of them waits for it.
             #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
-            let start = client.core.clock.now
+            let start = client.runtime.clock.now
             await withTaskGroup(of: PushOutcome.self) { group in
                 for _ in 0..<5 { group.addTask { await client.broadcast(self.notification, to: channel) } }
                 for await outcome in group { #expect(outcome.certainty == .accepted) }
             }
             // The first of the five comes a spacing after the one before it at the latest, the last four spacings later.
-            #expect(start.duration(to: client.core.clock.now) >= spacing * 4)
+            #expect(start.duration(to: client.runtime.clock.now) >= spacing * 4)
             #expect(await client.broadcast(self.notification, to: other).certainty == .accepted)
         }
     }
@@ -191,18 +191,18 @@ struct BroadcastTests {
     @Test func aCancelledWaitGivesItsTurnBack() async throws {
         try await self.withChannel(spacing: .seconds(20)) { client, simulator, channel in
             #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
-            let accepted = client.core.clock.now
+            let accepted = client.runtime.clock.now
             let options = BroadcastOptions(deadline: .seconds(30))
             let waiting = Task { await client.broadcast(self.notification, to: channel, options: options) }
-            await until { client.core.lifecycle.pushesInFlight == 1 }
+            await until { client.runtime.lifecycle.pushesInFlight == 1 }
             waiting.cancel()
             let outcome = await waiting.value
             #expect(outcome.error?.code == .cancelled)
             #expect(outcome.certainty == .notSent)
-            let next = client.core.pacer.take(
+            let next = client.runtime.sending.pacer.take(
                 .init(bundleID: app, id: channel.rawValue),
                 spacing: .seconds(20),
-                now: client.core.clock.now,
+                now: client.runtime.clock.now,
                 deadline: .distantFuture
             )
             guard case .at(let turn) = next else {
@@ -230,7 +230,7 @@ struct BroadcastTests {
         try await client.start()
         #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
         let waiting = Task { await client.broadcast(self.notification, to: channel) }
-        await until { client.core.lifecycle.pushesInFlight == 1 }
+        await until { client.runtime.lifecycle.pushesInFlight == 1 }
         await client.shutdown(within: .milliseconds(50))
         let outcome = await waiting.value
         #expect(outcome.certainty == .notSent)

@@ -69,7 +69,7 @@ struct BulkControlTests {
             #expect(server.record.processed.count == count)
             #expect(deliveries.control.progress.pulled == count)
             #expect(deliveries.control.progress.outcomes.accepted == count)
-            #expect(client.core.lifecycle.pushesInFlight == 0)
+            #expect(client.runtime.lifecycle.pushesInFlight == 0)
         }
     }
 
@@ -267,7 +267,7 @@ struct BulkControlTests {
                     options: options
                 )
             }
-            await until { control.progress == BulkProgress() && client.core.lifecycle.pushesInFlight == 1 }
+            await until { control.progress == BulkProgress() && client.runtime.lifecycle.pushesInFlight == 1 }
             #expect(server.record.pushes.isEmpty)
             #expect(control.isPaused)
             control.resume()

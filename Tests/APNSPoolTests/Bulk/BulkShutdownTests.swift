@@ -24,7 +24,7 @@ struct BulkShutdownTests {
                     options: BulkOptions(control: control)
                 )
             }
-            await until { client.core.lifecycle.pushesInFlight == 1 }
+            await until { client.runtime.lifecycle.pushesInFlight == 1 }
             try await shutDown(client)
             #expect(await run.value.total == 0)
         }
@@ -93,7 +93,7 @@ struct BulkShutdownTests {
                 }
                 return count
             }
-            await until { client.core.lifecycle.pushesInFlight == 1 }
+            await until { client.runtime.lifecycle.pushesInFlight == 1 }
             await client.shutdown(within: .milliseconds(100))
             #expect(await run.value == 0)
             gate.open()

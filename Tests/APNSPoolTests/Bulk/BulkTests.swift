@@ -36,7 +36,7 @@ struct BulkTests {
             #expect(all.allSatisfy { $0.count == 1 && $0[0].certainty == .accepted })
             #expect(server.record.processed.count == count)
             #expect(Set(server.record.pushes.map(\.token)).count == count)
-            #expect(client.core.lifecycle.pushesInFlight == 0)
+            #expect(client.runtime.lifecycle.pushesInFlight == 0)
         }
     }
 
@@ -75,12 +75,12 @@ struct BulkTests {
             #expect(sent >= 1 && sent < 3000)
             // A drain waits for what is in flight, although nobody asks for its outcomes any more.
             let shutdown = Task { await client.shutdown() }
-            await until { client.core.lifecycle.current == .draining }
+            await until { client.runtime.lifecycle.current == .draining }
             await server.wait { $0.held > 0 }
-            #expect(client.core.lifecycle.current == .draining)
+            #expect(client.runtime.lifecycle.current == .draining)
             await until {
                 server.release()
-                return client.core.lifecycle.current != .draining
+                return client.runtime.lifecycle.current != .draining
             }
             await shutdown.value
             let record = server.record
@@ -141,7 +141,7 @@ struct BulkTests {
             }
             await server.wait { $0.held == 100 }
             let shutdown = Task { await client.shutdown() }
-            await until { client.core.lifecycle.current == .draining }
+            await until { client.runtime.lifecycle.current == .draining }
             server.release()
             let summary = await run.value
             #expect(summary.accepted == 100)

@@ -18,7 +18,7 @@ struct ConnectFaultTests {
         try await client.start()
         try await body(client)
         await client.shutdown(within: .zero)
-        #expect(client.core.lifecycle.pushesInFlight == 0)
+        #expect(client.runtime.lifecycle.pushesInFlight == 0)
     }
 
     /// A port that nobody listens on.

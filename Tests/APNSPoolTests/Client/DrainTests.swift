@@ -90,7 +90,7 @@ struct DrainTests {
             server.release(try #require(server.record.pushes.first?.deviceToken))
             await server.wait { $0.pushes.count == 4 }
             clock.advance(by: .milliseconds(19_999))
-            #expect(client.core.lifecycle.current == .draining)
+            #expect(client.runtime.lifecycle.current == .draining)
             clock.advance(by: .milliseconds(1))
             let outcomes = await pushes.value
             #expect(outcomes.count { $0.certainty == .accepted } == 1)

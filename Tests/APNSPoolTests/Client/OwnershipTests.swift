@@ -49,7 +49,7 @@ struct OwnershipTests {
         await until { await client.status.pool.queueDepth >= 40 }
         run.cancel()
         try await run.value
-        #expect(client.core.lifecycle.pushesInFlight == 0)
+        #expect(client.runtime.lifecycle.pushesInFlight == 0)
         let outcomes = await pushes.value
         #expect(outcomes.count { $0.certainty == .unknown } == 10)
         #expect(outcomes.count { $0.error?.code == .shuttingDown && $0.certainty == .notSent } == 40)
@@ -61,7 +61,7 @@ struct OwnershipTests {
         let server = try await ScriptedServer.start()
         let client = try APNSClient(configuration: .local(server))
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
-        await until { client.core.lifecycle.pushesInFlight > 0 }
+        await until { client.runtime.lifecycle.pushesInFlight > 0 }
         let run = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             try await client.run()
@@ -82,7 +82,7 @@ struct OwnershipTests {
         await server.wait { $0.held == 2 }
         await until { await client.status.pool.queueDepth == 4 }
         let shutdown = Task { await client.shutdown() }
-        await until { client.core.lifecycle.current == .draining }
+        await until { client.runtime.lifecycle.current == .draining }
         let late = await client.deliver(samplePush(), to: deviceToken)
         #expect(late.error?.code == .shuttingDown && late.certainty == .notSent)
         for done in 1...3 {
@@ -91,7 +91,7 @@ struct OwnershipTests {
         }
         #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
         await shutdown.value
-        #expect(client.core.lifecycle.current == .stopped)
+        #expect(client.runtime.lifecycle.current == .stopped)
         await server.wait { $0.openConnections == 0 }
         await server.stop()
     }
@@ -104,7 +104,7 @@ struct OwnershipTests {
         await until { await client.status.pool.queueDepth >= 6 }
         await server.wait { $0.held == 3 }
         await client.shutdown(within: .milliseconds(100))
-        #expect(client.core.lifecycle.pushesInFlight == 0)
+        #expect(client.runtime.lifecycle.pushesInFlight == 0)
         let outcomes = await pushes.value
         #expect(outcomes.count { $0.certainty == .unknown } == 3)
         #expect(outcomes.count { $0.certainty == .notSent && $0.error?.code == .shuttingDown } == 6)
@@ -118,7 +118,7 @@ struct OwnershipTests {
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<20 { group.addTask { await client.shutdown() } }
         }
-        #expect(client.core.lifecycle.current == .stopped)
+        #expect(client.runtime.lifecycle.current == .stopped)
         await server.stop()
     }
 
@@ -141,24 +141,24 @@ struct OwnershipTests {
         var client: APNSClient? = try APNSClient(configuration: .local(server))
         try await client?.start()
         #expect(await client?.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-        weak let core = client?.core
+        weak let runtime = client?.runtime
         client = nil
         await server.wait { $0.openConnections == 0 }
-        await until { core == nil }
+        await until { runtime == nil }
         await server.stop()
     }
 
     @Test func nothingKeepsAClientAliveAfterItsShutdown() async throws {
         let server = try await ScriptedServer.start()
         var client: APNSClient? = try APNSClient(configuration: .local(server))
-        weak let core = client?.core
-        weak let pool = client?.core.pool
+        weak let runtime = client?.runtime
+        weak let pool = client?.runtime.pool
         try await client?.start()
         #expect(await client?.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         #expect(await client?.sendAll(samplePush(), to: [deviceToken, deviceToken]).accepted == 2)
         await client?.shutdown()
         client = nil
-        await until { core == nil && pool == nil }
+        await until { runtime == nil && pool == nil }
         await server.stop()
     }
 
@@ -168,7 +168,7 @@ struct OwnershipTests {
         let server = try await ScriptedServer.start()
         let client = try APNSClient(configuration: .local(server))
         let pushes = Task { await ClientOutcomeTests.deliver(10, with: client) }
-        await until { client.core.lifecycle.pushesInFlight >= 10 }
+        await until { client.runtime.lifecycle.pushesInFlight >= 10 }
         try await client.start()
         #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
         await client.shutdown()
@@ -203,7 +203,7 @@ struct OwnershipTests {
         let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         let bulk = Task { await client.sendAll(samplePush(), to: [deviceToken]) }
-        await until { client.core.lifecycle.pushesInFlight >= 2 }
+        await until { client.runtime.lifecycle.pushesInFlight >= 2 }
         await client.shutdown()
         #expect(await push.value.error?.code == .shuttingDown)
         #expect(await bulk.value.notSent == 1)
@@ -212,7 +212,7 @@ struct OwnershipTests {
     @Test func cancellationBeforeTheRunIsNotSent() async throws {
         let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
-        await until { client.core.lifecycle.pushesInFlight > 0 }
+        await until { client.runtime.lifecycle.pushesInFlight > 0 }
         push.cancel()
         #expect(await push.value.error?.code == .cancelled)
     }
@@ -229,7 +229,7 @@ struct OwnershipTests {
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         await server.wait { $0.held == 1 }
         await group.triggerGracefulShutdown()
-        await until { client.core.lifecycle.current == .draining }
+        await until { client.runtime.lifecycle.current == .draining }
         server.release()
         #expect(await push.value.certainty == .accepted)
         try await run.value
@@ -246,7 +246,7 @@ struct OwnershipTests {
                 throw Failure()
             }
         }
-        #expect(client?.core.lifecycle.current == .stopped)
+        #expect(client?.runtime.lifecycle.current == .stopped)
         let number = try await withAPNSClient(configuration: .local(server)) { _ in 7 }
         #expect(number == 7)
         await server.wait { $0.openConnections == 0 }

@@ -9,7 +9,7 @@ struct ShutdownTests {
     @Test("A credential that is stopped before its tree has started never starts it")
     func stoppedBeforeItsTree() async throws {
         let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
-        let scope = client.core.keeper.latest
+        let scope = client.runtime.credentials.latest
         scope.stop()
         let run = Task { try? await client.run() }
         #expect(await ends { await scope.ended.wait() })

@@ -84,7 +84,7 @@ struct UpdateTests {
     private func expect(_ count: Int, _ client: APNSClient, _ simulator: Simulator) async {
         await until { simulator.connectionNumbers.count == count }
         await until { await client.status.pool.workers.count == count }
-        let supervisor = client.core.keeper.latest.workers.supervisor.current
+        let supervisor = client.runtime.credentials.latest.workers.supervisor.current
         await until { await supervisor?.whichChildren().count == count }
     }
 
@@ -101,7 +101,7 @@ struct UpdateTests {
             await until { await client.status.pool.capacity == 160 }
             await reached(TestScale.size(1500, thorough: 3000))
             try client.update { $0.pool.size = 1 }
-            #expect(client.core.lifecycle.pushesInFlight > 0, "the load was over too soon")
+            #expect(client.runtime.lifecycle.pushesInFlight > 0, "the load was over too soon")
             // No call after it gets a slot of the others.
             #expect(await client.status.pool.capacity == 40)
             await self.expect(1, client, simulator)
@@ -258,7 +258,7 @@ struct UpdateTests {
 
     @Test func aPoolThatIsRestartedHasTheNewNumber() async throws {
         let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
-        let pools = client.core.keeper.latest.pools
+        let pools = client.runtime.credentials.latest.pools
         let first = pools.forChild()
         try client.update { $0.pool.size = 6 }
         #expect(await first.status().workers.count == 6)

@@ -78,7 +78,7 @@ struct ReplaceAuthenticationTests {
             let count = simulator.record.requestsProcessed
             try await simulator.waitUntil { $0.requestsProcessed > count + 200 }
             // The old ones are gone, the new ones are as many as are wanted.
-            await until { simulator.openConnections <= 3 && client.core.keeper.all.count == 1 }
+            await until { simulator.openConnections <= 3 && client.runtime.credentials.all.count == 1 }
             flag.set()
             let all = await outcomes
             let failed = all.filter { $0.certainty != .accepted }
@@ -123,7 +123,7 @@ struct ReplaceAuthenticationTests {
             #expect(client.authenticationStatus.keyID == first.keyID)
             #expect(client.authenticationStatus.onTrial == nil)
             #expect(simulator.record.pushes.count { $0.status == 403 } == 1)
-            await until { client.core.keeper.all.count == 1 }
+            await until { client.runtime.credentials.all.count == 1 }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
         }
     }
@@ -136,7 +136,7 @@ struct ReplaceAuthenticationTests {
                 try await client.replaceAuthentication(Self.authentication(second), within: .seconds(60))
             }
             // Its one connection is there, and waits.
-            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
             #expect(simulator.openConnections == 2)
             clock.advance(by: .seconds(61))
             #expect(await result?.code == .noVerdict)
@@ -154,7 +154,9 @@ struct ReplaceAuthenticationTests {
                 async let result = Self.result {
                     try await client.replaceAuthentication(Self.authentication(key), within: .seconds(30))
                 }
-                await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+                await until {
+                    client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false
+                }
                 #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
                 let error = await result
                 #expect(error == nil, "\(error.map { "\($0)" } ?? "")")
@@ -179,10 +181,10 @@ struct ReplaceAuthenticationTests {
             async let early = Self.result {
                 try await client.replaceAuthentication(Self.authentication(third), within: nil)
             }
-            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
             async let late = Self.result { try await client.replaceAuthentication(Self.authentication(second)) }
             #expect(await early?.code == .superseded)
-            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(await late == nil)
             #expect(client.authenticationStatus.keyID == second.keyID)
@@ -241,7 +243,7 @@ struct ReplaceAuthenticationTests {
             for _ in 0..<3 { _ = await client.deliver(self.push, to: deviceToken) }
             #expect(await client.status.hasCredentialFault)
             async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
-            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             try await replaced
             #expect(await !client.status.hasCredentialFault)
@@ -293,7 +295,7 @@ struct ReplaceAuthenticationTests {
             async let result = Self.result {
                 try await client.replaceAuthentication(Self.authentication(second), within: nil)
             }
-            await until { client.core.keeper.onTrial != nil }
+            await until { client.runtime.credentials.onTrial != nil }
             await client.shutdown()
             #expect(await result?.code == .clientStopped)
         }
@@ -351,7 +353,7 @@ struct ReplaceAuthenticationTests {
             #expect(await Self.result { try await client.reloadAuthentication() }?.code == .configuration)
             try second.privateKeyPEM.write(to: keyFile, atomically: false, encoding: .utf8)
             clock.advance(by: .seconds(60))
-            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
             #expect(client.authenticationStatus.certificateExpiry == first.notAfter)
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             await until { client.authenticationStatus.certificateExpiry == second.notAfter }
@@ -383,7 +385,7 @@ struct ReplaceAuthenticationTests {
             try FileManager.default.removeItem(atPath: link)
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[1].fileName)
             async let isChanged = client.reloadAuthentication()
-            await until { client.core.keeper.onTrial.map { client.core.keeper.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(try await isChanged)
             #expect(client.authenticationStatus.keyID == keys[1].keyID)

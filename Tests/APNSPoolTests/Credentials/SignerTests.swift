@@ -304,9 +304,15 @@ struct ProviderTokenSourceTests {
             )
             return request.accepts(old) ? old : try await request.sign()
         }
-        try await self.withActor(source) { actor, _ in
+        try await self.withActor(source) { actor, cache in
             let old = try await actor.token().get()
-            #expect(actor.expired(generation: old.generation) == .refresh)
+            let verdict = cache.rejected(
+                .expiredProviderToken,
+                generation: old.generation,
+                now: clock.now,
+                wallNow: clock.wall
+            )
+            #expect(verdict == .expired(.refresh))
             #expect(await jwt(actor) != "old")
         }
     }

@@ -28,6 +28,14 @@ private struct TokenBench: Sendable {
         context.requestShutdown()
         try await life
     }
+
+    func rejected(_ reason: RejectionReason, _ generation: Int) -> TokenStateMachine.Verdict {
+        cache.rejected(reason, generation: generation, now: clock.now, wallNow: clock.wall)
+    }
+
+    func expired(_ generation: Int) -> TokenStateMachine.Verdict {
+        rejected(.expiredProviderToken, generation)
+    }
 }
 
 struct TokenActorTests {
@@ -57,18 +65,18 @@ struct TokenActorTests {
         try await bench.whileRunning { actor in
             #expect(bench.cache.current(now: bench.clock.now) == nil)
             let token = try await actor.token().get()
-            #expect(bench.cache.current(now: bench.clock.now) === token)
+            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
             bench.clock.advance(seconds: 29)
-            #expect(bench.cache.current(now: bench.clock.now) === token)
+            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
             bench.clock.advance(seconds: 1)
             #expect(bench.cache.current(now: bench.clock.now) == nil)
             try await #expect(actor.token().get() === token)
-            #expect(bench.cache.current(now: bench.clock.now) === token)
+            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
             // Up to the refresh, not beyond it.
             bench.clock.advance(minutes: 49, seconds: 20)
             try await #expect(actor.token().get() === token)
             bench.clock.advance(seconds: 9)
-            #expect(bench.cache.current(now: bench.clock.now) === token)
+            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
             bench.clock.advance(seconds: 1)
             #expect(bench.cache.current(now: bench.clock.now) == nil)
             let second = try await actor.token().get()
@@ -245,7 +253,7 @@ struct TokenActorTests {
             #expect(bench.signer.count == 3)
             #expect(bench.cache.status(now: bench.clock.now).lastFailure?.code == .signingFailed)
             // No try per push.
-            #expect(bench.cache.current(now: bench.clock.now) === token)
+            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
             try await #expect(actor.token().get() === token)
             #expect(bench.signer.count == 3)
             bench.clock.advance(minutes: 8)
@@ -265,8 +273,8 @@ struct TokenActorTests {
             let generations = await withTaskGroup(of: Int?.self) { group in
                 for _ in 0..<200 {
                     group.addTask { @concurrent in
-                        let decision = actor.expired(generation: old.generation)
-                        guard decision == .refresh || decision == .alreadyReplaced else { return nil }
+                        let verdict = bench.expired(old.generation)
+                        guard verdict == .expired(.refresh) || verdict == .expired(.alreadyReplaced) else { return nil }
                         return try? await actor.token().get().generation
                     }
                 }
@@ -275,7 +283,7 @@ struct TokenActorTests {
             #expect(generations.allSatisfy { $0 == 2 })
             #expect(bench.signer.count == 2)
             // The new one too: the clock is wrong, and the circle ends.
-            #expect(actor.expired(generation: 2) == .clockSuspect)
+            #expect(bench.expired(2) == .clockSuspect)
             #expect(bench.cache.status(now: bench.clock.now).isClockSuspect)
             try await #expect(actor.token().get().generation == 2)
             #expect(bench.signer.count == 2)
@@ -289,7 +297,7 @@ struct TokenActorTests {
             bench.clock.advance(minutes: 2)
             _ = try await actor.token().get()
             #expect(bench.cache.current(now: bench.clock.now) != nil)
-            #expect(actor.expired(generation: 1) == .refresh)
+            #expect(bench.expired(1) == .expired(.refresh))
             #expect(bench.cache.current(now: bench.clock.now) == nil)
         }
     }
@@ -299,7 +307,8 @@ struct TokenActorTests {
         try await bench.whileRunning { actor in
             let token = try await actor.token().get()
             bench.clock.advance(minutes: 49)
-            let until = actor.tooManyUpdates()
+            let until = bench.clock.now.advanced(by: TokenPolicy.holdBack)
+            #expect(bench.rejected(.tooManyProviderTokenUpdates, 1) == .tooManyUpdates(until: until, isNew: true))
             #expect(bench.cache.status(now: bench.clock.now).heldBackUntil == until)
             bench.clock.advance(minutes: 5)
             try await #expect(actor.token().get() === token)
@@ -348,8 +357,10 @@ struct ProviderTokenCacheTests {
         _ = cache.install("a.b.c", for: order, now: start, isUsed: true)
         let early = start.advanced(by: .seconds(600))
         let late = early.advanced(by: .milliseconds(1))
-        #expect(cache.expired(generation: 1, now: early) == .refresh)
-        #expect(cache.expired(generation: 1, now: late) == .refresh)
+        for now in [early, late] {
+            let verdict = cache.rejected(.expiredProviderToken, generation: 1, now: now, wallNow: 1_600)
+            #expect(verdict == .expired(.refresh))
+        }
         #expect(cache.current(now: early) == nil)
         guard case .sign = cache.next(now: late, wallNow: 1_600) else {
             Issue.record("the refused token is used")

@@ -22,7 +22,7 @@ struct BrokenInvariantTests {
 
     /// Sends the poison the way a push goes. Nil: it got no slot.
     private func sendPoison(_ client: APNSClient, time: Duration = .seconds(10)) async -> StreamResult? {
-        let core = client.core
+        let core = client.runtime
         do {
             let lease = try await core.pool.checkout(deadline: core.clock.now.advanced(by: time))
             return await lease.worker.send(poison(), deadline: .now() + .seconds(10))
@@ -44,7 +44,7 @@ struct BrokenInvariantTests {
             // Let the queue pass until the poison's turn comes.
             await until {
                 server.release()
-                return client.core.counters.restarts.load(ordering: .relaxed) > 0
+                return client.runtime.counters.restarts.load(ordering: .relaxed) > 0
             }
             let result = try #require(await poison.value)
             #expect(result.ending == .notSent && result.cause == .faulty)
@@ -62,9 +62,9 @@ struct BrokenInvariantTests {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let result = try #require(await sendPoison(client))
-            var history = PushHistory(id: APNSID.random(), deadline: client.core.deadline(nil))
-            let end = client.core.read(result, credential: nil, history: &history)
-            guard case .finish(let outcome) = client.core.next(end, &history) else {
+            var history = PushHistory(id: APNSID.random(), deadline: client.runtime.sending.deadline(nil))
+            let end = client.runtime.sending.evaluate(result, of: nil, &history)
+            guard case .finish(let outcome) = client.runtime.sending.decide(end, &history) else {
                 Issue.record("the push would be moved")
                 return
             }
@@ -79,9 +79,9 @@ struct BrokenInvariantTests {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let collector = BulkCollector()
-            let core = client.core
+            let core = client.runtime
             do {
-                var lease = try await core.pool.checkout(wanted: 10, deadline: core.deadline(nil))
+                var lease = try await core.pool.checkout(wanted: 10, deadline: core.sending.deadline(nil))
                 let worker = lease.worker
                 let grant = lease.grant
                 let count = lease.take(10)
@@ -123,10 +123,10 @@ struct BrokenInvariantTests {
             var crashes = 0
             await until {
                 if await sendPoison(client)?.cause == .faulty { crashes += 1 }
-                return client.core.counters.escalations.load(ordering: .relaxed) > 0
+                return client.runtime.counters.escalations.load(ordering: .relaxed) > 0
             }
             #expect(crashes == 16)
-            await until { client.core.pausedUntil.withLock { $0 } != nil }
+            await until { client.runtime.sending.router.isPaused }
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .unavailable)
@@ -143,7 +143,7 @@ struct BrokenInvariantTests {
             }
             await until { control.progress.hold?.code == .unavailable }
             clock.advance(by: .seconds(30))
-            await until { client.core.pausedUntil.withLock { $0 } == nil }
+            await until { !client.runtime.sending.router.isPaused }
             // A push that met the old pool comes again after a moment, and the time stands still.
             let isDone = Gate()
             let push = Task {
@@ -173,10 +173,10 @@ struct BrokenInvariantTests {
         try await withServer(configure: { $0.clock = clock }) { client, _ in
             await until {
                 _ = await sendPoison(client)
-                return client.core.pausedUntil.withLock { $0 } != nil
+                return client.runtime.sending.router.isPaused
             }
             await client.shutdown()
-            #expect(client.core.lifecycle.current == .stopped)
+            #expect(client.runtime.lifecycle.current == .stopped)
         }
     }
 
@@ -190,7 +190,7 @@ struct BrokenInvariantTests {
         let run = Task { try await client.run() }
         await until {
             _ = await sendPoison(client)
-            return client.core.lifecycle.current == .stopped
+            return client.runtime.lifecycle.current == .stopped
         }
         await #expect(throws: SupervisorError.self) { try await run.value }
         #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .shuttingDown)

@@ -130,7 +130,7 @@ struct ChaosTests {
                 let status = await client.status
                 #expect(status.pool.leased == 0 && status.pool.queueDepth == 0, "\(comment): \(status.pool)")
                 #expect(status.restarts == 0, "\(comment)")
-                #expect(client.core.lifecycle.pushesInFlight == 0, "\(comment)")
+                #expect(client.runtime.lifecycle.pushesInFlight == 0, "\(comment)")
                 await client.shutdown()
                 try await simulator.waitUntil { $0.connectionsOpened == $0.connectionsClosed }
                 return simulator.record

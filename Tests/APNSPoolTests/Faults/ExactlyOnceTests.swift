@@ -58,7 +58,7 @@ struct ExactlyOnceTests {
             }
         }
         #expect(await client.status.pool.leased == 0, "seed \(seed)")
-        #expect(client.core.lifecycle.pushesInFlight == 0, "seed \(seed)")
+        #expect(client.runtime.lifecycle.pushesInFlight == 0, "seed \(seed)")
         #expect(await client.status.restarts == 0, "seed \(seed)")
         run.cancel()
         try await run.value

@@ -25,18 +25,18 @@ struct KilledUnderLoadTests {
 
     /// One push that breaks the actor it comes to, on the way of all pushes.
     private func deliverPoison(_ client: APNSClient) async -> PushOutcome {
-        let core = client.core
-        var history = PushHistory(id: APNSID.random(), deadline: core.deadline(nil))
+        let core = client.runtime
+        var history = PushHistory(id: APNSID.random(), deadline: core.sending.deadline(nil))
         while true {
             let end: AttemptEnd
             do {
                 let lease = try await core.pool.checkout(deadline: history.deadline, atFront: history.isResend)
                 let result = await lease.worker.send(Self.poison(), deadline: .now() + .seconds(10))
-                end = core.read(result, credential: nil, history: &history)
+                end = core.sending.evaluate(result, of: nil, &history)
             } catch {
                 end = AttemptEnd(error)
             }
-            if case .finish(let outcome) = core.next(end, &history) { return outcome }
+            if case .finish(let outcome) = core.sending.decide(end, &history) { return outcome }
         }
     }
 
@@ -107,7 +107,7 @@ struct KilledUnderLoadTests {
         let status = await client.status
         #expect(status.restarts == restarts)
         #expect(status.pool.leased == 0 && status.pool.queueDepth == 0)
-        #expect(client.core.counters.escalations.load(ordering: .relaxed) == 0)
+        #expect(client.runtime.counters.escalations.load(ordering: .relaxed) == 0)
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
     }
 

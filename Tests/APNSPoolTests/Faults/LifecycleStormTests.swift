@@ -85,7 +85,7 @@ struct LifecycleStormTests {
         }
         if took > shutdownTime + Self.patience { Issue.record("\(comment): the end took \(took)") }
         sum.longestEnd = max(sum.longestEnd, took)
-        #expect(client.core.lifecycle.pushesInFlight == 0, "\(comment)")
+        #expect(client.runtime.lifecycle.pushesInFlight == 0, "\(comment)")
         let status = await client.status
         #expect(status.pool.leased == 0 && status.pool.queueDepth == 0, "\(comment): \(status.pool)")
         #expect(status.restarts == 0, "\(comment)")

@@ -46,7 +46,7 @@ struct NodeServerTests {
             group.addTask { await self.sendBulk(client, book) }
         }
         #expect(await client.status.pool.leased == 0, "seed \(seed)")
-        #expect(client.core.lifecycle.pushesInFlight == 0, "seed \(seed)")
+        #expect(client.runtime.lifecycle.pushesInFlight == 0, "seed \(seed)")
         #expect(await client.status.restarts == 0, "seed \(seed)")
         await client.shutdown()
         // The server has then read all that was ever written to it.

@@ -20,7 +20,7 @@ struct DiagnosisTests {
             simulator.setToken(DeviceToken.sample(1).hexadecimal, .bad)
             for number in 0..<5 { _ = await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
             await simulator.dropConnections()
-            await until { client.core.observer.connectionLosses.load(ordering: .relaxed) > 0 }
+            await until { client.runtime.observer.connectionLosses.load(ordering: .relaxed) > 0 }
             #expect(await client.deliver(samplePush(), to: DeviceToken.sample(0)).certainty == .accepted)
             let text = await client.diagnosis()
             let expected = [
@@ -32,7 +32,9 @@ struct DiagnosisTests {
             ]
             for part in expected { #expect(text.contains(part), "\(part) in \(text)") }
             #expect(!text.contains("pool.size") && !text.contains("timeouts"))
-            let jwt = try #require(client.core.keeper.latest.tokens.current(now: client.core.clock.now)?.jwt)
+            let jwt = try #require(
+                client.runtime.credentials.latest.tokens.current(now: client.runtime.clock.now)?.token.jwt
+            )
             let signature = try #require(jwt.split(separator: ".").last)
             let keyLine = try #require(key.p8.split(separator: "\n").dropFirst().first)
             for secret in [String(signature), String(keyLine), "BEGIN"] {

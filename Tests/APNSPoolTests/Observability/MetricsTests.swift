@@ -184,7 +184,7 @@ struct MetricsTests {
             server.dropAll()
             _ = await ClientOutcomeTests.deliver(50, with: client)
             _ = await client.sendAll(samplePush(), to: (0..<100).map { DeviceToken.sample($0) })
-            clock.advance(by: ClientCore.metricsInterval)
+            clock.advance(by: ClientRuntime.metricsInterval)
             await until {
                 metrics.sum("apns_reconnects_total") > 0 && metrics.sum("apns_provider_token_age_seconds") > 0
             }
@@ -204,11 +204,11 @@ struct MetricsTests {
     @Test func withoutABackendNothingIsMeasured() async throws {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            #expect(client.core.observer.queueTimes.begin(client.core.clock) == nil)
-            #expect(client.core.observer.queueTimes.take().isEmpty)
-            #expect(client.core.events.answerTimes.take().isEmpty)
+            #expect(client.runtime.observer.queueTimes.begin(client.runtime.clock) == nil)
+            #expect(client.runtime.observer.queueTimes.take().isEmpty)
+            #expect(client.runtime.events.answerTimes.take().isEmpty)
             // But counted.
-            #expect(client.core.observer.pushes.totals.values.reduce(0, +) == 1)
+            #expect(client.runtime.observer.pushes.totals.values.reduce(0, +) == 1)
         }
     }
 

@@ -149,13 +149,13 @@ struct NightOnCallTests {
             isDNSGone.night = night
             // The test exports, not the client's own task, so that each reading is a new one.
             let exporter = try #require(MetricExporter(factory: metrics))
-            client.core.observer.queueTimes.turnOn()
-            client.core.observer.connectTimes.turnOn()
-            client.core.events.answerTimes.turnOn()
+            client.runtime.observer.queueTimes.turnOn()
+            client.runtime.observer.connectTimes.turnOn()
+            client.runtime.events.answerTimes.turnOn()
             let player = NightPlayer(client, clock, recorder, until: .now.advanced(by: Self.patience))
             do {
                 try await player.settle()
-                await client.core.export(exporter)
+                await client.runtime.export(exporter)
                 recorder.scrape()
                 for number in 0..<Self.before + Self.during + Self.after {
                     if number == Self.before {
@@ -165,7 +165,7 @@ struct NightOnCallTests {
                     if number == Self.before + Self.during { night.mend() }
                     let isFault = number >= Self.before && number < Self.before + Self.during
                     try await player.play(number, isFault ? story.answersTake : .zero)
-                    await client.core.export(exporter)
+                    await client.runtime.export(exporter)
                     recorder.scrape()
                 }
             } catch let trouble as NightTrouble {
@@ -221,7 +221,7 @@ private final class NightPlayer: Sendable {
         if answersTake > .zero {
             // Not all of them go out at once when connections are lost.
             try await self.wait(.milliseconds(100), mayFail: true) {
-                await self.client.core.pool.status().leased == 20
+                await self.client.runtime.pool.status().leased == 20
             }
             self.pass(answersTake)
         }
@@ -230,7 +230,7 @@ private final class NightPlayer: Sendable {
         var left = NightOnCallTests.step - answersTake
         while left > .zero {
             // To the next time at which something happens, but not to each of many in a second.
-            let isBusy = self.client.core.lifecycle.pushesInFlight > 0
+            let isBusy = self.client.runtime.lifecycle.pushesInFlight > 0
             let next = self.clock.nextWakeUp.map { self.clock.now.duration(to: $0) } ?? left
             let part = min(left, max(next, isBusy ? .seconds(1) : .seconds(5)))
             self.pass(part)
@@ -257,12 +257,12 @@ private final class NightPlayer: Sendable {
         var last: Stillness?
         var looks = 0
         try await self.wait(.seconds(10)) {
-            let pool = await self.client.core.pool.status()
+            let pool = await self.client.runtime.pool.status()
             let isOnNetwork = pool.workers.contains {
                 $0.state == .connecting || $0.leased > 0 || $0.leasedOfEarlierSessions > 0
             }
             let now = Stillness(
-                inFlight: self.client.core.lifecycle.pushesInFlight,
+                inFlight: self.client.runtime.lifecycle.pushesInFlight,
                 queued: pool.queueDepth,
                 sleepers: self.clock.sleepers,
                 next: self.clock.nextWakeUp
@@ -279,10 +279,10 @@ private final class NightPlayer: Sendable {
         while await !isMet() {
             if ContinuousClock.now >= end {
                 if mayFail, end < self.end { return }
-                let status = await self.client.core.pool.status()
+                let status = await self.client.runtime.pool.status()
                 throw NightTrouble(
                     description:
-                        "the client does not come to rest: \(self.client.core.lifecycle.pushesInFlight) pushes in "
+                        "the client does not come to rest: \(self.client.runtime.lifecycle.pushesInFlight) pushes in "
                         + "flight, \(self.clock.sleepers) sleepers, \(status)"
                 )
             }

@@ -201,9 +201,9 @@ struct TracingTests {
 
     @Test func withoutATracerNothingIsMade() async throws {
         try await withServer { client, _ in
-            let core = client.core
-            #expect(core.tracing.push(samplePush(), to: deviceToken, id: .random()) == nil)
-            #expect(core.tracing.bulk() == nil)
+            let core = client.runtime
+            #expect(core.sending.tracing.push(samplePush(), to: deviceToken, id: .random()) == nil)
+            #expect(core.sending.tracing.bulk() == nil)
             // A tracer of the pushing task alone, whom the client never met, gets nothing.
             await withTracer(self.tracer) {
                 #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -262,7 +262,7 @@ struct TracingTests {
             for await _ in client.deliveries(of: samplePush(), to: 0..<1000, token: { DeviceToken.sample($0) }) {
                 break
             }
-            await until { client.core.lifecycle.pushesInFlight == 0 }
+            await until { client.runtime.lifecycle.pushesInFlight == 0 }
         }
         #expect(spans.count == 1)
         #expect(spans.first?.text("apns.bulk.end") == "left")

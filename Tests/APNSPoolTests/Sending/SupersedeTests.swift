@@ -53,7 +53,7 @@ struct SupersedeTests {
                     Task { await client.deliver(Self.update(number), to: DeviceToken.sample(1), options: self.options) }
                 )
                 // It has its place before the next one comes.
-                await until { client.core.supersedeTurns.arrivalCount == UInt64(number) + 1 }
+                await until { client.runtime.sending.supersedeTurns.arrivalCount == UInt64(number) + 1 }
                 if number == 0 { await until { simulator.record.requestsReceived == 1 } }
             }
             var outcomes: [PushOutcome] = []
@@ -73,7 +73,10 @@ struct SupersedeTests {
             #expect(scores.first == 0 && scores.last == 99)
             #expect(scores == scores.sorted())
             #expect(zip(sent, sent.dropFirst()).allSatisfy { $0.timestamp < $1.timestamp })
-            #expect(client.core.supersedeTurns.keyCount == 0 && client.core.supersedeTurns.waiterCount == 0)
+            #expect(
+                client.runtime.sending.supersedeTurns.keyCount == 0
+                    && client.runtime.sending.supersedeTurns.waiterCount == 0
+            )
         }
     }
 
@@ -81,7 +84,7 @@ struct SupersedeTests {
         try await self.withClient(delay: .milliseconds(500)) { client, simulator in
             func push(_ notification: PushNotification, _ number: UInt64) async -> Task<PushOutcome, Never> {
                 let task = Task { await client.deliver(notification, to: DeviceToken.sample(1), options: self.options) }
-                await until { client.core.supersedeTurns.arrivalCount == number }
+                await until { client.runtime.sending.supersedeTurns.arrivalCount == number }
                 return task
             }
             let first = await push(Self.update(1), 1)
@@ -109,7 +112,7 @@ struct SupersedeTests {
             let cancelled = Task {
                 await client.deliver(Self.update(3), to: DeviceToken.sample(1), options: self.options)
             }
-            await until { client.core.supersedeTurns.waiterCount == 1 }
+            await until { client.runtime.sending.supersedeTurns.waiterCount == 1 }
             cancelled.cancel()
             let outcome = await cancelled.value
             #expect(outcome.error?.code == .cancelled && outcome.certainty == .notSent)
@@ -118,7 +121,10 @@ struct SupersedeTests {
             await until { simulator.record.requestsReceived == 2 }
             #expect(await other.certainty == .accepted)
             #expect(await first.value.certainty == .accepted)
-            #expect(client.core.supersedeTurns.keyCount == 0 && client.core.supersedeTurns.waiterCount == 0)
+            #expect(
+                client.runtime.sending.supersedeTurns.keyCount == 0
+                    && client.runtime.sending.supersedeTurns.waiterCount == 0
+            )
         }
     }
 }

@@ -78,7 +78,7 @@ func withServer(
         throw error
     }
     await client.shutdown()
-    #expect(client.core.lifecycle.pushesInFlight == 0)
+    #expect(client.runtime.lifecycle.pushesInFlight == 0)
     #expect(await client.status.pool.leased == 0)
     await server.wait { $0.openConnections == 0 && $0.openStreams == 0 }
     await server.stop()

@@ -3,12 +3,12 @@ import Metrics
 import SupervisedPool
 import Synchronization
 
-extension ClientCore {
+extension ClientRuntime {
     static let metricsInterval = Duration.seconds(5)
 
     /// Whose metrics these are. A client's credential may be replaced, and another series begins then.
     private var metricLabels: [MetricSample.Label] {
-        let resolved = self.keeper.latest.resolved
+        let resolved = self.credentials.latest.resolved
         return [
             .init(name: "environment", value: self.configuration.environment.name),
             .init(name: "credential", value: resolved.signer?.identifiers.keyID ?? resolved.metricName),
@@ -16,9 +16,9 @@ extension ClientCore {
     }
 
     func metricSnapshot() async -> MetricSnapshot {
-        let scope = self.keeper.latest
+        let session = self.credentials.latest
         let observer = self.observer
-        var snapshot = MetricSnapshot(health: await self.health(), pool: await scope.pool.status())
+        var snapshot = MetricSnapshot(health: await self.health(), pool: await session.pool.status())
         snapshot.pushes = observer.pushes.totals
         snapshot.pushesInFlight = self.lifecycle.pushesInFlight
         snapshot.resends = self.counters.resends.load(ordering: .relaxed)
@@ -27,9 +27,9 @@ extension ClientCore {
         snapshot.reconnects = observer.reconnects.load(ordering: .relaxed)
         snapshot.connectionLosses = observer.connectionLosses.load(ordering: .relaxed)
         snapshot.degradedConnections = self.events.degradedConnections
-        snapshot.suspectsMisconfiguration = self.massRejection.isRaised
-        snapshot.providerTokenAge = scope.tokens.status(now: self.clock.now).age
-        snapshot.certificateSecondsLeft = scope.resolved.certificate.map {
+        snapshot.suspectsMisconfiguration = self.sending.massRejection.isRaised
+        snapshot.providerTokenAge = session.tokens.status(now: self.clock.now).age
+        snapshot.certificateSecondsLeft = session.resolved.certificate.map {
             $0.notAfter - self.configuration.wallClock()
         }
         snapshot.queueTimes = observer.queueTimes.take()

@@ -4,15 +4,15 @@ import Testing
 
 @testable import APNSPool
 
-/// What follows from the ends of a call's tries.
-struct ChannelCallHistoryTests {
+/// What follows from the ends of the attempts of a call about channels.
+struct ChannelCallDecisionTests {
     private let policy = APNSClientConfiguration.Retry()
 
-    private func history(repeatable: Bool) -> ChannelCallHistory {
-        ChannelCallHistory(
+    private func history(repeatable: Bool) -> PushHistory {
+        PushHistory(
             id: APNSID(high: 1, low: 2),
             deadline: MonotonicInstant(nanoseconds: 60_000_000_000),
-            isRepeatable: repeatable
+            kind: .channelCall(isRepeatable: repeatable)
         )
     }
 
@@ -21,14 +21,14 @@ struct ChannelCallHistoryTests {
         _ ends: [AttemptEnd],
         repeatable: Bool,
         _ policy: APNSClientConfiguration.Retry? = nil
-    ) -> [ChannelCallHistory.Decision] {
+    ) -> [PushHistory.Decision] {
         var history = self.history(repeatable: repeatable)
         var random = SeededRandom(seed: 1)
-        var decisions: [ChannelCallHistory.Decision] = []
+        var decisions: [PushHistory.Decision] = []
         for end in ends {
             switch end {
             case .notSent: break
-            default: history.tries.countAttempt()
+            default: history.countAttempt()
             }
             let decision = history.decide(
                 end,
@@ -43,8 +43,8 @@ struct ChannelCallHistoryTests {
         return decisions
     }
 
-    private func error(_ decisions: [ChannelCallHistory.Decision]) -> PushError? {
-        if case .finish(let error)? = decisions.last { error } else { nil }
+    private func error(_ decisions: [PushHistory.Decision]) -> PushError? {
+        if case .finish(let outcome)? = decisions.last { outcome.error } else { nil }
     }
 
     private func rejected(_ reason: RejectionReason) -> AttemptEnd {

@@ -1,7 +1,7 @@
 import APNSModel
 import Logging
 
-extension ClientCore {
+extension SendContext {
     /// Looks at the end of a single push for signs of a wrong environment or topic.
     func watchForMassRejection(_ end: AttemptEnd, _ token: DeviceToken, topic: String) {
         switch end {
@@ -12,7 +12,7 @@ extension ClientCore {
         case .rejected(let rejection, _) where MassRejectionBreaker.counts(rejection):
             let inFlight = self.lifecycle.pushesInFlight
             if self.massRejection.rejected(token, inFlight: inFlight) {
-                self.tellMassRejection(rejection, topic: topic)
+                self.logMassRejection(rejection, topic: topic)
             }
         default:
             break
@@ -27,7 +27,7 @@ extension ClientCore {
         }
     }
 
-    func tellMassRejection(_ rejection: Rejection, topic: String) {
+    func logMassRejection(_ rejection: Rejection, topic: String) {
         self.observer.poke()
         self.logger.critical(
             "most device tokens are refused: the environment, the topic or the key must be wrong. Delete none of them",

@@ -5,7 +5,7 @@ import NIOPosix
 import SupervisedPool
 
 /// How one credential takes another one's place while pushes go on.
-extension ClientCore {
+extension CredentialManager {
     /// The pause before a credential on trial is tried again that got no verdict, doubling to `longestTrialPause`.
     private static let firstTrialPause = Duration.seconds(1)
     private static let longestTrialPause = Duration.seconds(30)
@@ -33,25 +33,25 @@ extension ClientCore {
         within time: Duration?
     ) async throws(APNSAuthenticationError) {
         guard self.lifecycle.current.takesPushes else { throw .clientStopped }
-        let scope: CredentialScope
+        let session: CredentialSession
         do {
-            scope = try self.makeScope(resolved)
+            session = try self.makeSession(resolved)
         } catch {
             throw APNSAuthenticationError(error)
         }
-        guard self.keeper.begin(scope) else {
+        guard self.begin(session) else {
             // There is nothing that could go on meanwhile.
-            scope.settings.credentials.trust()
-            guard self.keeper.install(scope) else { throw .clientStopped }
+            session.settings.credentials.trust()
+            guard self.install(session) else { throw .clientStopped }
             return
         }
         let name = resolved.name
         self.logger.info("another credential is tried", metadata: ["credential": "\(name)"])
         let end = await withTaskGroup(of: TrialEnd.self) { group in
-            group.addTask { await self.runTrial(scope) }
+            group.addTask { await self.runTrial(session) }
             group.addTask {
                 guard let time else {
-                    await scope.ended.wait()
+                    await session.ended.wait()
                     return .event(.superseded)
                 }
                 try? await self.clock.sleep(until: self.clock.now.advanced(by: time))
@@ -62,7 +62,7 @@ extension ClientCore {
             return first
         }
         // Whatever came first here: if it was accepted meanwhile, it is accepted.
-        if self.keeper.giveUp(scope) || end != .event(.accepted) && scope.isRetired {
+        if self.giveUp(session) || end != .event(.accepted) && session.isRetired {
             switch end {
             case .event(.refused(let words)):
                 throw APNSAuthenticationError(.refused, "APNs refuses \(name): \(words). The old credential goes on.")
@@ -71,47 +71,50 @@ extension ClientCore {
                 throw APNSAuthenticationError(.superseded, "Another change of the authentication came first.")
             case .event(.accepted), .timeOver:
                 if Task.isCancelled { throw .cancelled }
-                throw APNSAuthenticationError(.noVerdict, await self.noVerdict(scope))
+                throw APNSAuthenticationError(.noVerdict, await self.noVerdict(session))
             }
         }
         self.logger.notice("another credential is in use now", metadata: ["credential": "\(name)"])
     }
+
+    private var clock: any MonotonicClock { self.configuration.clock }
+    private var logger: Logger { self.configuration.logger }
 
     private enum TrialEnd: Sendable, Equatable {
         case event(TrialEvents.Event)
         case timeOver
     }
 
-    private func noVerdict(_ scope: CredentialScope) async -> String {
-        let name = scope.resolved.name
+    private func noVerdict(_ session: CredentialSession) async -> String {
+        let name = session.resolved.name
         do {
-            try await scope.pool.waitUntilReady(1, deadline: self.clock.now)
+            try await session.pool.waitUntilReady(1, deadline: self.clock.now)
         } catch {
             if let fault = error.fault {
                 return "No connection could be made with \(name) in time: \(fault). The old credential goes on."
             }
         }
-        if let failure = scope.tokens.status(now: self.clock.now).lastFailure {
+        if let failure = session.tokens.status(now: self.clock.now).lastFailure {
             return "No provider token could be had of \(name) in time: \(failure) The old credential goes on."
         }
         return "No push was answered with \(name) in time. The old credential goes on."
     }
 
     /// Makes its connection and its token ready, lets one push try it, and again until there is a verdict.
-    private func runTrial(_ scope: CredentialScope) async -> TrialEnd {
-        var events = scope.trial.stream.makeAsyncIterator()
+    private func runTrial(_ session: CredentialSession) async -> TrialEnd {
+        var events = session.trial.stream.makeAsyncIterator()
         var pause = Self.firstTrialPause
         while true {
-            switch await self.prepare(scope) {
+            switch await self.prepare(session) {
             case .ready: break
             case .hopeless(let words): return .event(.refused(words))
             case .notYet:
-                if Task.isCancelled || scope.isRetired { break }
+                if Task.isCancelled || session.isRetired { break }
                 try? await self.clock.sleep(until: self.clock.now.advanced(by: pause))
                 pause = min(pause * 2, Self.longestTrialPause)
                 continue
             }
-            _ = self.keeper.arm(scope)
+            _ = self.arm(session)
             guard let event = await events.next() else { return .timeOver }
             guard event == .inconclusive else { return .event(event) }
             // Not at once: the push that has just failed with it shall find the other one.
@@ -127,9 +130,9 @@ extension ClientCore {
         case hopeless(String)
     }
 
-    private func prepare(_ scope: CredentialScope) async -> Preparation {
+    private func prepare(_ session: CredentialSession) async -> Preparation {
         do {
-            try await scope.pool.prewarm(1, deadline: self.clock.now.advanced(by: Self.trialConnectTime))
+            try await session.pool.prewarm(1, deadline: self.clock.now.advanced(by: Self.trialConnectTime))
         } catch {
             // Other trouble is not the credential's.
             guard let fault = error.fault, (fault.underlying as? WireError)?.code == .clientCertificateRefused else {
@@ -137,44 +140,45 @@ extension ClientCore {
             }
             return .hopeless(fault.description)
         }
-        guard scope.resolved.signer != nil else { return .ready }
-        guard let actor = scope.tokenActor.current else { return .notYet }
+        guard session.resolved.signer != nil else { return .ready }
+        guard let actor = session.tokenActor.current else { return .notYet }
         if case .success = await actor.token() { return .ready }
         return .notYet
     }
 
-    /// What an answer says of a credential on trial; the push itself goes once more, with the other one.
-    func refusedOnTrial(_ rejection: Rejection, _ credential: PushCredential) -> AttemptEnd? {
-        guard credential.isTrial else { return nil }
+    /// What a rejection says about the candidate that the push probed. The push goes once more, with the active credential.
+    ///
+    /// - Returns: nil if it says nothing about the candidate.
+    func evaluate(_ rejection: Rejection, ofProbe session: CredentialSession) -> AttemptEnd? {
         let reason = rejection.reason
         if rejection.status == 403 || reason == .tooManyProviderTokenUpdates {
             let words = reason.map { "\($0.rawValue): \($0.meaning ?? "no meaning known")" } ?? "status 403"
-            self.keeper.giveUp(credential.scope, because: .refused(words))
-            return credential.again
+            self.giveUp(session, because: .refused(words))
+            return .credentialReplaced
         }
-        // Perhaps the new key is not for this topic, perhaps nothing is: the old one knows.
-        return reason == .topicDisallowed || reason == .deviceTokenNotForTopic ? credential.again : nil
+        // Perhaps the candidate is not for this topic, perhaps nothing is: the active credential knows.
+        return reason == .topicDisallowed || reason == .deviceTokenNotForTopic ? .credentialReplaced : nil
     }
 
     // MARK: The end of one
 
     /// Lets what is in flight finish, and ends its tree. What waits in its pool goes with the next one.
-    func retire(_ scope: CredentialScope) async {
-        scope.retire()
+    func retire(_ session: CredentialSession) async {
+        session.retire()
         // A fault of the one that was in use is over. One that was refused on trial never was in use.
-        if scope.adopted.isOpen { scope.settings.credentials.replaced() }
-        await scope.pool.drain()
-        await scope.pool.failWaiters()
-        _ = await scope.pool.drain(within: self.live.settings.timeouts.drain)
-        scope.stop()
+        if session.adopted.isOpen { session.settings.credentials.replaced() }
+        await session.pool.drain()
+        await session.pool.failWaiters()
+        _ = await session.pool.drain(within: self.live.settings.timeouts.drain)
+        session.stop()
     }
 
     /// Ends everything that shows the credential, now.
     func revoke() async {
-        let revoked = self.keeper.revoke()
+        let revoked = self.beginRevocation()
         self.logger.notice("the authentication was revoked: nothing is sent until another one is given")
-        for scope in revoked { scope.stop() }
-        for scope in revoked { _ = await scope.ended.wait() }
+        for session in revoked { session.stop() }
+        for session in revoked { _ = await session.ended.wait() }
     }
 
     // MARK: Watching files and the calendar
@@ -183,25 +187,25 @@ extension ClientCore {
     ///
     /// - Returns: whether they held another key or certificate, which is now in use.
     func reload(within time: Duration?) async throws(APNSAuthenticationError) -> Bool {
-        let current = self.keeper.latest.resolved
+        let current = self.latest.resolved
         let resolved = try await self.resolve(current.authentication)
-        if resolved.isSame(as: current), !self.keeper.isRevoked { return false }
+        if resolved.isSame(as: current), !self.isRevoked { return false }
         try await self.replace(with: resolved, within: time)
         return true
     }
 
     /// Looks after the files of a credential and the end of its certificate, until it is used no more.
-    func watch(_ scope: CredentialScope) async {
-        let authentication = scope.resolved.authentication
+    func watch(_ session: CredentialSession) async {
+        let authentication = session.resolved.authentication
         let interval = authentication.fileCheckInterval ?? .seconds(3600)
-        var files = CredentialFileWatch(scope.resolved.stamps)
+        var files = CredentialFileWatch(session.resolved.stamps)
         var expiry = CertificateExpiryWatch()
         await withDiscardingTaskGroup { group in
-            while !scope.isRetired, !Task.isCancelled {
-                self.tell(expiry.look(scope.resolved, wallNow: self.configuration.wallClock()), scope)
-                if await scope.ended.wait(until: self.clock.now.advanced(by: interval), clock: self.clock) { break }
-                guard authentication.fileCheckInterval != nil, !authentication.files.isEmpty, scope.adopted.isOpen,
-                    !scope.isRetired,
+            while !session.isRetired, !Task.isCancelled {
+                self.tell(expiry.look(session.resolved, wallNow: self.configuration.wallClock()), session)
+                if await session.ended.wait(until: self.clock.now.advanced(by: interval), clock: self.clock) { break }
+                guard authentication.fileCheckInterval != nil, !authentication.files.isEmpty, session.adopted.isOpen,
+                    !session.isRetired,
                     let stamps = await FileThreads.runUnlessCancelled({
                         authentication.files.map(FileStamp.init(of:))
                     }),
@@ -210,7 +214,7 @@ extension ClientCore {
                 do throws(APNSAuthenticationError) {
                     let resolved = try await self.resolve(authentication)
                     files.wereRead()
-                    guard !resolved.isSame(as: scope.resolved) else { continue }
+                    guard !resolved.isSame(as: session.resolved) else { continue }
                     group.addTask { await self.tryReloaded(resolved) }
                 } catch {
                     if files.couldNotBeUsed() {
@@ -237,8 +241,8 @@ extension ClientCore {
         }
     }
 
-    private func tell(_ warning: CertificateExpiryWatch.Warning?, _ scope: CredentialScope) {
-        let name = scope.resolved.name
+    private func tell(_ warning: CertificateExpiryWatch.Warning?, _ session: CredentialSession) {
+        let name = session.resolved.name
         switch warning {
         case .expires(let days):
             self.logger.warning(
@@ -259,21 +263,10 @@ extension CertificateExpiryWatch {
     }
 }
 
-extension CredentialScope {
+extension CredentialSession {
     /// Whether time alone can change something about it.
     var isWatched: Bool {
         self.resolved.certificate != nil
             || !self.resolved.authentication.files.isEmpty && self.resolved.authentication.fileCheckInterval != nil
     }
-}
-
-extension ClientCore.CredentialFailure {
-    /// There is no credential.
-    static let revoked = ClientCore.CredentialFailure(
-        end: .notSent(
-            .credential,
-            "the authentication was revoked: nothing is sent until replaceAuthentication gives another one",
-            isFinal: true
-        )
-    )
 }

@@ -1,0 +1,66 @@
+import APNSModel
+import HTTP2Wire
+import SupervisedPool
+
+/// One broadcast to a channel, which was validated before.
+final class BroadcastSend: SendLoop {
+    private let broadcast: PreparedPush
+    private let channel: ChannelID
+    private let spacing: Duration
+
+    init(_ broadcast: PreparedPush, to channel: ChannelID, _ options: BroadcastOptions, _ context: SendContext) {
+        let id = options.requestID ?? context.ids.next()
+        self.broadcast = broadcast
+        self.channel = channel
+        self.spacing = options.spacing ?? context.live.settings.broadcastSpacing
+        super.init(
+            context,
+            PushHistory(id: id, deadline: context.deadline(options.deadline)),
+            context.tracing.broadcast(broadcast, to: channel, id: id)
+        )
+    }
+
+    override var noun: String { "broadcasts" }
+
+    override var mustPrepare: Bool { true }
+
+    /// Waits until the client runs, then until it is this broadcast's turn in its channel.
+    override func prepare() async -> PushOutcome? {
+        if let outcome = await self.waitUntilRunning() { return outcome }
+        let clock = self.context.clock
+        let pacer = self.context.pacer
+        let key = BroadcastPaceMachine.Channel(bundleID: self.broadcast.bundleID, id: self.channel.rawValue)
+        let now = clock.now
+        switch pacer.take(key, spacing: self.spacing, now: now, deadline: self.history.deadline) {
+        case .at(let turn) where turn == now:
+            return nil
+        case .at(let turn):
+            _ = await self.context.lifecycle.ended.wait(until: turn, clock: clock)
+            guard Task.isCancelled else { return nil }
+            pacer.giveBack(key, turn: turn, spacing: self.spacing)
+            return self.fail(.cancelled, "the sending task was cancelled while the broadcast waited for its turn")
+        case .tooLate(let turn):
+            return self.fail(
+                .queueFull,
+                "its turn would come after its deadline: broadcasts to one channel go \(self.spacing) apart",
+                retryAfter: now.duration(to: turn)
+            )
+        }
+    }
+
+    override func expiry() -> AttemptEnd? { self.context.expiry(of: self.broadcast) }
+
+    override var checkoutRequest: CheckoutRequest {
+        CheckoutRequest(bytes: self.broadcast.payload.count, atFront: self.history.isResend)
+    }
+
+    override func request(authorization: HeaderBlock?) -> HTTP2Request {
+        BroadcastRequests.broadcast(
+            self.broadcast,
+            to: self.channel,
+            id: self.history.id,
+            authority: self.context.configuration.environment.authority,
+            credential: authorization
+        )
+    }
+}

@@ -1,0 +1,100 @@
+import APNSModel
+import HTTP2Wire
+import SupervisedPool
+
+/// One call about the channels of an app.
+final class ChannelCall: SendLoop {
+    private let operation: ChannelOperation
+    private let bundleID: String
+    /// The response that did what was asked for (status 200 to 299).
+    private var response: StreamResult?
+
+    init(_ operation: ChannelOperation, bundleID: String, _ options: ChannelCallOptions, _ context: SendContext) {
+        let id = options.requestID ?? context.ids.next()
+        self.operation = operation
+        self.bundleID = bundleID
+        super.init(
+            context,
+            to: .management,
+            PushHistory(
+                id: id,
+                deadline: context.deadline(options.deadline),
+                kind: .channelCall(isRepeatable: operation.isRepeatable)
+            ),
+            context.tracing.channels(operation, bundleID: bundleID, id: id)
+        )
+    }
+
+    /// Ends by the deadline.
+    ///
+    /// - Throws: the error of the call, if APNs did not do what was asked for.
+    func response() async throws(PushError) -> ChannelResponse {
+        let outcome = await self.run()
+        if let error = outcome.error { throw error }
+        guard let response = self.response else {
+            throw PushError(
+                code: .internalFault,
+                certainty: .unknown,
+                apnsID: self.history.id,
+                message: "a call ended without a response"
+            )
+        }
+        let echoed = response.fields.first("apns-request-id").flatMap { APNSID($0) }
+        return ChannelResponse(
+            result: response,
+            requestID: echoed ?? self.history.id,
+            attempts: self.history.attempts
+        )
+    }
+
+    override var noun: String { "calls" }
+
+    override func request(authorization: HeaderBlock?) -> HTTP2Request {
+        BroadcastRequests.manage(
+            self.operation,
+            bundleID: self.bundleID,
+            id: self.history.id,
+            authority: self.context.configuration.environment.managementAuthority,
+            credential: authorization
+        )
+    }
+
+    override func evaluate(_ result: StreamResult, of route: SendRoute?) -> AttemptEnd {
+        guard result.ending == .response, (200..<300).contains(result.status) else {
+            return super.evaluate(result, of: route)
+        }
+        self.history.countAttempt()
+        self.response = result
+        return .accepted(result.receipt(id: self.history.id, attempts: self.history.attempts))
+    }
+
+    override func finish(_ outcome: PushOutcome) {
+        if let response {
+            self.span?.end(accepted: response.status, attempts: self.history.attempts)
+        } else {
+            super.finish(outcome)
+        }
+    }
+}
+
+/// The response to a call about channels that APNs did (status 200 to 299).
+struct ChannelResponse: Sendable {
+    var result: StreamResult
+    var requestID: APNSID
+    var attempts: Int
+}
+
+extension APNSChannels {
+    func call(
+        _ operation: ChannelOperation,
+        bundleID: String,
+        options: ChannelCallOptions
+    ) async throws(PushError) -> ChannelResponse {
+        do {
+            try BundleID.check(bundleID)
+        } catch {
+            throw PushError.validation(error, apnsID: options.requestID)
+        }
+        return try await ChannelCall(operation, bundleID: bundleID, options, self.context).response()
+    }
+}

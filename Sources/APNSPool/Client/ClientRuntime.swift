@@ -1,0 +1,250 @@
+import APNSModel
+import HTTP2Wire
+import Logging
+import NIOCore
+import NIOPosix
+import SupervisedPool
+import Synchronization
+
+/// Runs a client: its tree, its drain, its end. Owns the parts that outlive every restart of the tree.
+final class ClientRuntime: Sendable {
+    let configuration: APNSClientConfiguration
+    let live: LiveSettings
+    let lifecycle: ClientLifecycle
+    let group: any EventLoopGroup
+    /// Each credential has its own pool and connections.
+    let credentials: CredentialManager
+    let sending: SendContext
+    let events: ClientEvents
+    private let managementEvents: ClientEvents
+    let replacements: ReplacementBudget
+    let counters: ClientCounters
+    let observer: ClientObserver
+    let drainBooks = Mutex(DrainBooks())
+    /// What became of the pushes; nil while the client runs.
+    let finalReport = Mutex<DrainReport?>(nil)
+
+    private static let firstPause = Duration.seconds(30)
+
+    var clock: any MonotonicClock { self.configuration.clock }
+    var logger: Logger { self.configuration.logger }
+    /// The active credential's pool.
+    var pool: Pool<ConnectionActor> { self.credentials.latest.pool }
+
+    init(_ configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
+        try configuration.validate()
+        let version = SendRouteVersion()
+        self.configuration = configuration
+        self.live = LiveSettings(configuration)
+        self.lifecycle = ClientLifecycle(version: version)
+        self.group = configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
+        self.events = ClientEvents()
+        self.managementEvents = ClientEvents()
+        self.replacements = ReplacementBudget(burst: configuration.pool.size)
+        self.counters = ClientCounters()
+        self.observer = ClientObserver()
+        let retries = RetryBudget(percent: configuration.retry.budgetPercent)
+        self.credentials = try CredentialManager(
+            CredentialSessionFactory(
+                configuration,
+                observer: self.observer,
+                events: self.events,
+                managementEvents: self.managementEvents,
+                replacements: self.replacements,
+                retries: retries,
+                version: version
+            ),
+            live: self.live,
+            lifecycle: self.lifecycle,
+            version: version
+        )
+        self.sending = SendContext(
+            configuration,
+            live: self.live,
+            lifecycle: self.lifecycle,
+            credentials: self.credentials,
+            version: version,
+            retries: retries,
+            events: self.events,
+            observer: self.observer,
+            counters: self.counters
+        )
+    }
+
+    // MARK: Run
+
+    /// Runs the tree until a drain has ended or the task is cancelled.
+    func run() async throws {
+        guard self.lifecycle.beginRun() else {
+            throw APNSConfigurationError(
+                .alreadyRunning,
+                setting: "run",
+                message: "this client runs already, or has ended: a client runs once"
+            )
+        }
+        let metrics = self.makeMetricExporter()
+        self.sending.tracing.look()
+        let result: Result<Void, any Error>
+        do {
+            try await self.runUntilEnd(metrics)
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        // A pool that was never run would let its waiters wait for their deadlines.
+        self.credentials.finish()
+        // Of those too whose tree was never started because the run was cancelled or has failed.
+        for session in self.credentials.all { session.ended.open() }
+        for session in self.credentials.all + [self.credentials.latest] {
+            for pool in [session.pool, session.management.pool] {
+                await pool.drain()
+                await pool.failWaiters()
+            }
+        }
+        // In a task of its own: the cancellation that may have brought us here must not cut this short.
+        _ = await Task { await self.lifecycle.quiet.wait() }.value
+        if let metrics {
+            await self.export(metrics)
+            metrics.finish()
+        }
+        self.tellDrained()
+        self.sending.tracing.finish()
+        self.lifecycle.finish()
+        self.sending.invalidTokens.finish()
+        self.observer.finish()
+        try result.get()
+    }
+
+    private func runUntilEnd(_ metrics: MetricExporter?) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            self.credentials.start()
+            // Revoked before the run: there is nothing to wait for.
+            if self.credentials.isRevoked { self.lifecycle.serving.open() }
+            group.addTask { try await self.runSessions() }
+            group.addTask { await self.stopAfterDrain() }
+            group.addTask {
+                for await event in self.events.stream {
+                    self.logger.log(event, credential: self.sending.credentialName)
+                    self.observer.poke()
+                }
+                // Cancelled: the others say when the run is over, not this one.
+            }
+            group.addTask { await self.watchHealth() }
+            group.addTask { await self.remindOfFaults() }
+            if let metrics { group.addTask { await self.exportMetrics(metrics) } }
+            group.addTask {
+                let logger = ManagementEndpoint.logger(self.configuration)
+                for await event in self.managementEvents.stream {
+                    logger.log(event, credential: self.sending.credentialName)
+                }
+            }
+            // The tree ends by cancellation, by an escalation that is handed up, or because the drain stopped it.
+            defer { group.cancelAll() }
+            try await group.next()
+            if self.lifecycle.current == .draining { try await group.next() }
+        }
+    }
+
+    /// Runs the tree of each credential, one at a time but while one takes another's place.
+    private func runSessions() async throws {
+        defer { self.lifecycle.end() }
+        try await withThrowingDiscardingTaskGroup { group in
+            for await job in self.credentials.jobs {
+                self.observer.poke()
+                switch job {
+                case .run(let session):
+                    self.applySettings(to: session)
+                    group.addTask { await self.keepWorkerCount(session) }
+                    group.addTask {
+                        defer {
+                            // The tree holds this runtime.
+                            session.supervisor.clear()
+                            self.credentials.forget(session)
+                            session.ended.open()
+                            session.workers.finish()
+                            session.workers.supervisor.clear()
+                        }
+                        do {
+                            try await self.runTrees(session)
+                        } catch {
+                            // A failed child cancels its siblings, not the loop above.
+                            self.credentials.finish()
+                            throw error
+                        }
+                    }
+                    if session.isWatched { group.addTask { await self.credentials.watch(session) } }
+                case .retire(let session):
+                    group.addTask { await self.credentials.retire(session) }
+                }
+            }
+        }
+    }
+
+    private func runTrees(_ session: CredentialSession) async throws {
+        var pause = Self.firstPause
+        while true {
+            let began = self.clock.now
+            let supervisor = ClientTree.make(self, session)
+            session.supervisor.set(supervisor)
+            if session.isStopped || session.isRetired { return }
+            if self.lifecycle.current == .draining && self.lifecycle.idle.isOpen { return }
+            do {
+                try await supervisor.run()
+                return
+            } catch {
+                if Task.isCancelled || self.lifecycle.current != .running || session.isRetired { return }
+                if began.duration(to: self.clock.now) > .seconds(600) { pause = Self.firstPause }
+                self.counters.escalations.wrappingAdd(1, ordering: .relaxed)
+                self.logger.critical(
+                    "the supervision tree gave up; this is a bug in the library",
+                    metadata: ["error": "\(error)", "next-start-in": "\(pause)"]
+                )
+                // One on trial does not take the others with it.
+                if self.credentials.giveUp(session, because: .refused("an internal fault: \(error)")) { return }
+                if self.configuration.onEscalation == .throw { throw error }
+                let until = self.clock.now.advanced(by: pause)
+                self.sending.router.pause(until: until)
+                self.observer.poke()
+                _ = await self.lifecycle.drainRequested.wait(until: until, clock: self.clock)
+                if Task.isCancelled || self.lifecycle.current != .running { return }
+                self.sending.router.pause(until: nil)
+                self.observer.poke()
+                pause = min(pause * 2, .seconds(300))
+            }
+        }
+    }
+
+    private func stopAfterDrain() async {
+        guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else { return }
+        self.observer.poke()
+        let time = self.lifecycle.drainTime ?? self.live.settings.timeouts.drain
+        self.beginDrainBooks(within: time)
+        self.logger.info(
+            "draining",
+            metadata: ["in-flight": "\(self.lifecycle.pushesInFlight)", "within": "\(time)"]
+        )
+        let isIdle = await self.lifecycle.idle.wait(until: self.clock.now.advanced(by: time), clock: self.clock)
+        if !isIdle {
+            // What waits is not sent; what is on the wire ends with its connection.
+            for session in self.credentials.all {
+                await session.pool.failWaiters()
+                await session.management.pool.failWaiters()
+            }
+        }
+        self.credentials.finish()
+        for session in self.credentials.all { session.stop() }
+    }
+}
+
+/// Numbers for `APNSClient.status`.
+final class ClientCounters: Sendable {
+    let resends = Atomic<Int>(0)
+    let restarts = Atomic<Int>(0)
+    let escalations = Atomic<Int>(0)
+    /// Pushes that came when the client took none any more.
+    let refusals = Atomic<Int>(0)
+    /// Whether the log has been told that this machine's clock is wrong.
+    let isClockSkewTold = Atomic<Bool>(false)
+    /// Whether it has been told that APNs calls fresh tokens expired.
+    let isClockSuspectTold = Atomic<Bool>(false)
+}

@@ -1,0 +1,244 @@
+// This folder: keys, certificates and provider tokens; which credential is in use, how another one replaces it, and
+// when APNs refuses one. Each credential has its own pool and connections, which are in Connection.
+
+import Synchronization
+
+/// The client's credentials: the current one, and at most one candidate that is to take its place. `CredentialSwitch`
+/// decides; this performs.
+final class CredentialManager: Sendable {
+    /// What the client's run has to do for them.
+    enum Job: Sendable {
+        case run(CredentialSession)
+        /// Let what is in flight finish, then end its tree.
+        case retire(CredentialSession)
+    }
+
+    private struct State {
+        var machine: CredentialSwitch
+        var sessions: [CredentialSwitch.Number: CredentialSession]
+        /// The current one, or the last one that was; for those who look.
+        var latest: CredentialSession
+        var lastNumber = 0
+        var hasStarted = false
+        var isOver = false
+    }
+
+    let configuration: APNSClientConfiguration
+    let live: LiveSettings
+    let lifecycle: ClientLifecycle
+    private let factory: CredentialSessionFactory
+    private let version: SendRouteVersion
+    private let state: Mutex<State>
+    let jobs: AsyncStream<Job>
+    private let job: AsyncStream<Job>.Continuation
+
+    /// - Throws: why the configuration's authentication cannot be used.
+    init(
+        _ factory: CredentialSessionFactory,
+        live: LiveSettings,
+        lifecycle: ClientLifecycle,
+        version: SendRouteVersion
+    ) throws(APNSConfigurationError) {
+        let configuration = factory.configuration
+        let resolved = try configuration.authentication.resolve(wallNow: configuration.wallClock())
+        let first = try factory.make(1, resolved, configuration)
+        first.adopted.open()
+        self.configuration = configuration
+        self.live = live
+        self.lifecycle = lifecycle
+        self.factory = factory
+        self.version = version
+        self.state = Mutex(
+            State(
+                machine: CredentialSwitch(first.number),
+                sessions: [first.number: first],
+                latest: first,
+                lastNumber: first.number
+            )
+        )
+        (self.jobs, self.job) = AsyncStream.makeStream()
+    }
+
+    /// Changes what decides about routes; those made before are outdated then.
+    private func change<Result>(_ body: (inout State) -> Result) -> Result {
+        defer { self.version.advance() }
+        return self.state.withLock { body(&$0) }
+    }
+
+    /// The current one; after a revocation the last one.
+    var latest: CredentialSession { self.state.withLock { $0.latest } }
+
+    var isRevoked: Bool { self.state.withLock { $0.machine.current == nil } }
+
+    /// The one that is being tried.
+    var onTrial: CredentialSession? {
+        self.state.withLock { state in state.machine.trial.flatMap { state.sessions[$0.number] } }
+    }
+
+    /// Whether the next push tries it.
+    func isArmed(_ session: CredentialSession) -> Bool {
+        self.state.withLock { $0.machine.trial == .init(number: session.number, phase: .armed) }
+    }
+
+    /// All that have a tree.
+    var all: [CredentialSession] { self.state.withLock { Array($0.sessions.values) } }
+
+    /// A session for another credential. The manager hears of its first responses.
+    func makeSession(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialSession {
+        let (number, current) = self.state.withLock { state in
+            state.lastNumber += 1
+            return (state.lastNumber, state.latest.resolved.signer?.key)
+        }
+        return try self.factory.make(
+            number,
+            resolved,
+            self.live.settings.applied(to: self.configuration),
+            keeping: current,
+            onVerdict: { [weak self] event in self?.evaluate(event, of: number) }
+        )
+    }
+
+    // MARK: Routes
+
+    /// The session of a push's next attempt, with the right to probe it if it is a candidate; nil after a revocation.
+    func route() -> (session: CredentialSession, probe: RotationProbe?)? {
+        let (session, isProbe) = self.state.withLock { state -> (CredentialSession?, Bool) in
+            switch state.machine.route() {
+            case .current: (state.latest, false)
+            case .trial(let number): (state.sessions[number], true)
+            case .revoked: (nil, false)
+            }
+        }
+        return session.map { ($0, isProbe ? RotationProbe($0, self) : nil) }
+    }
+
+    /// The active session, for requests other than pushes; nil after a revocation.
+    func routeWithoutProbe() -> (session: CredentialSession, probe: RotationProbe?)? {
+        self.state.withLock { $0.machine.current == nil ? nil : ($0.latest, nil) }
+    }
+
+    /// The push that probed the candidate is done with it.
+    func probeEnded(_ session: CredentialSession) {
+        if self.change({ $0.machine.claimEnded(session.number) }) { session.trial.send(.inconclusive) }
+    }
+
+    // MARK: Trials
+
+    /// - Returns: false when the client has ended, or there is no credential that could go on meanwhile.
+    func begin(_ session: CredentialSession) -> Bool {
+        let (hasBegun, superseded) = self.change { state -> (Bool, CredentialSession?) in
+            guard !state.isOver, state.hasStarted, state.machine.current != nil else { return (false, nil) }
+            state.sessions[session.number] = session
+            // Inside the lock: once the manager has finished, a job would be lost, and with it the session's end.
+            self.job.yield(.run(session))
+            return (true, state.machine.begin(session.number).flatMap { state.sessions[$0] })
+        }
+        guard hasBegun else { return false }
+        if let superseded { self.close(superseded, because: .superseded) }
+        return true
+    }
+
+    func arm(_ session: CredentialSession) -> Bool {
+        self.change { $0.machine.arm(session.number) }
+    }
+
+    /// APNs accepted a push of the one on trial.
+    func accepted(_ session: CredentialSession) {
+        let (isAdopted, retired) = self.change { state -> (Bool, CredentialSession?) in
+            let (isAdopted, retired) = state.machine.accepted(session.number)
+            if isAdopted { state.latest = session }
+            return (isAdopted, retired.flatMap { state.sessions[$0] })
+        }
+        guard isAdopted else { return }
+        session.adopted.open()
+        session.trial.send(.accepted)
+        if let retired { self.job.yield(.retire(retired)) }
+    }
+
+    /// Evaluates what APNs' responses said about the candidate. Called on event loops.
+    private func evaluate(_ event: CredentialStateMachine.Event, of number: CredentialSwitch.Number) {
+        guard let session = self.state.withLock({ $0.sessions[number] }) else { return }
+        switch event {
+        case .proven: self.accepted(session)
+        case .refusedOnTrial(let refusal): self.giveUp(session, because: .refused("\(refusal)"))
+        case .declared, .ended: break
+        }
+    }
+
+    /// APNs refused the one on trial, or nobody wants to know any more.
+    ///
+    /// - Returns: whether it was on trial until now.
+    @discardableResult
+    func giveUp(_ session: CredentialSession, because event: TrialEvents.Event = .superseded) -> Bool {
+        guard self.change({ $0.machine.giveUp(session.number) }) else { return false }
+        self.close(session, because: event)
+        return true
+    }
+
+    private func close(_ session: CredentialSession, because event: TrialEvents.Event) {
+        session.retire()
+        session.trial.send(event)
+        // Its one push may still have to hear that it was not sent.
+        self.job.yield(.retire(session))
+    }
+
+    // MARK: Without a trial
+
+    /// Makes it the current one. False: the client has ended.
+    func install(_ session: CredentialSession) -> Bool {
+        let retired = self.change { state -> [CredentialSession]? in
+            guard !state.isOver else { return nil }
+            let retired = state.machine.install(session.number).compactMap { state.sessions[$0] }
+            state.sessions[session.number] = session
+            state.latest = session
+            guard state.hasStarted else {
+                // They never ran.
+                for session in retired { state.sessions[session.number] = nil }
+                return []
+            }
+            self.job.yield(.run(session))
+            return retired
+        }
+        guard let retired else { return false }
+        session.adopted.open()
+        for session in retired { self.close(session, because: .superseded) }
+        return true
+    }
+
+    /// - Returns: those that have trees, which are to be stopped at once.
+    func beginRevocation() -> [CredentialSession] {
+        let (revoked, haveTrees) = self.change { state in
+            (state.machine.revoke().compactMap { state.sessions[$0] }, state.hasStarted)
+        }
+        for session in revoked {
+            session.retire()
+            session.trial.send(.superseded)
+        }
+        return haveTrees ? revoked : []
+    }
+
+    // MARK: The client's life
+
+    /// The client runs: trees may be run from now on.
+    func start() {
+        self.state.withLock { state in
+            state.hasStarted = true
+            if state.machine.current != nil { self.job.yield(.run(state.latest)) }
+        }
+    }
+
+    /// A tree is gone.
+    func forget(_ session: CredentialSession) {
+        self.state.withLock { $0.sessions[session.number] = nil }
+    }
+
+    /// No further trees; those that are there are to be stopped by the caller.
+    func finish() {
+        let trial = self.state.withLock { state in
+            state.isOver = true
+            return state.machine.trial.flatMap { state.sessions[$0.number] }
+        }
+        trial?.trial.send(.superseded)
+        self.job.finish()
+    }
+}

@@ -1,0 +1,138 @@
+import Synchronization
+import APNSModel
+import HTTP2Wire
+import SupervisedPool
+
+/// One push to a device.
+final class PushSend: SendLoop {
+    private let token: DeviceToken
+    private let lane: PushLane
+    private let key: SupersedeKey?
+    /// How to fill in another timestamp, if that of the push was filled in.
+    private let dated: SupersedeTurns.Dated?
+    // Unchecked: one task has the object, and nothing that an access calls comes back to it.
+    @exclusivity(unchecked) private var push: PreparedPush
+    @exclusivity(unchecked) private var turn: SupersedeTurn?
+
+    @inline(never)
+    init(
+        _ push: PreparedPush,
+        to token: DeviceToken,
+        _ options: DeliveryOptions,
+        dated: SupersedeTurns.Dated?,
+        _ context: SendContext
+    ) {
+        let id = options.apnsID ?? context.ids.next()
+        self.push = push
+        self.token = token
+        self.lane = options.lane
+        self.key = options.supersedes
+        self.dated = dated
+        super.init(
+            context,
+            PushHistory(id: id, deadline: context.deadline(options.deadline)),
+            context.tracing.push(push, to: token, id: id)
+        )
+    }
+
+    override var noun: String { "pushes" }
+
+    // MARK: Its turn
+
+    override var mustPrepare: Bool { self.key != nil || super.mustPrepare }
+
+    /// The turn first: it goes by the order of the calls, whenever the client is run.
+    override func prepare() async -> PushOutcome? {
+        if let key, let outcome = await self.takeTurn(key) { return outcome }
+        return await self.waitUntilRunning()
+    }
+
+    /// Takes a place among the other pushes with the key, and waits for the turn.
+    private func takeTurn(_ key: SupersedeKey) async -> PushOutcome? {
+        let turns = self.context.supersedeTurns
+        do {
+            (self.turn, self.push) = try turns.arrive(self.push, to: self.token, key: key, dated: self.dated)
+        } catch {
+            let outcome = PushOutcome.failed(.validation(error, apnsID: self.history.id))
+            self.finish(outcome)
+            return outcome
+        }
+        switch await self.turn?.wait(until: self.history.deadline, clock: self.context.clock) {
+        case .goes?, nil:
+            return nil
+        case .superseded?:
+            return self.fail(.superseded, SupersedeTurn.message)
+        case .withdrawn? where Task.isCancelled:
+            return self.fail(
+                .cancelled,
+                "the sending task was cancelled while another push with its key was on its way"
+            )
+        case .withdrawn?:
+            return self.fail(.deadlineExceeded, "another push with its key was on its way until the deadline")
+        }
+    }
+
+    override func claimWrite() -> AttemptEnd? {
+        guard let turn, !turn.write() else { return nil }
+        return .notSent(.superseded, SupersedeTurn.message, isFinal: true)
+    }
+
+    // MARK: An attempt
+
+    override func nextRoute(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
+        try self.context.router.next(now: now)
+    }
+
+    override func expiry() -> AttemptEnd? { self.context.expiry(of: self.push) }
+
+    override var checkoutRequest: CheckoutRequest {
+        CheckoutRequest(
+            bytes: self.push.payload.count,
+            lane: PoolLane(self.lane),
+            atFront: self.history.isResend || self.turn?.isHeir == true
+        )
+    }
+
+    override var isBulk: Bool { self.lane == .bulk }
+
+    override func request(authorization: HeaderBlock?) -> HTTP2Request {
+        let encoder = self.context.encoder
+        return encoder.request(
+            self.push,
+            block: encoder.block(for: self.push),
+            to: self.token,
+            id: self.history.id,
+            credential: authorization
+        )
+    }
+
+    override func evaluate(_ result: StreamResult, of route: SendRoute?) -> AttemptEnd {
+        let end = super.evaluate(result, of: route)
+        self.context.watchForMassRejection(end, self.token, topic: self.push.topic)
+        return end
+    }
+
+    // MARK: The end
+
+    override func refused() -> PushOutcome {
+        self.context.counters.refusals.wrappingAdd(1, ordering: .relaxed)
+        return super.refused()
+    }
+
+    override func finish(_ outcome: PushOutcome) {
+        self.context.finish(outcome, self.push, self.token)
+        super.finish(outcome)
+    }
+
+    /// Whoever waits behind it may go.
+    override func leave() {
+        self.turn?.end()
+        super.leave()
+    }
+}
+
+extension PoolLane {
+    init(_ lane: PushLane) {
+        self = lane == .bulk ? .bulk : .interactive
+    }
+}

@@ -1,0 +1,189 @@
+import APNSModel
+import HTTP2Wire
+import Logging
+import NIOCore
+import SupervisedPool
+import Synchronization
+
+/// What everything that a client sends has in common, and the two steps that single pushes, broadcasts, channel calls
+/// and bulk calls share: `evaluate` says how an attempt ended, `decide` what follows.
+final class SendContext: Sendable {
+    let configuration: APNSClientConfiguration
+    let live: LiveSettings
+    let lifecycle: ClientLifecycle
+    let credentials: CredentialManager
+    let router: SendRouter
+    let encoder: RequestEncoder
+    let ids = IDSource()
+    let retries: RetryBudget
+    let events: ClientEvents
+    let observer: ClientObserver
+    let counters: ClientCounters
+    let tracing: ClientTracing
+    let invalidTokens = EventHub<InvalidToken>()
+    let massRejection: MassRejectionAlarm
+    let pacer = BroadcastPacer()
+    let supersedeTurns = SupersedeTurns()
+    private let hasWarned = Atomic<Bool>(false)
+
+    var clock: any MonotonicClock { self.configuration.clock }
+    var logger: Logger { self.configuration.logger }
+    /// What is shown to APNs, without secrets.
+    var credentialName: String { self.credentials.latest.resolved.name }
+
+    init(
+        _ configuration: APNSClientConfiguration,
+        live: LiveSettings,
+        lifecycle: ClientLifecycle,
+        credentials: CredentialManager,
+        version: SendRouteVersion,
+        retries: RetryBudget,
+        events: ClientEvents,
+        observer: ClientObserver,
+        counters: ClientCounters
+    ) {
+        self.configuration = configuration
+        self.live = live
+        self.lifecycle = lifecycle
+        self.credentials = credentials
+        self.router = SendRouter(
+            credentials: credentials,
+            lifecycle: lifecycle,
+            clock: configuration.clock,
+            version: version
+        )
+        self.encoder = RequestEncoder(authority: configuration.environment.authority)
+        self.retries = retries
+        self.events = events
+        self.observer = observer
+        self.counters = counters
+        self.tracing = ClientTracing(configuration)
+        self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)
+    }
+
+    // MARK: The end of an attempt
+
+    /// Counts the attempt and says how it ended. What the response says about the credential or its token reaches their
+    /// owners.
+    @inline(never)
+    func evaluate(_ result: StreamResult, of route: SendRoute?, _ history: inout PushHistory) -> AttemptEnd {
+        if result.ending != .notSent { history.countAttempt() }
+        if result.isAccepted { return .accepted(result.receipt(id: history.id, attempts: history.attempts)) }
+        let end = AttemptEnd(
+            result,
+            id: history.id,
+            attempts: history.attempts,
+            answerTimeout: .nanoseconds(self.live.answerNanoseconds),
+            isPastDeadline: self.clock.now >= history.deadline,
+            isShuttingDown: !self.lifecycle.current.takesPushes
+        )
+        guard case .rejected(let rejection, let retryAfter) = end, let route else { return end }
+        if route.isProbe, let end = self.credentials.evaluate(rejection, ofProbe: route.session) { return end }
+        guard let token = route.token else { return end }
+        let date = rejection.status == 403 ? result.fields.first("date") : nil
+        if rejection.status == 403 { self.logClockSkew(date) }
+        guard TokenStateMachine.concernsToken(rejection.reason) else { return end }
+        let verdict = route.session.tokens.rejected(
+            rejection.reason,
+            generation: token.generation,
+            serverTime: date.flatMap(ClockSkew.seconds(imfFixdate:)),
+            now: self.clock.now,
+            wallNow: self.configuration.wallClock()
+        )
+        switch verdict {
+        case .unrelated, .expired:
+            return end
+        case .replaced:
+            history.tokenIsReplaced()
+            return end
+        case .clockSuspect:
+            self.logClockSuspect()
+            return end
+        case .tooManyUpdates(let until, let isNew):
+            let time = self.clock.now.duration(to: until)
+            if isNew { self.logTooManyUpdates(time) }
+            return .rejected(rejection, retryAfter: retryAfter ?? time)
+        }
+    }
+
+    /// Decides whether another attempt follows.
+    ///
+    /// - Parameter budget: of the host that the attempt went to; nil: the pushes'.
+    @inline(never)
+    func decide(
+        _ end: AttemptEnd,
+        _ history: inout PushHistory,
+        budget: RetryBudget? = nil
+    ) -> PushHistory.Decision {
+        if case .accepted(let receipt) = end { return .finish(.accepted(receipt)) }
+        var generator = SplitMix64(seed: nil)
+        let decision = history.decide(
+            end,
+            policy: self.configuration.retry,
+            now: self.clock.now,
+            using: &generator,
+            isDegraded: budget == nil && self.events.degradedConnections > 0,
+            takeBudget: { (budget ?? self.retries).take(now: self.clock.now) }
+        )
+        guard case .retry = decision else { return decision }
+        // What is left when the tree is gone is not tried again.
+        if self.lifecycle.current == .stopped {
+            return .finish(history.fail(.shuttingDown, "the client was shut down"))
+        }
+        self.counters.resends.wrappingAdd(1, ordering: .relaxed)
+        return decision
+    }
+
+    /// Counts an outcome, logs a failure, and publishes a device token that APNs calls invalid.
+    @inline(never)
+    func finish(_ outcome: PushOutcome, _ push: PreparedPush, _ token: DeviceToken) {
+        self.observer.pushes.count(outcome, push.pushType)
+        guard let error = outcome.error else { return }
+        self.logFailure(error, push, token)
+        guard let invalidation = outcome.invalidation else { return }
+        let invalid = InvalidToken(deviceToken: token, topic: push.topic, invalidation: invalidation)
+        self.invalidTokens.post(invalid)
+        self.configuration.groupInvalidTokens?.post(invalid)
+    }
+
+    // MARK: Time
+
+    func deadline(_ own: Duration?) -> MonotonicInstant {
+        if let own { return self.clock.now.advanced(by: own) }
+        return self.deadline(after: self.live.deadlineNanoseconds)
+    }
+
+    /// The instant so many nanoseconds from now. Whole durations would cost 128-bit arithmetic for each push.
+    func deadline(after nanoseconds: Int64) -> MonotonicInstant {
+        let (sum, overflow) = self.clock.now.nanoseconds.addingReportingOverflow(nanoseconds)
+        return MonotonicInstant(nanoseconds: overflow ? .max : sum)
+    }
+
+    /// The same instant on the loops' clock, or the response time-out if that comes first.
+    func loopDeadline(_ deadline: MonotonicInstant) -> LoopDeadline {
+        self.loopDeadline(deadline, now: self.clock.now, loopNow: NIODeadline.now())
+    }
+
+    func loopDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant, loopNow: LoopDeadline) -> LoopDeadline {
+        loopNow + .nanoseconds(min(deadline.nanoseconds &- now.nanoseconds, self.live.answerNanoseconds))
+    }
+
+    /// Why a push is no longer sent; nil if it may be.
+    func expiry(of push: PreparedPush) -> AttemptEnd? {
+        guard case .at = push.expiration,
+            push.isExpired(atSecondsSince1970: self.configuration.wallClock())
+        else { return nil }
+        return .notSent(.expired, "its apns-expiration passed while it waited", isFinal: true)
+    }
+
+    /// Whether the client runs, at the latest at `deadline`. Warns in the log when that takes longer than a second.
+    func waitUntilRunning(_ deadline: MonotonicInstant) async -> Bool {
+        let warning = min(self.clock.now.advanced(by: .seconds(1)), deadline)
+        if await self.lifecycle.running.wait(until: warning, clock: self.clock) { return true }
+        if Task.isCancelled { return false }
+        if !self.hasWarned.exchange(true, ordering: .relaxed) {
+            self.logger.warning("a push waits, but nobody runs the client: call run(), start() or withAPNSClient")
+        }
+        return await self.lifecycle.running.wait(until: deadline, clock: self.clock)
+    }
+}
