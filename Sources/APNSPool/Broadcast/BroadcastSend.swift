@@ -16,7 +16,7 @@ final class BroadcastSend: SendLoop {
         super.init(
             context,
             PushHistory(id: id, deadline: context.deadline(options.deadline)),
-            context.tracing.broadcast(broadcast, to: channel, id: id)
+            context.monitor.tracing.broadcast(broadcast, to: channel, id: id)
         )
     }
 

@@ -21,7 +21,7 @@ final class ChannelCall: SendLoop {
                 deadline: context.deadline(options.deadline),
                 kind: .channelCall(isRepeatable: operation.isRepeatable)
             ),
-            context.tracing.channels(operation, bundleID: bundleID, id: id)
+            context.monitor.tracing.channels(operation, bundleID: bundleID, id: id)
         )
     }
 

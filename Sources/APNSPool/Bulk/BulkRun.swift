@@ -31,7 +31,6 @@ final class BulkRun: BulkEngine {
     private let options: BulkOptions
     private let source: BulkSource
     private let deadlineNanoseconds: Int64
-    private var ids = IDSource.Generator()
     private var random = SplitMix64(seed: nil)
 
     // Unchecked, here and below: confined to the consumer's task, and nothing that an access calls comes back here.
@@ -139,7 +138,7 @@ final class BulkRun: BulkEngine {
         self.hasEntered = true
         if self.context.lifecycle.enter(.bulk) {
             self.run = self.control.begin(self.given)
-            self.span = self.context.tracing.bulk()
+            self.span = self.context.monitor.tracing.bulk()
             self.control.listeners.add(self.collector) { [collector] in collector.signal() }
             self.context.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
         } else {
@@ -156,7 +155,7 @@ final class BulkRun: BulkEngine {
         self.progress.hold = self.machine.hold?.error
         self.control.report(self.progress, of: self.run)
         self.span?.note(self.progress)
-        self.tally.flush(to: self.context.observer.pushes)
+        self.tally.flush(to: self.context.monitor.pushes)
     }
 
     // MARK: A turn
@@ -284,7 +283,7 @@ final class BulkRun: BulkEngine {
     }
 
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant, by route: SendRoute) async {
-        self.askedAt = self.context.observer.queueTimes.begin(self.context.clock)
+        self.askedAt = self.context.monitor.queueTimes.begin(self.context.clock)
         let pool = route.pool
         let start = await pool.startCheckout(
             wanted: route.limit(count),
@@ -325,7 +324,7 @@ final class BulkRun: BulkEngine {
     /// Hands the first waiting pushes to the connection, as many as there are streams; those that are not to be sent any
     /// more end here.
     private func submit(_ grant: PoolGrant<ConnectionActor>, by route: SendRoute) {
-        self.context.observer.queueTimes.end(self.askedAt, self.context.clock)
+        self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
         // While the credential is refused what was admitted is a probe: one push.
         let room = self.machine.granted(route.limit(grant.count))
         let now = self.context.clock.now
@@ -427,7 +426,7 @@ final class BulkRun: BulkEngine {
             self.machine.inputIsOver()
             return false
         case .invalid(let error):
-            self.context.observer.pushes.count(.failed(error), PushCounters.otherType)
+            self.context.monitor.pushes.count(.failed(error), PushCounters.otherType)
             self.ready.append((index, sequence, .failed(error)))
             self.machine.pulledInvalid()
         case .push(let push, let token, let id):
@@ -436,7 +435,7 @@ final class BulkRun: BulkEngine {
             self.flights[index] = Flight(
                 push: push,
                 token: token,
-                history: PushHistory(id: id ?? APNSID.random(using: &self.ids), deadline: deadline),
+                history: PushHistory(id: id ?? self.context.ids.next(), deadline: deadline),
                 sequence: sequence
             )
             self.machine.pulled(index, deadline: deadline)
@@ -467,7 +466,7 @@ final class BulkRun: BulkEngine {
     private func accept(_ item: BulkCollector.Item) {
         if !self.probes.isEmpty { self.probes[item.index] = nil }
         guard let flight = self.flights[item.index].take() else { return }
-        self.tally.add(flight.push.pushType, to: self.context.observer.pushes)
+        self.tally.add(flight.push.pushType, to: self.context.monitor.pushes)
         self.machine.receivedResponse()
         self.tokenWorks(flight.token)
         let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
@@ -494,7 +493,11 @@ final class BulkRun: BulkEngine {
         self.breaker.widen(to: self.machine.inFlight)
         guard self.breaker.rejected(flight.token) else { return }
         if self.context.massRejection.raise(self.breaker) {
-            self.context.logMassRejection(rejection, topic: flight.push.topic)
+            self.context.monitor.reportMassRejection(
+                rejection,
+                topic: flight.push.topic,
+                credential: self.context.credentialName
+            )
         }
         self.hasTrippedBreaker = true
         self.machine.stop(
@@ -514,7 +517,7 @@ final class BulkRun: BulkEngine {
         guard var flight = self.flights[index] else { return }
         switch self.context.decide(end, &flight.history) {
         case .finish(let outcome):
-            self.context.finish(outcome, flight.push, flight.token)
+            self.context.monitor.reportOutcome(outcome, flight.push, flight.token)
             self.flights[index] = nil
             self.ready.append((index, flight.sequence, outcome))
         case .retry(let delay):

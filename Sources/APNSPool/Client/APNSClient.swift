@@ -100,8 +100,7 @@ public final class APNSClient: PushSender, Service {
         await Task { _ = await runtime.lifecycle.stopped.wait() }.value
         if let task = self.task.withLock({ $0 }) { _ = await task.result }
         // A client that never ran has readers and spans, too.
-        self.runtime.observer.finish()
-        self.runtime.sending.tracing.finish()
+        self.runtime.monitor.finish()
     }
 
     // MARK: Sending
@@ -154,8 +153,8 @@ public final class APNSClient: PushSender, Service {
         _ error: ValidationError
     ) -> PushError {
         let refusal = PushError.validation(error, apnsID: id)
-        self.runtime.sending.tracing.refused(refusal, topic: notification.topic, to: token)
-        self.runtime.observer.pushes.count(.failed(refusal), notification.pushType)
+        self.runtime.monitor.tracing.refused(refusal, topic: notification.topic, to: token)
+        self.runtime.monitor.pushes.count(.failed(refusal), notification.pushType)
         return refusal
     }
 
@@ -210,7 +209,7 @@ public final class APNSClient: PushSender, Service {
     /// - Parameter bufferingNewest: how many wait for a slow reader; older ones are dropped, and the stream's
     ///   `missedCount` counts them.
     public func invalidTokens(bufferingNewest: Int) -> EventStream<InvalidToken> {
-        self.runtime.sending.invalidTokens.stream(bufferingNewest: bufferingNewest)
+        self.runtime.monitor.invalidTokens.stream(bufferingNewest: bufferingNewest)
     }
 
     /// The same with room for 10,000.
@@ -222,10 +221,10 @@ public final class APNSClient: PushSender, Service {
             APNSClientStatus(
                 pool: await self.runtime.pool.status(),
                 pushesInFlight: self.runtime.lifecycle.pushesInFlight,
-                resends: self.runtime.counters.resends.load(ordering: .relaxed),
-                restarts: self.runtime.counters.restarts.load(ordering: .relaxed),
+                resends: self.runtime.monitor.resends.load(ordering: .relaxed),
+                restarts: self.runtime.monitor.restarts.load(ordering: .relaxed),
                 invalidTokenShare: self.runtime.sending.retries.invalidShare(now: self.runtime.clock.now),
-                degradedConnections: self.runtime.events.degradedConnections,
+                degradedConnections: self.runtime.monitor.events.degradedConnections,
                 hasCredentialFault: self.runtime.credentials.latest.settings.credentials.hasFault,
                 suspectsMisconfiguration: self.runtime.sending.massRejection.isRaised,
                 drain: self.runtime.finalReport.withLock { $0 }

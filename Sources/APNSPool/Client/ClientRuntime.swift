@@ -15,11 +15,8 @@ final class ClientRuntime: Sendable {
     /// Each credential has its own pool and connections.
     let credentials: CredentialManager
     let sending: SendContext
-    let events: ClientEvents
-    private let managementEvents: ClientEvents
+    let monitor: ClientMonitor
     let replacements: ReplacementBudget
-    let counters: ClientCounters
-    let observer: ClientObserver
     let drainBooks = Mutex(DrainBooks())
     /// What became of the pushes; nil while the client runs.
     let finalReport = Mutex<DrainReport?>(nil)
@@ -38,18 +35,13 @@ final class ClientRuntime: Sendable {
         self.live = LiveSettings(configuration)
         self.lifecycle = ClientLifecycle(version: version)
         self.group = configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
-        self.events = ClientEvents()
-        self.managementEvents = ClientEvents()
+        self.monitor = ClientMonitor(configuration)
         self.replacements = ReplacementBudget(burst: configuration.pool.size)
-        self.counters = ClientCounters()
-        self.observer = ClientObserver()
         let retries = RetryBudget(percent: configuration.retry.budgetPercent)
         self.credentials = try CredentialManager(
             CredentialSessionFactory(
                 configuration,
-                observer: self.observer,
-                events: self.events,
-                managementEvents: self.managementEvents,
+                monitor: self.monitor,
                 replacements: self.replacements,
                 retries: retries,
                 version: version
@@ -65,9 +57,7 @@ final class ClientRuntime: Sendable {
             credentials: self.credentials,
             version: version,
             retries: retries,
-            events: self.events,
-            observer: self.observer,
-            counters: self.counters
+            monitor: self.monitor
         )
     }
 
@@ -83,7 +73,7 @@ final class ClientRuntime: Sendable {
             )
         }
         let metrics = self.makeMetricExporter()
-        self.sending.tracing.look()
+        self.monitor.tracing.look()
         let result: Result<Void, any Error>
         do {
             try await self.runUntilEnd(metrics)
@@ -108,10 +98,8 @@ final class ClientRuntime: Sendable {
             metrics.finish()
         }
         self.tellDrained()
-        self.sending.tracing.finish()
         self.lifecycle.finish()
-        self.sending.invalidTokens.finish()
-        self.observer.finish()
+        self.monitor.finish()
         try result.get()
     }
 
@@ -122,22 +110,11 @@ final class ClientRuntime: Sendable {
             if self.credentials.isRevoked { self.lifecycle.serving.open() }
             group.addTask { try await self.runSessions() }
             group.addTask { await self.stopAfterDrain() }
+            // Ends by cancellation alone: the others say when the run is over.
             group.addTask {
-                for await event in self.events.stream {
-                    self.logger.log(event, credential: self.sending.credentialName)
-                    self.observer.poke()
-                }
-                // Cancelled: the others say when the run is over, not this one.
+                await self.monitor.run(credential: { self.sending.credentialName }, health: { await self.health() })
             }
-            group.addTask { await self.watchHealth() }
-            group.addTask { await self.remindOfFaults() }
             if let metrics { group.addTask { await self.exportMetrics(metrics) } }
-            group.addTask {
-                let logger = ManagementEndpoint.logger(self.configuration)
-                for await event in self.managementEvents.stream {
-                    logger.log(event, credential: self.sending.credentialName)
-                }
-            }
             // The tree ends by cancellation, by an escalation that is handed up, or because the drain stopped it.
             defer { group.cancelAll() }
             try await group.next()
@@ -150,7 +127,7 @@ final class ClientRuntime: Sendable {
         defer { self.lifecycle.end() }
         try await withThrowingDiscardingTaskGroup { group in
             for await job in self.credentials.jobs {
-                self.observer.poke()
+                self.monitor.signal()
                 switch job {
                 case .run(let session):
                     self.applySettings(to: session)
@@ -194,21 +171,17 @@ final class ClientRuntime: Sendable {
             } catch {
                 if Task.isCancelled || self.lifecycle.current != .running || session.isRetired { return }
                 if began.duration(to: self.clock.now) > .seconds(600) { pause = Self.firstPause }
-                self.counters.escalations.wrappingAdd(1, ordering: .relaxed)
-                self.logger.critical(
-                    "the supervision tree gave up; this is a bug in the library",
-                    metadata: ["error": "\(error)", "next-start-in": "\(pause)"]
-                )
+                self.monitor.reportEscalation(error, pause: pause)
                 // One on trial does not take the others with it.
                 if self.credentials.giveUp(session, because: .refused("an internal fault: \(error)")) { return }
                 if self.configuration.onEscalation == .throw { throw error }
                 let until = self.clock.now.advanced(by: pause)
                 self.sending.router.pause(until: until)
-                self.observer.poke()
+                self.monitor.signal()
                 _ = await self.lifecycle.drainRequested.wait(until: until, clock: self.clock)
                 if Task.isCancelled || self.lifecycle.current != .running { return }
                 self.sending.router.pause(until: nil)
-                self.observer.poke()
+                self.monitor.signal()
                 pause = min(pause * 2, .seconds(300))
             }
         }
@@ -216,7 +189,7 @@ final class ClientRuntime: Sendable {
 
     private func stopAfterDrain() async {
         guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else { return }
-        self.observer.poke()
+        self.monitor.signal()
         let time = self.lifecycle.drainTime ?? self.live.settings.timeouts.drain
         self.beginDrainBooks(within: time)
         self.logger.info(
@@ -234,17 +207,4 @@ final class ClientRuntime: Sendable {
         self.credentials.finish()
         for session in self.credentials.all { session.stop() }
     }
-}
-
-/// Numbers for `APNSClient.status`.
-final class ClientCounters: Sendable {
-    let resends = Atomic<Int>(0)
-    let restarts = Atomic<Int>(0)
-    let escalations = Atomic<Int>(0)
-    /// Pushes that came when the client took none any more.
-    let refusals = Atomic<Int>(0)
-    /// Whether the log has been told that this machine's clock is wrong.
-    let isClockSkewTold = Atomic<Bool>(false)
-    /// Whether it has been told that APNs calls fresh tokens expired.
-    let isClockSuspectTold = Atomic<Bool>(false)
 }

@@ -20,12 +20,8 @@ import SupervisedPool
 /// its token lives in a cache outside it, so its restart disturbs nobody.
 enum ClientTree {
     static func make(_ runtime: ClientRuntime, _ session: CredentialSession) -> Supervisor {
-        let logger = runtime.logger
-        let counters = runtime.counters
-        let onEvent: @Sendable (SupervisorEvent) -> Void = { event in
-            counters.count(event)
-            logger.log(event)
-        }
+        let monitor = runtime.monitor
+        let onEvent: @Sendable (SupervisorEvent) -> Void = { monitor.report($0) }
         var children = [
             ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
                 let pool = session.pools.forChild()
@@ -73,9 +69,8 @@ enum ClientTree {
                         cache: session.tokens,
                         clock: runtime.clock,
                         wallClock: runtime.configuration.wallClock,
-                        onResult: { [observer = runtime.observer, name = session.resolved.name] result, isChange in
-                            observer.poke()
-                            if isChange { logger.log(result, signedWith: name) }
+                        onResult: { [name = session.resolved.name] result, isChange in
+                            monitor.reportSigning(result, isChange: isChange, credential: name)
                         }
                     )
                     session.tokenActor.set(actor)

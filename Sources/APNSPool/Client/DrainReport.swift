@@ -79,16 +79,16 @@ extension ClientRuntime {
     /// What became of the pushes. Meaningful when the client has stopped.
     var drainReport: DrainReport {
         let books = self.drainBooks.withLock { $0 }
-        return books.report(self.observer.pushes.totals, refused: self.refusedPushes, now: self.clock.now)
+        return books.report(self.monitor.pushes.totals, refused: self.refusedPushes, now: self.clock.now)
     }
 
     func beginDrainBooks(within time: Duration) {
         self.drainBooks.withLock {
-            $0.begin(self.observer.pushes.totals, refused: self.refusedPushes, within: time, now: self.clock.now)
+            $0.begin(self.monitor.pushes.totals, refused: self.refusedPushes, within: time, now: self.clock.now)
         }
     }
 
-    private var refusedPushes: Int { self.counters.refusals.load(ordering: .relaxed) }
+    private var refusedPushes: Int { self.monitor.refusals.load(ordering: .relaxed) }
 
     /// The last line of a client's life. By the task that ran it, when the last push has its outcome.
     func tellDrained() {

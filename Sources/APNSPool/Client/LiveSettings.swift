@@ -73,7 +73,7 @@ extension ClientRuntime {
                 self.apply(settings, to: session)
             }
         }
-        self.observer.poke()
+        self.monitor.signal()
     }
 
     /// For a session that came while the settings changed.

@@ -12,8 +12,7 @@ final class PoolHolder: Sendable {
 
     private let clock: any MonotonicClock
     private let logger: Logger
-    /// Nil: nobody watches it.
-    let watch: PoolWatch?
+    let monitor: PoolMonitor
     private let state: Mutex<State>
     private let version: SendRouteVersion
     private let isInitialPoolUsed = Atomic<Bool>(false)
@@ -23,27 +22,22 @@ final class PoolHolder: Sendable {
         _ configuration: PoolConfiguration,
         clock: any MonotonicClock,
         logger: Logger,
-        watch: PoolWatch? = nil,
+        client: ClientMonitor? = nil,
         version: SendRouteVersion = SendRouteVersion()
     ) {
         self.clock = clock
         self.logger = logger
-        self.watch = watch
+        self.monitor = PoolMonitor(logger, clock: clock, client: client)
         self.version = version
-        self.state = Mutex(State(configuration: configuration, pool: Self.make(configuration, clock, logger, watch)))
+        self.state = Mutex(State(configuration: configuration, pool: Self.make(configuration, clock, self.monitor)))
     }
 
     private static func make(
         _ configuration: PoolConfiguration,
         _ clock: any MonotonicClock,
-        _ logger: Logger,
-        _ watch: PoolWatch?
+        _ monitor: PoolMonitor
     ) -> Pool<ConnectionActor> {
-        let log = PoolLog(logger, clock: clock)
-        return Pool(configuration: configuration, clock: clock) { event in
-            log.see(event)
-            watch?.see(event)
-        }
+        Pool(configuration: configuration, clock: clock) { monitor.report($0) }
     }
 
     var current: Pool<ConnectionActor> { self.state.withLock { $0.pool } }
@@ -58,7 +52,7 @@ final class PoolHolder: Sendable {
         if isFirst { return self.current }
         defer { self.version.advance() }
         return self.state.withLock { state in
-            state.pool = Self.make(state.configuration, self.clock, self.logger, self.watch)
+            state.pool = Self.make(state.configuration, self.clock, self.monitor)
             return state.pool
         }
     }

@@ -54,7 +54,7 @@ extension APNSClient {
     /// closed.
     public func revokeAuthentication() async {
         await self.runtime.credentials.revoke()
-        self.runtime.observer.poke()
+        self.runtime.monitor.signal()
     }
 
     /// What the client shows to APNs, and how long that is valid.

@@ -6,9 +6,7 @@ import Synchronization
 /// Makes the session of a credential, with what all sessions of a client share.
 final class CredentialSessionFactory: Sendable {
     let configuration: APNSClientConfiguration
-    private let observer: ClientObserver
-    private let events: ClientEvents
-    private let managementEvents: ClientEvents
+    private let monitor: ClientMonitor
     private let replacements: ReplacementBudget
     private let retries: RetryBudget
     private let version: SendRouteVersion
@@ -18,17 +16,13 @@ final class CredentialSessionFactory: Sendable {
 
     init(
         _ configuration: APNSClientConfiguration,
-        observer: ClientObserver,
-        events: ClientEvents,
-        managementEvents: ClientEvents,
+        monitor: ClientMonitor,
         replacements: ReplacementBudget,
         retries: RetryBudget,
         version: SendRouteVersion
     ) {
         self.configuration = configuration
-        self.observer = observer
-        self.events = events
-        self.managementEvents = managementEvents
+        self.monitor = monitor
         self.replacements = replacements
         self.retries = retries
         self.version = version
@@ -50,7 +44,8 @@ final class CredentialSessionFactory: Sendable {
         onVerdict: (@Sendable (CredentialStateMachine.Event) -> Void)? = nil
     ) throws(APNSConfigurationError) -> CredentialSession {
         let context = try self.contexts.context(for: resolved.certificate)
-        let credentials = CredentialGuard(isOnTrial: onVerdict != nil) { [events, version] event in
+        let credentials = CredentialGuard(isOnTrial: onVerdict != nil) {
+            [events = self.monitor.events, version] event in
             switch event {
             case .proven, .refusedOnTrial: onVerdict?(event)
             case .declared, .ended:
@@ -67,7 +62,7 @@ final class CredentialSessionFactory: Sendable {
             retries: self.retries,
             silence: configuration.silence,
             waitsByClock: configuration.connectionsWaitByClock,
-            events: self.events,
+            events: self.monitor.events,
             credentials: credentials
         )
         let pool = configuration.poolConfiguration
@@ -80,14 +75,14 @@ final class CredentialSessionFactory: Sendable {
                 pool,
                 clock: configuration.clock,
                 logger: configuration.logger,
-                watch: PoolWatch(self.observer, clock: configuration.clock),
+                client: self.monitor,
                 version: self.version
             ),
             management: ManagementEndpoint(
                 configuration,
                 connection: settings.connection,
                 pool: pool,
-                events: self.managementEvents
+                events: self.monitor.managementEvents
             )
         )
     }

@@ -51,7 +51,7 @@ extension ClientRuntime {
         ]
         lines += Self.section("connections", pool.workers.map { "\($0)" })
         lines += Self.section("credential", self.credentialLines(session, now))
-        lines += Self.section("recent faults", self.observer.recentFaults.lines(now: now))
+        lines += Self.section("recent faults", self.monitor.recentFaults(now: now))
         lines += Self.section("counts", self.countLines)
         lines += Self.section("settings other than the defaults", self.currentConfiguration.differences)
         return lines.joined(separator: "\n")
@@ -80,17 +80,17 @@ extension ClientRuntime {
     }
 
     private var countLines: [String] {
-        let totals = self.observer.pushes.totals
+        let totals = self.monitor.pushes.totals
         let pushes = totals.sorted { $0.value > $1.value }.map { key, count in
             "\(count) \(key.type) \(key.outcome.rawValue)" + (key.reason == "none" ? "" : " (\(key.reason))")
         }
-        let observer = self.observer
+        let monitor = self.monitor
         return pushes + [
-            "\(observer.connects.load(ordering: .relaxed)) connects, "
-                + "\(observer.connectionLosses.load(ordering: .relaxed)) losses, "
-                + "\(self.counters.resends.load(ordering: .relaxed)) resends, "
-                + "\(self.counters.restarts.load(ordering: .relaxed)) restarts, "
-                + "\(self.counters.escalations.load(ordering: .relaxed)) escalations"
+            "\(monitor.connects.load(ordering: .relaxed)) connects, "
+                + "\(monitor.connectionLosses.load(ordering: .relaxed)) losses, "
+                + "\(self.monitor.resends.load(ordering: .relaxed)) resends, "
+                + "\(self.monitor.restarts.load(ordering: .relaxed)) restarts, "
+                + "\(self.monitor.escalations.load(ordering: .relaxed)) escalations"
         ]
     }
 }

@@ -21,7 +21,7 @@ extension APNSClient {
     ///
     /// A reader that is slow misses the oldest of more than 100 changes.
     public var healthChanges: EventStream<APNSHealth> {
-        self.runtime.observer.changes.stream(bufferingNewest: 100)
+        self.runtime.monitor.healthChanges.stream(bufferingNewest: 100)
     }
 }
 
@@ -38,11 +38,11 @@ extension ClientRuntime {
                 isRevoked: self.credentials.isRevoked,
                 credentialFault: refusal.map { "\($0)" },
                 signingTrouble: signing,
-                configurationFault: session.pools.watch?.configurationFault,
-                connections: self.connections(status, lastFault: session.pools.watch?.lastFault),
-                hasConnected: self.observer.hasConnected,
+                configurationFault: session.pools.monitor.configurationFault,
+                connections: self.connections(status, lastFault: session.pools.monitor.lastFault),
+                hasConnected: self.monitor.hasConnected,
                 suspectsMisconfiguration: self.sending.massRejection.isRaised,
-                degradedConnections: self.events.degradedConnections
+                degradedConnections: self.monitor.events.degradedConnections
             )
         )
     }
@@ -62,14 +62,5 @@ extension ClientRuntime {
             }
         }
         return isWanted ? .connecting : .available
-    }
-
-    /// Tells the changes of the health until the client's run ends.
-    func watchHealth() async {
-        for await _ in self.observer.pokes {
-            let health = await self.health()
-            self.observer.reminder.note(health, failedPushes: self.observer.pushes.failed, now: self.clock.now)
-            self.observer.tell(health)
-        }
     }
 }

@@ -17,33 +17,33 @@ extension ClientRuntime {
 
     func metricSnapshot() async -> MetricSnapshot {
         let session = self.credentials.latest
-        let observer = self.observer
+        let monitor = self.monitor
         var snapshot = MetricSnapshot(health: await self.health(), pool: await session.pool.status())
-        snapshot.pushes = observer.pushes.totals
+        snapshot.pushes = monitor.pushes.totals
         snapshot.pushesInFlight = self.lifecycle.pushesInFlight
-        snapshot.resends = self.counters.resends.load(ordering: .relaxed)
-        snapshot.restarts = self.counters.restarts.load(ordering: .relaxed)
-        snapshot.connects = observer.connects.load(ordering: .relaxed)
-        snapshot.reconnects = observer.reconnects.load(ordering: .relaxed)
-        snapshot.connectionLosses = observer.connectionLosses.load(ordering: .relaxed)
-        snapshot.degradedConnections = self.events.degradedConnections
+        snapshot.resends = self.monitor.resends.load(ordering: .relaxed)
+        snapshot.restarts = self.monitor.restarts.load(ordering: .relaxed)
+        snapshot.connects = monitor.connects.load(ordering: .relaxed)
+        snapshot.reconnects = monitor.reconnects.load(ordering: .relaxed)
+        snapshot.connectionLosses = monitor.connectionLosses.load(ordering: .relaxed)
+        snapshot.degradedConnections = self.monitor.events.degradedConnections
         snapshot.suspectsMisconfiguration = self.sending.massRejection.isRaised
         snapshot.providerTokenAge = session.tokens.status(now: self.clock.now).age
         snapshot.certificateSecondsLeft = session.resolved.certificate.map {
             $0.notAfter - self.configuration.wallClock()
         }
-        snapshot.queueTimes = observer.queueTimes.take()
-        snapshot.connectTimes = observer.connectTimes.take()
-        snapshot.answerTimes = self.events.answerTimes.take()
+        snapshot.queueTimes = monitor.queueTimes.take()
+        snapshot.connectTimes = monitor.connectTimes.take()
+        snapshot.answerTimes = self.monitor.events.answerTimes.take()
         return snapshot
     }
 
     /// Whoever is the metrics backend of the task that runs the client; nil: nobody.
     func makeMetricExporter() -> MetricExporter? {
         guard let exporter = MetricExporter(factory: MetricsSystem.factory) else { return nil }
-        self.observer.queueTimes.turnOn()
-        self.observer.connectTimes.turnOn()
-        self.events.answerTimes.turnOn()
+        self.monitor.queueTimes.turnOn()
+        self.monitor.connectTimes.turnOn()
+        self.monitor.events.answerTimes.turnOn()
         return exporter
     }
 

@@ -99,9 +99,3 @@ extension Logger {
         }
     }
 }
-
-extension ClientCounters {
-    func count(_ event: SupervisorEvent) {
-        if case .restarting = event { self.restarts.wrappingAdd(1, ordering: .relaxed) }
-    }
-}

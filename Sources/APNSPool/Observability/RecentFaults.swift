@@ -1,8 +1,7 @@
 import SupervisedPool
-import Synchronization
 
-/// The last faults of connections, the newest last.
-final class RecentFaults: Sendable {
+/// The last faults of connections, the newest last. Pure.
+struct RecentFaults: Sendable {
     static let room = 20
 
     private struct Fault {
@@ -11,22 +10,20 @@ final class RecentFaults: Sendable {
         var count = 1
     }
 
-    private let faults = Mutex<[Fault]>([])
+    private var faults: [Fault] = []
 
-    func add(_ text: String, now: MonotonicInstant) {
-        self.faults.withLock { faults in
-            if faults.last?.text == text {
-                faults[faults.count - 1].count += 1
-                faults[faults.count - 1].last = now
-                return
-            }
-            if faults.count >= Self.room { faults.removeFirst() }
-            faults.append(Fault(text: text, last: now))
+    mutating func add(_ text: String, now: MonotonicInstant) {
+        if self.faults.last?.text == text {
+            self.faults[self.faults.count - 1].count += 1
+            self.faults[self.faults.count - 1].last = now
+            return
         }
+        if self.faults.count >= Self.room { self.faults.removeFirst() }
+        self.faults.append(Fault(text: text, last: now))
     }
 
     func lines(now: MonotonicInstant) -> [String] {
-        self.faults.withLock { $0 }.map { fault in
+        self.faults.map { fault in
             "\(fault.last.duration(to: now).rounded) ago"
                 + (fault.count > 1 ? ", \(fault.count) times in a row" : "") + ": \(fault.text)"
         }

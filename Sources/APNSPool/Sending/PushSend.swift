@@ -31,7 +31,7 @@ final class PushSend: SendLoop {
         super.init(
             context,
             PushHistory(id: id, deadline: context.deadline(options.deadline)),
-            context.tracing.push(push, to: token, id: id)
+            context.monitor.tracing.push(push, to: token, id: id)
         )
     }
 
@@ -115,12 +115,12 @@ final class PushSend: SendLoop {
     // MARK: The end
 
     override func refused() -> PushOutcome {
-        self.context.counters.refusals.wrappingAdd(1, ordering: .relaxed)
+        self.context.monitor.refusals.wrappingAdd(1, ordering: .relaxed)
         return super.refused()
     }
 
     override func finish(_ outcome: PushOutcome) {
-        self.context.finish(outcome, self.push, self.token)
+        self.context.monitor.reportOutcome(outcome, self.push, self.token)
         super.finish(outcome)
     }
 

@@ -1,5 +1,4 @@
 import APNSModel
-import Logging
 
 extension SendContext {
     /// Looks at the end of a single push for signs of a wrong environment or topic.
@@ -12,7 +11,7 @@ extension SendContext {
         case .rejected(let rejection, _) where MassRejectionBreaker.counts(rejection):
             let inFlight = self.lifecycle.pushesInFlight
             if self.massRejection.rejected(token, inFlight: inFlight) {
-                self.logMassRejection(rejection, topic: topic)
+                self.monitor.reportMassRejection(rejection, topic: topic, credential: self.credentialName)
             }
         default:
             break
@@ -21,24 +20,7 @@ extension SendContext {
 
     /// A push that only reaches APNs' right environment was answered so.
     func tokenWorks(_ token: DeviceToken) {
-        if self.massRejection.answered(token) {
-            self.logger.notice("most device tokens are accepted again")
-            self.observer.poke()
-        }
-    }
-
-    func logMassRejection(_ rejection: Rejection, topic: String) {
-        self.observer.poke()
-        self.logger.critical(
-            "most device tokens are refused: the environment, the topic or the key must be wrong. Delete none of them",
-            metadata: [
-                "reason": "\(rejection.reason?.rawValue ?? "\(rejection.status)")",
-                "environment": "\(self.configuration.environment.name)",
-                "host": "\(self.configuration.environment)",
-                "topic": "\(topic)",
-                "credential": "\(self.credentialName)",
-            ]
-        )
+        if self.massRejection.answered(token) { self.monitor.reportMassRejectionOver() }
     }
 
     /// The error of what a bulk call leaves unsent.

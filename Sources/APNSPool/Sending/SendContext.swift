@@ -1,6 +1,5 @@
 import APNSModel
 import HTTP2Wire
-import Logging
 import NIOCore
 import SupervisedPool
 import Synchronization
@@ -16,18 +15,12 @@ final class SendContext: Sendable {
     let encoder: RequestEncoder
     let ids = IDSource()
     let retries: RetryBudget
-    let events: ClientEvents
-    let observer: ClientObserver
-    let counters: ClientCounters
-    let tracing: ClientTracing
-    let invalidTokens = EventHub<InvalidToken>()
+    let monitor: ClientMonitor
     let massRejection: MassRejectionAlarm
     let pacer = BroadcastPacer()
     let supersedeTurns = SupersedeTurns()
-    private let hasWarned = Atomic<Bool>(false)
 
     var clock: any MonotonicClock { self.configuration.clock }
-    var logger: Logger { self.configuration.logger }
     /// What is shown to APNs, without secrets.
     var credentialName: String { self.credentials.latest.resolved.name }
 
@@ -38,9 +31,7 @@ final class SendContext: Sendable {
         credentials: CredentialManager,
         version: SendRouteVersion,
         retries: RetryBudget,
-        events: ClientEvents,
-        observer: ClientObserver,
-        counters: ClientCounters
+        monitor: ClientMonitor
     ) {
         self.configuration = configuration
         self.live = live
@@ -54,10 +45,7 @@ final class SendContext: Sendable {
         )
         self.encoder = RequestEncoder(authority: configuration.environment.authority)
         self.retries = retries
-        self.events = events
-        self.observer = observer
-        self.counters = counters
-        self.tracing = ClientTracing(configuration)
+        self.monitor = monitor
         self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)
     }
 
@@ -81,7 +69,7 @@ final class SendContext: Sendable {
         if route.isProbe, let end = self.credentials.evaluate(rejection, ofProbe: route.session) { return end }
         guard let token = route.token else { return end }
         let date = rejection.status == 403 ? result.fields.first("date") : nil
-        if rejection.status == 403 { self.logClockSkew(date) }
+        if rejection.status == 403 { self.monitor.reportRefusedToken(date: date) }
         guard TokenStateMachine.concernsToken(rejection.reason) else { return end }
         let verdict = route.session.tokens.rejected(
             rejection.reason,
@@ -97,11 +85,11 @@ final class SendContext: Sendable {
             history.tokenIsReplaced()
             return end
         case .clockSuspect:
-            self.logClockSuspect()
+            self.monitor.reportClockSuspect()
             return end
         case .tooManyUpdates(let until, let isNew):
             let time = self.clock.now.duration(to: until)
-            if isNew { self.logTooManyUpdates(time) }
+            if isNew { self.monitor.reportTooManyTokenUpdates(time, credential: self.credentialName) }
             return .rejected(rejection, retryAfter: retryAfter ?? time)
         }
     }
@@ -122,7 +110,7 @@ final class SendContext: Sendable {
             policy: self.configuration.retry,
             now: self.clock.now,
             using: &generator,
-            isDegraded: budget == nil && self.events.degradedConnections > 0,
+            isDegraded: budget == nil && self.monitor.events.degradedConnections > 0,
             takeBudget: { (budget ?? self.retries).take(now: self.clock.now) }
         )
         guard case .retry = decision else { return decision }
@@ -130,20 +118,8 @@ final class SendContext: Sendable {
         if self.lifecycle.current == .stopped {
             return .finish(history.fail(.shuttingDown, "the client was shut down"))
         }
-        self.counters.resends.wrappingAdd(1, ordering: .relaxed)
+        self.monitor.resends.wrappingAdd(1, ordering: .relaxed)
         return decision
-    }
-
-    /// Counts an outcome, logs a failure, and publishes a device token that APNs calls invalid.
-    @inline(never)
-    func finish(_ outcome: PushOutcome, _ push: PreparedPush, _ token: DeviceToken) {
-        self.observer.pushes.count(outcome, push.pushType)
-        guard let error = outcome.error else { return }
-        self.logFailure(error, push, token)
-        guard let invalidation = outcome.invalidation else { return }
-        let invalid = InvalidToken(deviceToken: token, topic: push.topic, invalidation: invalidation)
-        self.invalidTokens.post(invalid)
-        self.configuration.groupInvalidTokens?.post(invalid)
     }
 
     // MARK: Time
@@ -181,9 +157,7 @@ final class SendContext: Sendable {
         let warning = min(self.clock.now.advanced(by: .seconds(1)), deadline)
         if await self.lifecycle.running.wait(until: warning, clock: self.clock) { return true }
         if Task.isCancelled { return false }
-        if !self.hasWarned.exchange(true, ordering: .relaxed) {
-            self.logger.warning("a push waits, but nobody runs the client: call run(), start() or withAPNSClient")
-        }
+        self.monitor.reportNotRunning()
         return await self.lifecycle.running.wait(until: deadline, clock: self.clock)
     }
 }

@@ -158,7 +158,7 @@ class SendLoop {
     }
 
     private func take(_ route: SendRoute, _ now: MonotonicInstant) -> Step {
-        if self.destination == .pushes { self.askedAt = self.context.observer.queueTimes.begin(self.context.clock) }
+        if self.destination == .pushes { self.askedAt = self.context.monitor.queueTimes.begin(self.context.clock) }
         self.checkoutDeadline = route.checkoutDeadline(self.history.deadline, now: now)
         self.route = route
         return .checkout
@@ -189,7 +189,7 @@ class SendLoop {
     /// There is a stream. Whether the request is still to be sent.
     @inline(never)
     private func mayWrite() -> Bool {
-        self.context.observer.queueTimes.end(self.askedAt, self.context.clock)
+        self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
         if let end = self.expiry() {
             self.end = end
         } else if Task.isCancelled {

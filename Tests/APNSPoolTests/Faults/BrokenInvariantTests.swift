@@ -44,7 +44,7 @@ struct BrokenInvariantTests {
             // Let the queue pass until the poison's turn comes.
             await until {
                 server.release()
-                return client.runtime.counters.restarts.load(ordering: .relaxed) > 0
+                return client.runtime.monitor.restarts.load(ordering: .relaxed) > 0
             }
             let result = try #require(await poison.value)
             #expect(result.ending == .notSent && result.cause == .faulty)
@@ -123,7 +123,7 @@ struct BrokenInvariantTests {
             var crashes = 0
             await until {
                 if await sendPoison(client)?.cause == .faulty { crashes += 1 }
-                return client.runtime.counters.escalations.load(ordering: .relaxed) > 0
+                return client.runtime.monitor.escalations.load(ordering: .relaxed) > 0
             }
             #expect(crashes == 16)
             await until { client.runtime.sending.router.isPaused }

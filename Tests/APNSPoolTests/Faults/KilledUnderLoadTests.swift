@@ -107,7 +107,7 @@ struct KilledUnderLoadTests {
         let status = await client.status
         #expect(status.restarts == restarts)
         #expect(status.pool.leased == 0 && status.pool.queueDepth == 0)
-        #expect(client.runtime.counters.escalations.load(ordering: .relaxed) == 0)
+        #expect(client.runtime.monitor.escalations.load(ordering: .relaxed) == 0)
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
     }
 

@@ -20,7 +20,7 @@ struct DiagnosisTests {
             simulator.setToken(DeviceToken.sample(1).hexadecimal, .bad)
             for number in 0..<5 { _ = await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
             await simulator.dropConnections()
-            await until { client.runtime.observer.connectionLosses.load(ordering: .relaxed) > 0 }
+            await until { client.runtime.monitor.connectionLosses.load(ordering: .relaxed) > 0 }
             #expect(await client.deliver(samplePush(), to: DeviceToken.sample(0)).certainty == .accepted)
             let text = await client.diagnosis()
             let expected = [
@@ -67,7 +67,7 @@ struct DiagnosisTests {
     }
 
     @Test func faultsInARowAreOneLineAndTheListIsBounded() {
-        let faults = RecentFaults()
+        var faults = RecentFaults()
         func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
         for second in 0..<10 { faults.add("refused", now: at(Int64(second))) }
         #expect(faults.lines(now: at(19)) == ["\(Duration.seconds(10)) ago, 10 times in a row: refused"])

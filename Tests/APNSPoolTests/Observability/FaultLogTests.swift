@@ -77,7 +77,7 @@ struct LogTests {
             }
         ) { client, _ in
             for _ in 1...2 { _ = await client.deliver(samplePush(), to: deviceToken) }
-            await until { client.runtime.observer.reminder.next != nil }
+            await until { client.runtime.monitor.nextRepetition != nil }
             _ = await ClientOutcomeTests.deliver(100, with: client)
             for count in 1...3 {
                 clock.advance(by: .seconds(300))

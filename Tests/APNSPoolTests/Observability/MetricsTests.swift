@@ -204,11 +204,11 @@ struct MetricsTests {
     @Test func withoutABackendNothingIsMeasured() async throws {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            #expect(client.runtime.observer.queueTimes.begin(client.runtime.clock) == nil)
-            #expect(client.runtime.observer.queueTimes.take().isEmpty)
-            #expect(client.runtime.events.answerTimes.take().isEmpty)
+            #expect(client.runtime.monitor.queueTimes.begin(client.runtime.clock) == nil)
+            #expect(client.runtime.monitor.queueTimes.take().isEmpty)
+            #expect(client.runtime.monitor.events.answerTimes.take().isEmpty)
             // But counted.
-            #expect(client.runtime.observer.pushes.totals.values.reduce(0, +) == 1)
+            #expect(client.runtime.monitor.pushes.totals.values.reduce(0, +) == 1)
         }
     }
 

@@ -149,9 +149,9 @@ struct NightOnCallTests {
             isDNSGone.night = night
             // The test exports, not the client's own task, so that each reading is a new one.
             let exporter = try #require(MetricExporter(factory: metrics))
-            client.runtime.observer.queueTimes.turnOn()
-            client.runtime.observer.connectTimes.turnOn()
-            client.runtime.events.answerTimes.turnOn()
+            client.runtime.monitor.queueTimes.turnOn()
+            client.runtime.monitor.connectTimes.turnOn()
+            client.runtime.monitor.events.answerTimes.turnOn()
             let player = NightPlayer(client, clock, recorder, until: .now.advanced(by: Self.patience))
             do {
                 try await player.settle()

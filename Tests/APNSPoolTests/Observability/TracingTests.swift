@@ -202,8 +202,8 @@ struct TracingTests {
     @Test func withoutATracerNothingIsMade() async throws {
         try await withServer { client, _ in
             let core = client.runtime
-            #expect(core.sending.tracing.push(samplePush(), to: deviceToken, id: .random()) == nil)
-            #expect(core.sending.tracing.bulk() == nil)
+            #expect(core.monitor.tracing.push(samplePush(), to: deviceToken, id: .random()) == nil)
+            #expect(core.monitor.tracing.bulk() == nil)
             // A tracer of the pushing task alone, whom the client never met, gets nothing.
             await withTracer(self.tracer) {
                 #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)

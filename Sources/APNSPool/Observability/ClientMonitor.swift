@@ -1,0 +1,280 @@
+// This folder: health, log lines, metrics, spans and the diagnosis. It reads what the other folders count and report,
+// and decides nothing about pushes, connections or credentials.
+
+import APNSModel
+import Logging
+import SupervisedPool
+import Synchronization
+
+/// What a client knows about itself: events in; health, log lines, metrics and spans out. Every method returns at once
+/// and may be called from any thread.
+final class ClientMonitor: Sendable {
+    private struct State {
+        var health = APNSHealth.starting
+        var faults = FaultLog<APNSHealth.Cause.Code>()
+        /// How many pushes had failed when the present trouble began.
+        var failedBefore = 0
+        var recentFaults = RecentFaults()
+    }
+
+    let configuration: APNSClientConfiguration
+    let tracing: ClientTracing
+    /// What connections report, those to the host of pushes and those to the host of channels.
+    let events = ClientEvents()
+    let managementEvents = ClientEvents()
+    let healthChanges = EventHub<APNSHealth>()
+    let invalidTokens = EventHub<InvalidToken>()
+
+    let pushes = PushCounters()
+    /// How often a push was sent again.
+    let resends = Atomic<Int>(0)
+    /// How often a part of the tree crashed and was restarted.
+    let restarts = Atomic<Int>(0)
+    /// How often the whole tree gave up.
+    let escalations = Atomic<Int>(0)
+    /// Pushes that came when the client took none any more.
+    let refusals = Atomic<Int>(0)
+    /// Connections that became ready.
+    let connects = Atomic<Int>(0)
+    /// Those of them that came in the place of an earlier one.
+    let reconnects = Atomic<Int>(0)
+    /// Connections lost, and connects that failed.
+    let connectionLosses = Atomic<Int>(0)
+    let queueTimes = TimeSamples()
+    let connectTimes = TimeSamples()
+
+    private let state = Mutex(State())
+    private let signals: AsyncStream<Void>
+    private let signalling: AsyncStream<Void>.Continuation
+    private let faultBeginnings: AsyncStream<Void>
+    private let faultBeginning: AsyncStream<Void>.Continuation
+    // What the log says once.
+    private let hasLoggedClockSkew = Atomic<Bool>(false)
+    private let hasLoggedClockSuspect = Atomic<Bool>(false)
+    private let hasLoggedNotRunning = Atomic<Bool>(false)
+
+    var logger: Logger { self.configuration.logger }
+    private var clock: any MonotonicClock { self.configuration.clock }
+
+    init(_ configuration: APNSClientConfiguration) {
+        self.configuration = configuration
+        self.tracing = ClientTracing(configuration)
+        (self.signals, self.signalling) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (self.faultBeginnings, self.faultBeginning) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    // MARK: The client's life
+
+    /// Logs events, publishes changes of the health and repeats what lasts, until the task is cancelled.
+    ///
+    /// - Parameters:
+    ///   - credential: what is shown to APNs, in words without secrets.
+    ///   - health: evaluates it.
+    func run(
+        credential: @escaping @Sendable () -> String,
+        health: @escaping @Sendable () async -> APNSHealth
+    ) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                for await event in self.events.stream {
+                    self.logger.log(event, credential: credential())
+                    self.signal()
+                }
+            }
+            group.addTask {
+                let logger = ManagementEndpoint.logger(self.configuration)
+                for await event in self.managementEvents.stream { logger.log(event, credential: credential()) }
+            }
+            group.addTask {
+                for await _ in self.signals { self.publish(await health()) }
+            }
+            group.addTask { await self.repeatFaults() }
+        }
+    }
+
+    /// The client has ended.
+    func finish() {
+        self.publish(.stopped)
+        self.healthChanges.finish()
+        self.invalidTokens.finish()
+        self.tracing.finish()
+    }
+
+    // MARK: Health
+
+    /// Call it after any change that affects the health.
+    func signal() { self.signalling.yield() }
+
+    /// Whether there has been a connection.
+    var hasConnected: Bool { self.connects.load(ordering: .relaxed) > 0 }
+
+    private func publish(_ health: APNSHealth) {
+        let failed = self.pushes.failed
+        let now = self.clock.now
+        let (isNew, isFirst) = self.state.withLock { state -> (Bool, Bool) in
+            let before = state.health
+            guard before != health else { return (false, false) }
+            state.health = health
+            guard before.cause?.code != health.cause?.code else { return (true, false) }
+            state.faults.ended()
+            state.failedBefore = failed
+            guard let code = health.cause?.code else { return (true, false) }
+            return (true, state.faults.seen(code, now: now) == .first)
+        }
+        if isNew { self.healthChanges.post(health) }
+        if isFirst { self.faultBeginning.yield() }
+    }
+
+    /// Logs that the client is still degraded or failing. Sleeps only while a fault lasts.
+    private func repeatFaults() async {
+        for await _ in self.faultBeginnings {
+            while let next = self.nextRepetition, !Task.isCancelled {
+                try? await self.clock.sleep(until: next)
+                self.repeatFault()
+            }
+        }
+    }
+
+    /// When the log next says that a fault lasts; nil: none does.
+    var nextRepetition: MonotonicInstant? { self.state.withLock { $0.faults.next } }
+
+    private func repeatFault() {
+        let now = self.clock.now
+        let failed = self.pushes.failed
+        let (line, health, before) = self.state.withLock { state in
+            (state.health.cause.flatMap { state.faults.lasts($0.code, now: now) }, state.health, state.failedBefore)
+        }
+        guard case .again(let time, _) = line else { return }
+        let level: Logger.Level = if case .failing = health { .error } else { .warning }
+        self.logger.log(
+            level: level,
+            "the client is still \(health.name)",
+            metadata: [
+                "cause": "\(health.cause.map { "\($0)" } ?? "unknown")",
+                "since": "\(time.rounded)",
+                "failed-pushes": "\(failed - before)",
+            ]
+        )
+    }
+
+    // MARK: Connections and the tree
+
+    func report(_ event: SupervisorEvent) {
+        if case .restarting = event { self.restarts.wrappingAdd(1, ordering: .relaxed) }
+        self.logger.log(event)
+    }
+
+    /// The tree gave up, and starts anew after a pause.
+    func reportEscalation(_ error: any Error, pause: Duration) {
+        self.escalations.wrappingAdd(1, ordering: .relaxed)
+        self.logger.critical(
+            "the supervision tree gave up; this is a bug in the library",
+            metadata: ["error": "\(error)", "next-start-in": "\(pause)"]
+        )
+    }
+
+    /// A connection is ready.
+    func reportConnected(isFirst: Bool) {
+        self.connects.wrappingAdd(1, ordering: .relaxed)
+        if !isFirst { self.reconnects.wrappingAdd(1, ordering: .relaxed) }
+    }
+
+    /// A connection was lost, or a connect failed.
+    func reportLoss(_ fault: String?) {
+        self.connectionLosses.wrappingAdd(1, ordering: .relaxed)
+        guard let fault else { return }
+        let now = self.clock.now
+        self.state.withLock { $0.recentFaults.add(fault, now: now) }
+    }
+
+    /// The last faults of connections, for people.
+    func recentFaults(now: MonotonicInstant) -> [String] { self.state.withLock { $0.recentFaults.lines(now: now) } }
+
+    /// Whether provider tokens can be signed has changed.
+    func reportSigning(_ result: Result<Void, TokenError>, isChange: Bool, credential: String) {
+        self.signal()
+        if isChange { self.logger.log(result, signedWith: credential) }
+    }
+
+    // MARK: Pushes
+
+    /// Counts an outcome, logs a failure, and publishes a device token that APNs calls invalid.
+    func reportOutcome(_ outcome: PushOutcome, _ push: PreparedPush, _ token: DeviceToken) {
+        self.pushes.count(outcome, push.pushType)
+        guard let error = outcome.error else { return }
+        self.logFailure(error, push, token)
+        guard let invalidation = outcome.invalidation else { return }
+        let invalid = InvalidToken(deviceToken: token, topic: push.topic, invalidation: invalidation)
+        self.invalidTokens.post(invalid)
+        self.configuration.groupInvalidTokens?.post(invalid)
+    }
+
+    private func logFailure(_ error: PushError, _ push: PreparedPush, _ token: DeviceToken) {
+        // Makes nothing of a line that nobody reads.
+        guard self.logger.logLevel <= .debug else { return }
+        var metadata: Logger.Metadata = [
+            "topic": "\(push.topic)",
+            "type": "\(push.pushType.rawValue)",
+            "outcome": "\(error.certainty.rawValue)",
+            "reason": "\(error.rejection?.reason?.rawValue ?? error.code.rawValue)",
+            "attempts": "\(error.attempts)",
+        ]
+        if let id = error.apnsID { metadata["apns-id"] = "\(id)" }
+        if let text = self.configuration.logging.text(of: token) { metadata["device-token"] = "\(text)" }
+        self.logger.debug("a push was not accepted", metadata: metadata)
+    }
+
+    /// Logs, once, that pushes wait for somebody to run the client.
+    func reportNotRunning() {
+        guard !self.hasLoggedNotRunning.exchange(true, ordering: .relaxed) else { return }
+        self.logger.warning("a push waits, but nobody runs the client: call run(), start() or withAPNSClient")
+    }
+
+    // MARK: Provider tokens
+
+    /// APNs counts too many provider tokens of this key. Another process with the same key is the usual reason.
+    func reportTooManyTokenUpdates(_ time: Duration, credential: String) {
+        self.logger.error(
+            "APNs has seen too many provider tokens of this key; the one in use is kept. Do other processes sign for it?",
+            metadata: ["credential": "\(credential)", "no-new-token-for": "\(time)"]
+        )
+    }
+
+    /// Logs, once, that this machine's clock differs from the `date` of a response that refused the provider token.
+    func reportRefusedToken(date: String?) {
+        guard let hint = ClockSkew.skewHint(dateHeader: date, wallNow: self.configuration.wallClock()),
+            !self.hasLoggedClockSkew.exchange(true, ordering: .relaxed)
+        else { return }
+        self.logger.error("APNs refuses the provider token", metadata: ["clock": "\(hint)"])
+    }
+
+    /// Logs, once, that APNs calls fresh provider tokens expired.
+    func reportClockSuspect() {
+        guard !self.hasLoggedClockSuspect.exchange(true, ordering: .relaxed) else { return }
+        self.logger.error(
+            "APNs refuses a provider token that was just signed, because of its time: is this machine's clock right?"
+        )
+    }
+
+    // MARK: Mass rejection
+
+    /// So many device tokens are refused that the environment, the topic or the key must be wrong.
+    func reportMassRejection(_ rejection: Rejection, topic: String, credential: String) {
+        self.signal()
+        self.logger.critical(
+            "most device tokens are refused: the environment, the topic or the key must be wrong. Delete none of them",
+            metadata: [
+                "reason": "\(rejection.reason?.rawValue ?? "\(rejection.status)")",
+                "environment": "\(self.configuration.environment.name)",
+                "host": "\(self.configuration.environment)",
+                "topic": "\(topic)",
+                "credential": "\(credential)",
+            ]
+        )
+    }
+
+    func reportMassRejectionOver() {
+        self.signal()
+        self.logger.notice("most device tokens are accepted again")
+    }
+}

@@ -1,0 +1,106 @@
+import Logging
+import SupervisedPool
+import Synchronization
+
+/// Reads the events of one pool: logs them, but not the same fault again and again, and passes on to the client's monitor
+/// what counts. Called on the pool's thread.
+final class PoolMonitor: Sendable {
+    private struct State {
+        var faults = FaultLog<String>()
+        var configurationFault: String?
+        var lastFault: String?
+        /// Since when workers connect.
+        var connecting: [Int: MonotonicInstant] = [:]
+        /// Workers that had a connection once.
+        var connected: Set<Int> = []
+    }
+
+    private let state = Mutex(State())
+    private let logger: Logger
+    private let clock: any MonotonicClock
+    /// Nil: a pool that the health and the metrics say nothing about.
+    private let client: ClientMonitor?
+
+    init(_ logger: Logger, clock: any MonotonicClock, client: ClientMonitor? = nil) {
+        self.logger = logger
+        self.clock = clock
+        self.client = client
+    }
+
+    /// Why no connection can be made as configured, until there is one.
+    var configurationFault: String? { self.state.withLock { $0.configurationFault } }
+
+    /// Why a connection was last lost or refused, until there is one.
+    var lastFault: String? { self.state.withLock { $0.lastFault } }
+
+    func report(_ event: PoolEvent) {
+        let line = self.note(event)
+        switch (event, line) {
+        case (_, .first?):
+            self.logger.log(event)
+        case (.reported(_, .backingOff(_, let fault)), .again(let time, let count)?):
+            self.logger.notice(
+                "connections are still lost or refused, backing off",
+                metadata: ["fault": "\(Self.text(fault))", "since": "\(time.rounded)", "count": "\(count)"]
+            )
+        case (.reported(let id, .backingOff(_, let fault)), nil):
+            self.logger.debug(
+                "connection lost or refused again, backing off",
+                metadata: ["connection": "\(id)", "fault": "\(Self.text(fault))"]
+            )
+        default:
+            self.logger.log(event)
+        }
+    }
+
+    /// Notes what the event changes.
+    ///
+    /// - Returns: how the event is logged; nil: a fault that was logged a moment ago.
+    private func note(_ event: PoolEvent) -> FaultLog<String>.Line? {
+        var line: FaultLog<String>.Line? = .first
+        switch event {
+        case .reported(_, .latency), .reported(_, .capacity), .askedToConnect, .askedToDisconnect, .missed:
+            return line
+        case .reported(let id, .connecting):
+            guard let began = self.client?.connectTimes.begin(self.clock) else { break }
+            self.state.withLock { $0.connecting[id.slot] = began }
+        case .reported(let id, .ready):
+            self.connected(id.slot)
+        case .reported(let id, .backingOff(_, let fault)):
+            let now = self.clock.now
+            line = self.state.withLock { state in
+                state.connecting[id.slot] = nil
+                if let fault { state.lastFault = fault.description }
+                return state.faults.seen(Self.text(fault), now: now)
+            }
+            self.client?.reportLoss(fault?.description)
+        case .unavailable(_, let fault):
+            if let fault { self.state.withLock { $0.lastFault = fault.description } }
+        case .configurationFault(let fault, _):
+            self.state.withLock { $0.configurationFault = fault.description }
+        case .reported, .registered, .available, .invariantBroken:
+            break
+        }
+        self.client?.signal()
+        return line
+    }
+
+    private func connected(_ slot: Int) {
+        let (began, isFirst) = self.state.withLock { state in
+            state.faults.ended()
+            state.configurationFault = nil
+            state.lastFault = nil
+            return (state.connecting.removeValue(forKey: slot), state.connected.insert(slot).inserted)
+        }
+        guard let client else { return }
+        client.connectTimes.end(began, self.clock)
+        client.reportConnected(isFirst: isFirst)
+    }
+
+    private static func text(_ fault: PoolFault?) -> String { fault.map { "\($0)" } ?? "unknown" }
+}
+
+extension Duration {
+    /// Whole seconds, for people.
+    var rounded: Duration { .seconds(self.components.seconds) }
+}
