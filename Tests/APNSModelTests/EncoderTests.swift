@@ -434,6 +434,39 @@ struct EncoderTests {
         ) { try base.custom(Repeats(value: Double.infinity)).prepared() }
     }
 
+    @Test("A value that nests too deeply is refused before Foundation encodes it")
+    func deepOnTheSlowWay() {
+        struct Endless: Encodable, Sendable {
+            var reason: Int
+            enum Key: CodingKey { case a, b }
+            func encode(to encoder: any Encoder) throws {
+                if reason == 0 { _ = encoder.codingPath }
+                var container = encoder.container(keyedBy: Key.self)
+                if reason == 1 { try container.encode(1, forKey: .a) }
+                if reason == 2 { try container.encode(Float.nan, forKey: .b) }
+                try container.encode([Endless(reason: reason)], forKey: .a)
+            }
+        }
+        struct ManyKeys: Encodable, Sendable {
+            struct Key: CodingKey {
+                var stringValue: String
+                var intValue: Int? { nil }
+                init(stringValue: String) { self.stringValue = stringValue }
+                init?(intValue: Int) { nil }
+            }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Key.self)
+                for number in 0..<300 { try container.encode(number, forKey: Key(stringValue: "key\(number)")) }
+                try container.encode([ManyKeys()], forKey: Key(stringValue: "deeper"))
+            }
+        }
+        let values: [any Encodable & Sendable] = (0..<3).map(Endless.init) + [ManyKeys()]
+        for value in values {
+            #expect(code { _ = try PushNotification(topic: "t").custom(value).prepared() } == .notEncodable)
+            #expect(code { _ = try PushNotification(topic: "t").custom(key: "k", value).prepared() } == .notEncodable)
+        }
+    }
+
     @Test func mixedContainersFail() {
         struct Mixed: Encodable, Sendable {
             enum Key: CodingKey { case a }

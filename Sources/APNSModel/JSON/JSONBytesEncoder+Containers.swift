@@ -24,7 +24,7 @@ struct JSONSlotEncoder: Encoder {
 extension JSONBytesEncoder {
     /// The path is not tracked on the direct way; whoever asks gets it from Foundation's encoder.
     var untrackedPath: [any CodingKey] {
-        _ = leave()
+        makeVoid()
         return []
     }
 
@@ -34,12 +34,18 @@ extension JSONBytesEncoder {
         return JSONSlotEncoder(storage: self, serial: -1)
     }
 
-    fileprivate func double(_ value: Double) throws {
-        guard writer.double(value) else { throw leave() }
+    fileprivate func double(_ value: Double) {
+        if !writer.double(value) { notFinite() }
     }
 
-    fileprivate func float(_ value: Float) throws {
-        guard writer.float(value) else { throw leave() }
+    fileprivate func float(_ value: Float) {
+        if !writer.float(value) { notFinite() }
+    }
+
+    /// Foundation's encoder throws the error, which names the path.
+    private func notFinite() {
+        makeVoid()
+        writer.null()
     }
 }
 

@@ -67,6 +67,9 @@ final class JSONBytesEncoder {
     // Never open for writing while code that could come back here runs, so the run-time check proves nothing.
     @exclusivity(unchecked) var writer: JSONByteWriter
     @exclusivity(unchecked) private(set) var detour = false
+    /// The value must be encoded anew, but goes on to its end first. That shows whether it nests too deeply, which
+    /// Foundation's encoder does not notice before the stack ends.
+    @exclusivity(unchecked) private var isVoid = false
     @exclusivity(unchecked) private var refusal: Refusal?
     @exclusivity(unchecked) private var frames: [Frame] = []
     @exclusivity(unchecked) private var slots: [Slot] = []
@@ -113,7 +116,7 @@ final class JSONBytesEncoder {
         Self.spare.withLock { $0 = spare }
     }
 
-    private var isClean: Bool { frames.isEmpty && slots.isEmpty && keys.isEmpty && nesting == 0 && !detour }
+    private var isClean: Bool { frames.isEmpty && slots.isEmpty && keys.isEmpty && nesting == 0 && !detour && !isVoid }
 
     /// Appends one value to what the writer holds, outside of any object of this encoder's.
     func lone(_ value: some Encodable, field: String) throws(ValidationError) {
@@ -143,7 +146,7 @@ final class JSONBytesEncoder {
         slots.append(Slot(serial: serial(), base: 0, state: .merged))
         do {
             try forward(value)
-            if !detour {
+            if !detour, !isVoid {
                 slots.removeLast()
                 while frames.count > 1 { closeLast() }
                 return
@@ -187,7 +190,7 @@ final class JSONBytesEncoder {
         let mark = mark()
         do {
             try write(value)
-            if !detour { return }
+            if !detour, !isVoid { return }
         } catch {}
         writer.append(try slowly(value, field: field, from: mark))
     }
@@ -238,6 +241,7 @@ final class JSONBytesEncoder {
         }
         nesting = 0
         detour = false
+        isVoid = false
         refusal = nil
     }
 
@@ -247,6 +251,11 @@ final class JSONBytesEncoder {
     func leave() -> Detour {
         detour = true
         return Detour()
+    }
+
+    /// Has the value encoded anew after it has come to its end on the direct way.
+    func makeVoid() {
+        isVoid = true
     }
 
     /// Leaves the direct way for an error.
@@ -388,9 +397,10 @@ final class JSONBytesEncoder {
 
     func beginMember(_ place: Place, _ key: String) -> Bool {
         guard reach(place) else { return false }
-        guard beginKey(key, scanLimit: Self.maximumScannedKeys) else {
-            detour = true
-            return false
+        if !beginKey(key, scanLimit: Self.maximumScannedKeys) {
+            makeVoid()
+            frames[frames.count &- 1].count &+= 1
+            writer.byte(JSONByte.colon)
         }
         return true
     }
