@@ -8,7 +8,7 @@ enum PrivateKeyText {
     /// - Throws: `missing`, `notAKey`, `keyEncrypted`, `keyDamaged` or `keyTypeWrong`.
     static func key(in text: [UInt8], setting: String) throws(APNSConfigurationError) -> ES256PrivateKey {
         do throws(Fault) {
-            return try key(in: text, mayBeEncoded: true)
+            return try key(in: text)
         } catch {
             throw APNSConfigurationError(error.code, setting: setting, message: error.message)
         }
@@ -25,13 +25,9 @@ enum PrivateKeyText {
         }
     }
 
-    private static func key(in text: [UInt8], mayBeEncoded: Bool) throws(Fault) -> ES256PrivateKey {
-        // No text starts like this: base64 of PEM starts with L, of DER with M.
+    private static func key(in text: [UInt8]) throws(Fault) -> ES256PrivateKey {
+        let text = plainPEM(text)
         if text.first == DER.sequence { return try key(inDER: text) }
-        let text = withoutEscapes(trimmed(text[...]))
-        guard !text.isEmpty else {
-            throw Fault(.missing, "It is empty. It must hold the text of the .p8 file from the developer portal.")
-        }
         if let block = PEMBlock.mostPromising(in: text) { return try key(in: block) }
         if text.range(of: PEMBlock.begin) != nil {
             throw Fault(
@@ -39,12 +35,8 @@ enum PrivateKeyText {
                 "Its first line is cut off: it should be '-----BEGIN PRIVATE KEY-----'. \(askAgain)"
             )
         }
-        if mayBeEncoded, let decoded = base64(text) {
-            if decoded.range(of: PEMBlock.begin) != nil {
-                return try key(in: decoded, mayBeEncoded: false)
-            }
-            // A PEM text whose first and last line are lost.
-            if decoded.first == DER.sequence { return try key(inDER: decoded) }
+        guard !trimmed(text[...]).isEmpty else {
+            throw Fault(.missing, "It is empty. It must hold the text of the .p8 file from the developer portal.")
         }
         throw Fault(
             .notAKey,
@@ -132,10 +124,12 @@ enum PrivateKeyText {
     /// A PEM text of any kind as environments carry it, in the form that OpenSSL reads: with line ends, and without
     /// base64 around the whole. DER, and what is no PEM text at all, comes back as it is.
     static func plainPEM(_ bytes: [UInt8]) -> [UInt8] {
+        // No text starts like this: base64 of PEM starts with L, of DER with M.
         guard bytes.first != DER.sequence else { return bytes }
         var text = withoutEscapes(trimmed(bytes[...]))
         if text.range(of: PEMBlock.begin) == nil {
             guard let decoded = base64(text) else { return bytes }
+            // A PEM text whose first and last line are lost.
             if decoded.first == DER.sequence { return decoded }
             text = withoutEscapes(trimmed(decoded[...]))
             guard text.range(of: PEMBlock.begin) != nil else { return bytes }
@@ -202,16 +196,18 @@ private struct PEMBlock {
     /// Whether its END line is there.
     var isComplete: Bool
 
-    /// The blocks of a text whose line ends are lost, written anew up to one that is cut off.
+    /// The blocks of a text whose line ends are lost, written anew. A text without a block stays as it is.
     static func withLines(_ text: [UInt8]) -> [UInt8] {
+        let blocks = all(in: text)
+        guard !blocks.isEmpty else { return text }
         var result: [UInt8] = []
-        for block in all(in: text).prefix(while: \.isComplete) {
+        for block in blocks {
             result += Array("-----BEGIN \(block.label)-----\n".utf8)
             let digits = block.body.filter { !PrivateKeyText.isBlank($0) }
             for start in stride(from: 0, to: digits.count, by: 64) {
                 result += digits[start..<min(start + 64, digits.count)] + [0x0A]
             }
-            result += Array("-----END \(block.label)-----\n".utf8)
+            if block.isComplete { result += Array("-----END \(block.label)-----\n".utf8) }
         }
         return result
     }

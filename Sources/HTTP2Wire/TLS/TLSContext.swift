@@ -79,7 +79,12 @@ package final class TLSContext: @unchecked Sendable {
 
     private func useCertificate(chainPEM: String, keyPEM: String) throws(WireError) {
         let chain = try PEM.certificates(in: chainPEM, code: .certificateUnusable)
-        let key = try PEM.privateKey(in: keyPEM)
+        guard let key = PEM.privateKey(in: Array(keyPEM.utf8), passphrase: nil) else {
+            throw WireError(
+                .certificateUnusable,
+                "the private key cannot be read (encrypted keys are not): \(OpenSSLErrors.drain().text)"
+            )
+        }
         ERR_clear_error()
         guard let leaf = chain.first, SSL_CTX_use_certificate(self.pointer, leaf.pointer) == 1,
             SSL_CTX_use_PrivateKey(self.pointer, key.pointer) == 1

@@ -125,20 +125,7 @@ package struct TLSIdentity: Sendable, Hashable {
             }
             return EVPKey(owning: pointer)
         }
-        guard let bio = BIO_new(BIO_s_mem()) else { throw Fault(code: .notAKey, detail: "OpenSSL is out of memory") }
-        defer { BIO_free(bio) }
-        _ = bytes.withUnsafeBytes { BIO_write(bio, $0.baseAddress, Int32(clamping: $0.count)) }
-        let pointer: OpaquePointer?
-        if let passphrase {
-            // Without a callback OpenSSL takes the argument for the passphrase.
-            pointer = passphrase.withCString {
-                PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0))
-            }
-        } else {
-            // OpenSSL would ask the terminal.
-            pointer = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil)
-        }
-        if let pointer { return EVPKey(owning: pointer) }
+        if let key = PEM.privateKey(in: bytes, passphrase: passphrase) { return key }
         let errors = OpenSSLErrors.drain()
         guard bytes.firstRange(of: Array("ENCRYPTED".utf8)) != nil else {
             throw Fault(code: .notAKey, detail: errors.text)
