@@ -73,8 +73,8 @@ package struct SystemTrustRoots: Sendable, Hashable {
     /// Whether OpenSSL may look for a certificate under this name: `4a6481c9.0`.
     private static func isHash(_ name: String) -> Bool {
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 2 && parts[0].utf8.count == 8 && UInt32(parts[0], radix: 16) != nil
-            && UInt32(parts[1]) != nil
+        return parts.count == 2 && parts[0].utf8.count == 8 && parts[0] == parts[0].lowercased()
+            && UInt32(parts[0], radix: 16) != nil && UInt32(parts[1]) != nil
     }
 
     /// Hashes of the PEM blocks in a file, up to the first damaged one: OpenSSL takes nothing from a damaged file.
