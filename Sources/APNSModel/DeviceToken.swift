@@ -139,36 +139,3 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
         )
     }
 }
-
-/// Hexadecimal digits as ASCII bytes.
-enum Hexadecimal {
-    /// The lower-case digit of the low four bits.
-    @inline(__always)
-    static func digit(_ nibble: UInt8) -> UInt8 {
-        let low = nibble & 0xF
-        return low < 10 ? 0x30 &+ low : 0x57 &+ low
-    }
-
-    /// The eight lower-case digits of a number, the first one in the lowest byte in memory: each nibble is spread to a
-    /// byte, and 10 to 15 are moved to the letters.
-    @inline(__always)
-    static func digits(_ value: UInt32) -> UInt64 {
-        var x = UInt64(value.byteSwapped)
-        x = (x | x &<< 16) & 0x0000_FFFF_0000_FFFF
-        x = (x | x &<< 8) & 0x00FF_00FF_00FF_00FF
-        x = ((x &>> 4) | (x &<< 8)) & 0x0F0F_0F0F_0F0F_0F0F
-        let letters = ((x &+ 0x0606_0606_0606_0606) &>> 4) & 0x0101_0101_0101_0101
-        return (x &+ 0x3030_3030_3030_3030 &+ letters &* 0x27).littleEndian
-    }
-
-    /// The value of a digit in either case, or nil.
-    @inline(__always)
-    static func value(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte &- 0x30
-        case 0x61...0x66: byte &- 0x57
-        case 0x41...0x46: byte &- 0x37
-        default: nil
-        }
-    }
-}

@@ -88,6 +88,17 @@ static inline X509 *capns_x509_stack_copy(const STACK_OF(X509) *stack, int index
 }
 static inline void capns_x509_stack_free(STACK_OF(X509) *stack) { sk_X509_pop_free(stack, X509_free); }
 
+/* The elements of an ASN1_SEQUENCE_ANY. */
+static inline int capns_sequence_count(const ASN1_SEQUENCE_ANY *sequence) { return sk_ASN1_TYPE_num(sequence); }
+static inline void capns_sequence_free(ASN1_SEQUENCE_ANY *sequence) {
+  sk_ASN1_TYPE_pop_free(sequence, ASN1_TYPE_free);
+}
+/* NULL if the element is no UTF8String. */
+static inline const ASN1_STRING *capns_sequence_utf8_string(const ASN1_SEQUENCE_ANY *sequence, int index) {
+  const ASN1_TYPE *element = sk_ASN1_TYPE_value(sequence, index);
+  return element && element->type == V_ASN1_UTF8STRING ? element->value.utf8string : NULL;
+}
+
 /* RFC 4514, with letters beyond ASCII as they are. */
 static const unsigned long capns_name_flags = XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB;
 

@@ -1,5 +1,5 @@
-/// Random numbers for jitter: small state, and repeatable with a seed.
-package struct SplitMix64: RandomNumberGenerator {
+/// Random numbers with a small state that a seed repeats (Sebastiano Vigna's SplitMix64): for jitter, and for tests.
+package struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     package init(seed: UInt64?) {

@@ -36,7 +36,7 @@ struct EncoderTests {
         let run = PropertyRun(commands: 300, runs: 300)
         for seed in run.seeds {
             await TestScale.letOthersRun()
-            var generator = Seeded(seed)
+            var generator = SeededRandom(seed: seed)
             for _ in 0..<run.commandsPerRun {
                 try expectEqual(Sample.random(depth: 4, using: &generator), "\(run.replay(seed))")
             }
@@ -50,7 +50,7 @@ struct EncoderTests {
         let run = PropertyRun(commands: 300, runs: 100)
         for seed in run.seeds {
             await TestScale.letOthersRun()
-            var generator = Seeded(seed)
+            var generator = SeededRandom(seed: seed)
             for _ in 0..<run.commandsPerRun {
                 let value = OrderedValue.random(depth: 4, using: &generator)
                 #expect(
@@ -63,7 +63,7 @@ struct EncoderTests {
     }
 
     @Test func randomNumbers() throws {
-        var generator = Seeded(7)
+        var generator = SeededRandom(seed: 7)
         for _ in 0..<300 {
             let bits = (0..<20).map { _ in generator.next() }
             try expectEqual(bits.map { Double(bitPattern: $0) }.filter(\.isFinite))
@@ -251,7 +251,7 @@ struct EncoderTests {
         #expect(try PushNotification(topic: "t").custom(Swallows()).text() == #"{"aps":{},"b":1}"#)
     }
 
-    /// The tree encodes a value a second time; plain values must not need it.
+    /// Foundation's encoder encodes a value a second time; plain values must not need it.
     @Test func plainValuesAreEncodedOnce() throws {
         final class Counted: Encodable, Sendable {
             enum Key: CodingKey { case texts, record, twice }
@@ -401,6 +401,72 @@ struct EncoderTests {
         }
     }
 
+    @Test("A value that Foundation encodes has sorted keys, nests 64 levels at most and holds finite numbers alone")
+    func slowWay() throws {
+        struct Looks: Encodable, Sendable {
+            var left: Int
+            func encode(to encoder: any Encoder) throws {
+                _ = encoder.codingPath
+                var container = encoder.unkeyedContainer()
+                if left > 0 { try container.encode(Looks(left: left - 1)) }
+            }
+        }
+        struct Repeats<Value: Encodable & Sendable>: Encodable, Sendable {
+            var value: Value
+            enum Key: CodingKey { case a, b, c }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Key.self)
+                try container.encode(1, forKey: .c)
+                try container.encode("/", forKey: .b)
+                try container.encode(2, forKey: .c)
+                try container.encode(value, forKey: .a)
+            }
+        }
+        let base = PushNotification(topic: "t")
+        #expect(try base.custom(key: "k", Repeats(value: 0)).text() == #"{"aps":{},"k":{"a":0,"b":"/","c":2}}"#)
+        #expect(try base.custom(Repeats(value: [0])).text() == #"{"aps":{},"a":[0],"b":"/","c":2}"#)
+        #expect(throws: Never.self) { try base.custom(key: "k", Looks(left: 60)).prepared() }
+        for value: any Encodable & Sendable in [Looks(left: 70), Repeats(value: Decimal.nan)] {
+            #expect(code { _ = try base.custom(key: "k", value).prepared() } == .notEncodable)
+        }
+        #expect(
+            throws: ValidationError(code: .notEncodable, field: "custom.a", value: "inf")
+        ) { try base.custom(Repeats(value: Double.infinity)).prepared() }
+    }
+
+    @Test("A value that nests too deeply is refused before Foundation encodes it")
+    func deepOnTheSlowWay() {
+        struct Endless: Encodable, Sendable {
+            var reason: Int
+            enum Key: CodingKey { case a, b }
+            func encode(to encoder: any Encoder) throws {
+                if reason == 0 { _ = encoder.codingPath }
+                var container = encoder.container(keyedBy: Key.self)
+                if reason == 1 { try container.encode(1, forKey: .a) }
+                if reason == 2 { try container.encode(Float.nan, forKey: .b) }
+                try container.encode([Endless(reason: reason)], forKey: .a)
+            }
+        }
+        struct ManyKeys: Encodable, Sendable {
+            struct Key: CodingKey {
+                var stringValue: String
+                var intValue: Int? { nil }
+                init(stringValue: String) { self.stringValue = stringValue }
+                init?(intValue: Int) { nil }
+            }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Key.self)
+                for number in 0..<300 { try container.encode(number, forKey: Key(stringValue: "key\(number)")) }
+                try container.encode([ManyKeys()], forKey: Key(stringValue: "deeper"))
+            }
+        }
+        let values: [any Encodable & Sendable] = (0..<3).map(Endless.init) + [ManyKeys()]
+        for value in values {
+            #expect(code { _ = try PushNotification(topic: "t").custom(value).prepared() } == .notEncodable)
+            #expect(code { _ = try PushNotification(topic: "t").custom(key: "k", value).prepared() } == .notEncodable)
+        }
+    }
+
     @Test func mixedContainersFail() {
         struct Mixed: Encodable, Sendable {
             enum Key: CodingKey { case a }
@@ -419,7 +485,7 @@ struct EncoderTests {
             }
         }
         #expect(code { _ = try PushNotification(topic: "t").custom(key: "k", Mixed()).prepared() } == .notEncodable)
-        #expect(code { _ = try PushNotification(topic: "t").custom(Mixed()).prepared() } == .notEncodable)
+        #expect(code { _ = try PushNotification(topic: "t").custom(Mixed()).prepared() } == .customNotAnObject)
         #expect(
             code { _ = try PushNotification(topic: "t").custom(key: "k", TwoScalars()).prepared() } == .notEncodable
         )

@@ -118,7 +118,7 @@ struct ForeignParserTests {
         let run = PropertyRun(commands: 800, runs: 200)
         for seed in run.seeds {
             await TestScale.letOthersRun()
-            var generator = Seeded(seed)
+            var generator = SeededRandom(seed: seed)
             for _ in 0..<run.commandsPerRun {
                 let value = Sample.random(depth: 4, using: &generator)
                 try lines.add("json", ours(value), encoder.encode(value), run.replay(seed))
@@ -145,7 +145,7 @@ struct ForeignParserTests {
         let run = PropertyRun(commands: 200, runs: 40)
         for seed in run.seeds {
             await TestScale.letOthersRun()
-            var generator = Seeded(seed)
+            var generator = SeededRandom(seed: seed)
             for _ in 0..<run.commandsPerRun {
                 let text = Sample.text(using: &generator)
                 let push = try PushNotification(

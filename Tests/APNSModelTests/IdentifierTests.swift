@@ -1,5 +1,6 @@
 import APNSModel
 import Foundation
+import TestSupport
 import Testing
 
 struct DeviceTokenTests {
@@ -80,7 +81,7 @@ struct APNSIDTests {
     }
 
     @Test(.timeLimit(.minutes(1))) func randomIDsAreVersion4() {
-        var generator = Seeded(1)
+        var generator = SeededRandom(seed: 1)
         var seen: Set<APNSID> = []
         for _ in 0..<2_000 {
             let id = APNSID.random(using: &generator)

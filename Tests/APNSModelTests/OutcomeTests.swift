@@ -137,7 +137,7 @@ struct RejectionTests {
     }
 
     @Test(.timeLimit(.minutes(1))) func scannerSurvivesAnything() async {
-        var generator = Seeded(42)
+        var generator = SeededRandom(seed: 42)
         let seeds = [
             #"{"reason":"Unregistered","timestamp":1454948015990}"#, #"{"a":[[[[{"b":1e5}]]]],"reason":"\u0041"}"#,
             String(repeating: "[", count: 3_000), String(repeating: #"{"a":"#, count: 800),

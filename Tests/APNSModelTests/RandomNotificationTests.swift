@@ -22,16 +22,16 @@ struct RandomNotificationTests {
         }
     }
 
-    private static func alert(using generator: inout Seeded) -> (Alert, [String: Any]) {
+    private static func alert(using generator: inout SeededRandom) -> (Alert, [String: Any]) {
         var alert = Alert()
         var json: [String: Any] = [:]
-        func text(_ key: String, _ set: (String?) -> Void, _ generator: inout Seeded) {
+        func text(_ key: String, _ set: (String?) -> Void, _ generator: inout SeededRandom) {
             guard generator.chance(2) else { return }
             let text = Sample.text(using: &generator)
             json[key] = text
             set(text)
         }
-        func texts(_ key: String, _ set: ([String]?) -> Void, _ generator: inout Seeded) {
+        func texts(_ key: String, _ set: ([String]?) -> Void, _ generator: inout SeededRandom) {
             guard generator.chance(3) else { return }
             let texts = (0..<generator.next() % 3).map { _ in Sample.text(using: &generator) }
             json[key] = texts
@@ -57,7 +57,7 @@ struct RandomNotificationTests {
         return (alert, json)
     }
 
-    private static func random(using generator: inout Seeded) -> Pair {
+    private static func random(using generator: inout SeededRandom) -> Pair {
         var pair = Pair(notification: PushNotification(topic: "com.example.app"))
         let text = Sample.text(using: &generator)
         switch generator.next() % 3 {
@@ -144,7 +144,7 @@ struct RandomNotificationTests {
         let run = PropertyRun(commands: 100, runs: 50)
         for seed in run.seeds {
             await TestScale.letOthersRun()
-            var generator = Seeded(seed)
+            var generator = SeededRandom(seed: seed)
             for _ in 0..<run.commandsPerRun {
                 let comment: Comment = "\(run.replay(seed))"
                 var pair = Self.random(using: &generator)
@@ -172,7 +172,7 @@ struct RandomNotificationTests {
         let run = PropertyRun(commands: 100, runs: 20)
         for seed in run.seeds {
             await TestScale.letOthersRun()
-            var generator = Seeded(seed)
+            var generator = SeededRandom(seed: seed)
             for _ in 0..<run.commandsPerRun {
                 let text = Sample.text(using: &generator)
                 let time = Int64(generator.next() % 2_000_000_000)

@@ -1,5 +1,6 @@
 import APNSModel
 import Foundation
+import TestSupport
 
 /// A random value of any shape.
 indirect enum Sample: Encodable, Sendable {
@@ -70,7 +71,7 @@ indirect enum Sample: Encodable, Sendable {
         }
     }
 
-    static func text(using generator: inout Seeded) -> String {
+    static func text(using generator: inout SeededRandom) -> String {
         var text = ""
         for _ in 0..<Int.random(in: 0..<24, using: &generator) {
             switch generator.next() % 8 {
@@ -83,8 +84,8 @@ indirect enum Sample: Encodable, Sendable {
         return text
     }
 
-    static func random(depth: Int, using generator: inout Seeded) -> Sample {
-        func children(_ generator: inout Seeded) -> [Sample] {
+    static func random(depth: Int, using generator: inout SeededRandom) -> Sample {
+        func children(_ generator: inout SeededRandom) -> [Sample] {
             (0..<Int.random(in: 0..<5, using: &generator)).map { _ in random(depth: depth - 1, using: &generator) }
         }
         switch generator.next() % (depth > 0 ? 20 : 14) {
@@ -159,8 +160,8 @@ indirect enum OrderedValue: Encodable, Sendable {
         }
     }
 
-    static func random(depth: Int, using generator: inout Seeded) -> OrderedValue {
-        func child(_ generator: inout Seeded) -> OrderedValue { random(depth: depth - 1, using: &generator) }
+    static func random(depth: Int, using generator: inout SeededRandom) -> OrderedValue {
+        func child(_ generator: inout SeededRandom) -> OrderedValue { random(depth: depth - 1, using: &generator) }
         switch depth > 0 ? generator.next() % 4 : 0 {
         case 1: return .list((0..<generator.next() % 5).map { _ in child(&generator) })
         case 2, 3:

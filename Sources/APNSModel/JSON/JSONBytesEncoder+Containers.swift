@@ -22,24 +22,30 @@ struct JSONSlotEncoder: Encoder {
 }
 
 extension JSONBytesEncoder {
-    /// The path is not tracked on the direct way; whoever asks gets it from the tree.
+    /// The path is not tracked on the direct way; whoever asks gets it from Foundation's encoder.
     var untrackedPath: [any CodingKey] {
-        _ = leave()
+        makeVoid()
         return []
     }
 
-    /// An encoder that may be written to at any later time, which only the tree can serve.
+    /// An encoder that may be written to at any later time, which only Foundation can serve. Nobody reads this one.
     func superEncoder() -> any Encoder {
         _ = leave()
-        return JSONTreeEncoder.unheard
+        return JSONSlotEncoder(storage: self, serial: -1)
     }
 
-    fileprivate func double(_ value: Double) throws {
-        guard writer.double(value) else { throw leave() }
+    fileprivate func double(_ value: Double) {
+        if !writer.double(value) { notFinite() }
     }
 
-    fileprivate func float(_ value: Float) throws {
-        guard writer.float(value) else { throw leave() }
+    fileprivate func float(_ value: Float) {
+        if !writer.float(value) { notFinite() }
+    }
+
+    /// Foundation's encoder throws the error, which names the path.
+    private func notFinite() {
+        makeVoid()
+        writer.null()
     }
 }
 

@@ -1,20 +1,32 @@
 import Synchronization
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// Writes any `Encodable` straight to JSON bytes, with the results of Foundation's `JSONEncoder` (default strategies,
 /// without escaped slashes) at a fraction of its cost. Keys come in the order in which they were encoded.
 ///
 /// Values are appended while they are being encoded, so the order of calls must be the order of the text. Nearly every
 /// `encode(to:)` does it that way. What does not (a container written to after its sibling was begun, `superEncoder()`,
 /// a key set twice, a swallowed error, a look at `codingPath`) is noticed; that one value is then taken back and
-/// encoded anew through a tree (`JSONTreeEncoder`), which also words all errors.
+/// encoded anew by Foundation's `JSONEncoder`, with its keys sorted.
 final class JSONBytesEncoder {
     /// Nesting of values beyond which encoding fails, before the stack does.
     static let maximumDepth = 128
-    /// Keys of one object beyond which the search for repeated ones is left to the tree and its dictionary.
+    /// Keys of one object beyond which the search for repeated ones is left to Foundation and its dictionary.
     static let maximumScannedKeys = 256
 
-    /// Thrown to leave a value that needs the tree. `detour` is what counts, since the value may swallow this.
+    /// Thrown to leave a value that needs Foundation's encoder. `detour` is what counts, since the value may swallow this.
     struct Detour: Error {}
+
+    /// Why a value cannot be encoded at all. Foundation's encoder would end the process over it.
+    private struct Refusal {
+        var code: ValidationError.Code
+        var problem: String
+    }
 
     /// A container that is open in the text. Frames nest; only the last one can be written to.
     private struct Frame {
@@ -31,6 +43,8 @@ final class JSONBytesEncoder {
             case empty
             case scalar
             case container
+            /// Its members go into the root object.
+            case merged
         }
 
         var serial: Int
@@ -53,6 +67,10 @@ final class JSONBytesEncoder {
     // Never open for writing while code that could come back here runs, so the run-time check proves nothing.
     @exclusivity(unchecked) var writer: JSONByteWriter
     @exclusivity(unchecked) private(set) var detour = false
+    /// The value must be encoded anew, but goes on to its end first. That shows whether it nests too deeply, which
+    /// Foundation's encoder does not notice before the stack ends.
+    @exclusivity(unchecked) private var isVoid = false
+    @exclusivity(unchecked) private var refusal: Refusal?
     @exclusivity(unchecked) private var frames: [Frame] = []
     @exclusivity(unchecked) private var slots: [Slot] = []
     @exclusivity(unchecked) private var keys: [KeyRange] = []
@@ -98,7 +116,7 @@ final class JSONBytesEncoder {
         Self.spare.withLock { $0 = spare }
     }
 
-    private var isClean: Bool { frames.isEmpty && slots.isEmpty && keys.isEmpty && nesting == 0 && !detour }
+    private var isClean: Bool { frames.isEmpty && slots.isEmpty && keys.isEmpty && nesting == 0 && !detour && !isVoid }
 
     /// Appends one value to what the writer holds, outside of any object of this encoder's.
     func lone(_ value: some Encodable, field: String) throws(ValidationError) {
@@ -125,24 +143,16 @@ final class JSONBytesEncoder {
     /// Adds the members of a value that encodes as an object to the root object.
     func merge(_ value: some Encodable) throws(ValidationError) {
         let mark = mark()
-        slots.append(Slot(serial: serial(), base: 0, state: .container))
+        slots.append(Slot(serial: serial(), base: 0, state: .merged))
         do {
             try forward(value)
-            if !detour {
+            if !detour, !isVoid {
                 slots.removeLast()
                 while frames.count > 1 { closeLast() }
                 return
             }
         } catch {}
-        reset(to: mark)
-        let node = try JSONTreeEncoder.node(value, field: "custom")
-        guard let members = node.members else {
-            throw ValidationError(code: .customNotAnObject, field: "custom", value: "\(type(of: value))")
-        }
-        for (key, node) in members {
-            try rootKey(key)
-            node.write(to: &writer)
-        }
+        try merge(encoded: slowly(value, field: "custom", from: mark))
     }
 
     /// Adds one member to the root object.
@@ -180,10 +190,25 @@ final class JSONBytesEncoder {
         let mark = mark()
         do {
             try write(value)
-            if !detour { return }
+            if !detour, !isVoid { return }
         } catch {}
+        writer.append(try slowly(value, field: field, from: mark))
+    }
+
+    /// Takes back what was written of a value, and encodes it by Foundation's encoder.
+    private func slowly(_ value: some Encodable, field: String, from mark: Mark) throws(ValidationError) -> [UInt8] {
+        let refusal = refusal
         reset(to: mark)
-        try JSONTreeEncoder.node(value, field: field).write(to: &writer)
+        if let refusal { throw ValidationError(code: refusal.code, field: field, value: refusal.problem) }
+        let encoder = JSONEncoder()
+        // Without an order of its own it has another one in each process.
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let json = try EncodedCustom(value, field: field, encoder).json.get()
+        // It writes a `Decimal` that is no number as `NaN`.
+        guard JSONParser.isDocument(json) else {
+            throw ValidationError(code: .notEncodable, field: field, value: "nested too deeply, or not JSON")
+        }
+        return json
     }
 
     // MARK: - Taking back
@@ -216,6 +241,8 @@ final class JSONBytesEncoder {
         }
         nesting = 0
         detour = false
+        isVoid = false
+        refusal = nil
     }
 
     // MARK: - Values
@@ -224,6 +251,23 @@ final class JSONBytesEncoder {
     func leave() -> Detour {
         detour = true
         return Detour()
+    }
+
+    /// Has the value encoded anew after it has come to its end on the direct way.
+    func makeVoid() {
+        isVoid = true
+    }
+
+    /// Leaves the direct way for an error.
+    private func refuse(_ code: ValidationError.Code, _ problem: String) -> Detour {
+        if !detour { refusal = Refusal(code: code, problem: problem) }
+        return leave()
+    }
+
+    /// A value that puts a second container or scalar in its place, or no object where the root object is.
+    private func refuseSecondKind(_ state: Slot.State) -> Detour {
+        if state == .merged { return refuse(.customNotAnObject, "not an object") }
+        return refuse(.notEncodable, "two kinds of value in one place")
     }
 
     private func serial() -> Int {
@@ -251,13 +295,14 @@ final class JSONBytesEncoder {
         do {
             return try JSONScalars.write(value, to: &writer)
         } catch {
-            throw leave()
+            throw refuse(.notEncodable, "not a finite number")
         }
     }
 
     /// Lets a value encode itself into the last slot.
     private func forward(_ value: some Encodable) throws {
-        guard let slot = slots.last, nesting < Self.maximumDepth else { throw leave() }
+        guard let slot = slots.last else { throw leave() }
+        guard nesting < Self.maximumDepth else { throw refuse(.notEncodable, "nested too deeply") }
         nesting &+= 1
         do {
             try value.encode(to: JSONSlotEncoder(storage: self, serial: slot.serial))
@@ -281,7 +326,9 @@ final class JSONBytesEncoder {
 
     /// The slot's value is a scalar, which the caller writes next.
     func scalar(slot serial: Int) throws {
-        guard isLast(slot: serial), slots[slots.count - 1].state == .empty else { throw leave() }
+        guard isLast(slot: serial) else { throw leave() }
+        let state = slots[slots.count - 1].state
+        guard state == .empty else { throw refuseSecondKind(state) }
         slots[slots.count - 1].state = .scalar
     }
 
@@ -299,10 +346,15 @@ final class JSONBytesEncoder {
         case .empty:
             slots[slots.count - 1].state = .container
             return open(isKeyed: isKeyed)
-        case .container:
-            guard slot.base < frames.count, frames[slot.base].isKeyed == isKeyed else { return nowhere() }
+        case .container, .merged:
+            guard slot.base < frames.count else { return nowhere() }
+            guard frames[slot.base].isKeyed == isKeyed else {
+                _ = refuseSecondKind(slot.state)
+                return nowhere()
+            }
             return Place(depth: slot.base, serial: frames[slot.base].serial)
         case .scalar:
+            _ = refuseSecondKind(slot.state)
             return nowhere()
         }
     }
@@ -313,7 +365,10 @@ final class JSONBytesEncoder {
     }
 
     func open(isKeyed: Bool) -> Place {
-        guard frames.count < Self.maximumDepth else { return nowhere() }
+        guard frames.count < Self.maximumDepth else {
+            _ = refuse(.notEncodable, "nested too deeply")
+            return nowhere()
+        }
         writer.byte(isKeyed ? JSONByte.openObject : JSONByte.openArray)
         let frame = Frame(serial: serial(), isKeyed: isKeyed, firstKey: keys.count)
         frames.append(frame)
@@ -342,9 +397,10 @@ final class JSONBytesEncoder {
 
     func beginMember(_ place: Place, _ key: String) -> Bool {
         guard reach(place) else { return false }
-        guard beginKey(key, scanLimit: Self.maximumScannedKeys) else {
-            detour = true
-            return false
+        if !beginKey(key, scanLimit: Self.maximumScannedKeys) {
+            makeVoid()
+            frames[frames.count &- 1].count &+= 1
+            writer.byte(JSONByte.colon)
         }
         return true
     }

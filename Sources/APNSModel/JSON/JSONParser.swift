@@ -62,6 +62,14 @@ struct JSONParser {
         return nil
     }
 
+    /// Whether the bytes are one JSON value, nested no deeper than `maximumDepth`.
+    static func isDocument(_ bytes: [UInt8]) -> Bool {
+        var parser = JSONParser(bytes)
+        guard parser.value(depth: 0) != nil else { return false }
+        parser.skipBlanks()
+        return parser.position == bytes.count
+    }
+
     /// The members of a whole document that is one object; nil if it is none.
     static func members(_ bytes: [UInt8]) -> [MemberRange]? {
         var parser = JSONParser(bytes)

@@ -49,7 +49,7 @@ enum JSONScalars {
         } else if let url = value as? URL {
             writer.string(url.absoluteString)
         } else if let decimal = value as? Decimal {
-            guard decimal.isFinite else { throw notFinite(decimal) }
+            guard decimal.isFinite else { throw NotFinite() }
             writer.number(decimal.description)
         } else {
             return false
@@ -57,10 +57,6 @@ enum JSONScalars {
         return true
     }
 
-    static func notFinite(_ value: some Any, _ path: [any CodingKey] = []) -> EncodingError {
-        EncodingError.invalidValue(
-            value,
-            EncodingError.Context(codingPath: path, debugDescription: "JSON has no form for \(value)")
-        )
-    }
+    /// JSON has no form for a number that is infinite or none.
+    struct NotFinite: Error {}
 }

@@ -1,13 +1,13 @@
 #if canImport(FoundationEssentials)
-    import FoundationEssentials
+    package import FoundationEssentials
 #else
-    import Foundation
+    package import Foundation
 #endif
 
-/// A JSON value as a tree: what payloads become when they pass through another coder.
+/// A JSON value as a tree: what payloads become when they pass through another coder, and what a simulator's script says.
 ///
 /// Integers are kept exactly; the order of keys is kept by the parser and lost by foreign decoders, which have none.
-enum JSONValue: Sendable, Hashable {
+package enum JSONValue: Sendable, Hashable {
     case null
     case bool(Bool)
     case integer(Int64)
@@ -19,9 +19,14 @@ enum JSONValue: Sendable, Hashable {
     case array([JSONValue])
     case object([Member])
 
-    struct Member: Sendable, Hashable {
-        var key: String
-        var value: JSONValue
+    package struct Member: Sendable, Hashable {
+        package var key: String
+        package var value: JSONValue
+
+        package init(key: String, value: JSONValue) {
+            self.key = key
+            self.value = value
+        }
     }
 
     func write(to writer: inout JSONByteWriter) {
@@ -54,7 +59,7 @@ enum JSONValue: Sendable, Hashable {
         }
     }
 
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         var writer = JSONByteWriter(capacity: 256)
         write(to: &writer)
         return writer.bytes()
@@ -75,7 +80,7 @@ extension JSONValue: Codable {
         }
     }
 
-    init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         if let container = try? decoder.container(keyedBy: Key.self) {
             // Decoders have no order of keys; sorted, the bytes are at least the same each time.
             let keys = container.allKeys.sorted { $0.stringValue < $1.stringValue }
@@ -118,7 +123,7 @@ extension JSONValue: Codable {
         return .string(try container.decode(String.self))
     }
 
-    func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         switch self {
         case .object(let members):
             var container = encoder.container(keyedBy: Key.self)

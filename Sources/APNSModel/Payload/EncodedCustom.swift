@@ -4,14 +4,25 @@
     import Foundation
 #endif
 
-/// A custom value as JSON by the user's own encoder, or why it has none.
+/// A value as JSON by Foundation's encoder, or why it has none.
 struct EncodedCustom: Sendable {
     let json: Result<[UInt8], ValidationError>
 
-    /// - Parameter field: what the error names.
+    /// - Parameter field: what the error names; the path to the faulty value follows it.
     init(_ value: some Encodable, field: String, _ encoder: JSONEncoder) {
         do {
             json = .success(Array(try encoder.encode(value)))
+        } catch let error as ValidationError {
+            json = .failure(error)
+        } catch EncodingError.invalidValue(let value, let context) {
+            let path = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }
+            json = .failure(
+                ValidationError(
+                    code: .notEncodable,
+                    field: ([field] + path).joined(separator: "."),
+                    value: ValidationError.shortened("\(value)")
+                )
+            )
         } catch {
             let text = ValidationError.shortened("\(error)")
             json = .failure(ValidationError(code: .notEncodable, field: field, value: text))

@@ -154,6 +154,8 @@ extension PushNotification {
     ///     `customNotAnObject`).
     ///   - encoder: decides how dates, data and keys are written; the value is encoded now. Nil, the default, writes as
     ///     Foundation's `JSONEncoder` does by default: a `Date` as seconds since 2001, `Data` as base64. That is faster.
+    ///     Keys keep the order in which the value encodes them. They are sorted if its `encode(to:)` sets a key twice, uses
+    ///     `superEncoder()`, reads `codingPath`, or goes back to an earlier container.
     public consuming func custom(
         _ value: some Encodable & Sendable,
         encoder: JSONEncoder? = nil

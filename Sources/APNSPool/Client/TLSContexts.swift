@@ -1,8 +1,8 @@
 import HTTP2Wire
 import Synchronization
 
-/// The TLS contexts of one set of trust roots. All who show no certificate share one: each looks through the file of the
-/// system's roots and keeps it open.
+/// The TLS contexts of one set of trust roots. Everyone who shows no certificate shares one context; the others share the
+/// roots.
 final class TLSContexts: Sendable {
     private let trust: APNSClientConfiguration.Trust
     private let plain = Mutex<TLSContext?>(nil)

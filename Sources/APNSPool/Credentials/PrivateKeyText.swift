@@ -8,7 +8,7 @@ enum PrivateKeyText {
     /// - Throws: `missing`, `notAKey`, `keyEncrypted`, `keyDamaged` or `keyTypeWrong`.
     static func key(in text: [UInt8], setting: String) throws(APNSConfigurationError) -> ES256PrivateKey {
         do throws(Fault) {
-            return try key(in: text, mayBeEncoded: true)
+            return try key(in: text)
         } catch {
             throw APNSConfigurationError(error.code, setting: setting, message: error.message)
         }
@@ -25,22 +25,18 @@ enum PrivateKeyText {
         }
     }
 
-    private static func key(in text: [UInt8], mayBeEncoded: Bool) throws(Fault) -> ES256PrivateKey {
-        // No text starts like this: base64 of PEM starts with L, of DER with M.
-        if text.first == DERReader.sequence { return try key(inDER: text) }
-        let text = withoutEscapes(trimmed(text[...]))
-        guard !text.isEmpty else {
+    private static func key(in text: [UInt8]) throws(Fault) -> ES256PrivateKey {
+        let text = plainPEM(text)
+        if text.first == DER.sequence { return try key(inDER: text) }
+        if let block = PEMBlock.mostPromising(in: text) { return try key(in: block) }
+        if text.range(of: PEMBlock.begin) != nil {
+            throw Fault(
+                .keyDamaged,
+                "Its first line is cut off: it should be '-----BEGIN PRIVATE KEY-----'. \(askAgain)"
+            )
+        }
+        guard !trimmed(text[...]).isEmpty else {
             throw Fault(.missing, "It is empty. It must hold the text of the .p8 file from the developer portal.")
-        }
-        if let block = try PEMBlock.mostPromising(in: text) {
-            return try key(in: block)
-        }
-        if mayBeEncoded, let decoded = base64(text) {
-            if decoded.range(of: PEMBlock.begin) != nil {
-                return try key(in: decoded, mayBeEncoded: false)
-            }
-            // A PEM text whose first and last line are lost.
-            if decoded.first == DERReader.sequence { return try key(inDER: decoded) }
         }
         throw Fault(
             .notAKey,
@@ -76,7 +72,7 @@ enum PrivateKeyText {
         }
         // RFC 1421 header fields, which encrypted keys of the old form have.
         if block.body.range(of: Array("ENCRYPTED".utf8)) != nil { throw encrypted }
-        guard let der = base64(block.body), !der.isEmpty else {
+        guard let der = base64(Array(block.body)), !der.isEmpty else {
             throw Fault(.keyDamaged, "What stands between its BEGIN and END lines is not base64. \(askAgain)")
         }
         return try key(inDER: der)
@@ -128,11 +124,13 @@ enum PrivateKeyText {
     /// A PEM text of any kind as environments carry it, in the form that OpenSSL reads: with line ends, and without
     /// base64 around the whole. DER, and what is no PEM text at all, comes back as it is.
     static func plainPEM(_ bytes: [UInt8]) -> [UInt8] {
-        guard bytes.first != DERReader.sequence else { return bytes }
+        // No text starts like this: base64 of PEM starts with L, of DER with M.
+        guard bytes.first != DER.sequence else { return bytes }
         var text = withoutEscapes(trimmed(bytes[...]))
         if text.range(of: PEMBlock.begin) == nil {
             guard let decoded = base64(text) else { return bytes }
-            if decoded.first == DERReader.sequence { return decoded }
+            // A PEM text whose first and last line are lost.
+            if decoded.first == DER.sequence { return decoded }
             text = withoutEscapes(trimmed(decoded[...]))
             guard text.range(of: PEMBlock.begin) != nil else { return bytes }
         }
@@ -141,7 +139,7 @@ enum PrivateKeyText {
 
     // MARK: - Bytes
 
-    private static func isBlank(_ byte: UInt8) -> Bool {
+    fileprivate static func isBlank(_ byte: UInt8) -> Bool {
         byte == 0x20 || (0x09...0x0D).contains(byte)
     }
 
@@ -194,59 +192,47 @@ private struct PEMBlock {
     private static let dashes = Array("-----".utf8)
 
     var label: String
-    var body: [UInt8]
+    var body: ArraySlice<UInt8>
     /// Whether its END line is there.
     var isComplete: Bool
 
-    /// The blocks of a text whose line ends are lost, written anew.
+    /// The blocks of a text whose line ends are lost, written anew. A text without a block stays as it is.
     static func withLines(_ text: [UInt8]) -> [UInt8] {
+        let blocks = all(in: text)
+        guard !blocks.isEmpty else { return text }
         var result: [UInt8] = []
-        var rest = text[...]
-        while let start = rest.range(of: begin), let labelEnd = rest[start.upperBound...].range(of: dashes) {
-            let label = Array(rest[start.upperBound..<labelEnd.lowerBound])
-            let end = Array("-----END ".utf8) + label + dashes
-            guard let ending = rest[labelEnd.upperBound...].range(of: end) else { break }
-            result += begin + label + dashes + [0x0A]
-            var column = 0
-            for byte in rest[labelEnd.upperBound..<ending.lowerBound]
-            where byte != 0x20 && !(0x09...0x0D).contains(byte) {
-                result.append(byte)
-                column += 1
-                if column % 64 == 0 { result.append(0x0A) }
+        for block in blocks {
+            result += Array("-----BEGIN \(block.label)-----\n".utf8)
+            let digits = block.body.filter { !PrivateKeyText.isBlank($0) }
+            for start in stride(from: 0, to: digits.count, by: 64) {
+                result += digits[start..<min(start + 64, digits.count)] + [0x0A]
             }
-            if column % 64 != 0 { result.append(0x0A) }
-            result += end + [0x0A]
-            rest = rest[ending.upperBound...]
+            if block.isComplete { result += Array("-----END \(block.label)-----\n".utf8) }
         }
         return result
     }
 
-    /// The first private key in the text, else the first block of another kind; `nil` without any block.
-    static func mostPromising(in text: [UInt8]) throws(PrivateKeyText.Fault) -> PEMBlock? {
-        var first: PEMBlock?
+    /// The first private key in the text, else the first block of another kind.
+    static func mostPromising(in text: [UInt8]) -> PEMBlock? {
+        let blocks = all(in: text)
+        return blocks.first { $0.label.hasSuffix("PRIVATE KEY") } ?? blocks.first
+    }
+
+    /// All blocks whose BEGIN lines are whole.
+    private static func all(in text: [UInt8]) -> [PEMBlock] {
+        var blocks: [PEMBlock] = []
         var rest = text[...]
         while let start = rest.range(of: begin) {
             rest = rest[start.upperBound...]
-            guard let labelEnd = rest.range(of: dashes), labelEnd.lowerBound - rest.startIndex <= 64 else {
-                if let first { return first }
-                throw PrivateKeyText.Fault(
-                    .keyDamaged,
-                    "Its first line is cut off: it should be '-----BEGIN PRIVATE KEY-----'. Copy the .p8 file again."
-                )
-            }
+            guard let labelEnd = rest.range(of: dashes), labelEnd.lowerBound - rest.startIndex <= 64 else { break }
             let label = String(decoding: rest[..<labelEnd.lowerBound], as: UTF8.self)
             rest = rest[labelEnd.upperBound...]
             let end = rest.range(of: Array("-----END \(label)-----".utf8))
-            let block = PEMBlock(
-                label: label,
-                body: Array(rest[..<(end?.lowerBound ?? rest.endIndex)]),
-                isComplete: end != nil
-            )
-            if label.hasSuffix("PRIVATE KEY") { return block }
-            first = first ?? block
+            let body = rest[..<(end?.lowerBound ?? rest.endIndex)]
+            blocks.append(PEMBlock(label: label, body: body, isComplete: end != nil))
             if let end { rest = rest[end.upperBound...] }
         }
-        return first
+        return blocks
     }
 }
 

@@ -48,7 +48,7 @@ struct ProviderTokenSigner: Sendable {
         self.init(identifiers: identifiers) { bytes in
             let signature = try await signer.signature(for: bytes)
             // A raw one has 64 bytes, and DER needs more for numbers of that size.
-            let isDER = signature.count != ES256Signature.length && signature.first == DERReader.sequence
+            let isDER = signature.count != ES256Signature.length && signature.first == DER.sequence
             return isDER ? try ES256Signature(der: signature).rawRepresentation : signature
         }
     }

@@ -21,7 +21,7 @@ extension FaultTrigger {
         if self.skip != 0 { object["skip"] = .integer(Int64(self.skip)) }
         object[self.times == nil ? "always" : "times"] = self.times.map { .integer(Int64($0)) } ?? .bool(true)
         if self.every != 1 { object["every"] = .integer(Int64(self.every)) }
-        if self.probability != 1 { object["probability"] = .number(self.probability) }
+        if self.probability != 1 { object["probability"] = .double(self.probability) }
         if let perSecond { object["perSecond"] = .integer(Int64(perSecond)) }
         if let deviceTokens { object["deviceTokens"] = .array(deviceTokens.sorted().map { .string($0) }) }
         if let connection { object["connection"] = .integer(Int64(connection)) }
@@ -33,7 +33,7 @@ extension FaultTrigger {
 }
 
 extension Duration {
-    fileprivate var json: JSONValue { .number(self.inMilliseconds) }
+    fileprivate var json: JSONValue { .double(self.inMilliseconds) }
 }
 
 extension ScriptedAnswer {
@@ -130,7 +130,7 @@ extension FaultEffect {
         case .fixed(let duration): ["milliseconds": duration.json]
         case .uniform(let low, let high): ["fromMilliseconds": low.json, "toMilliseconds": high.json]
         case .exponential(let mean): ["meanMilliseconds": mean.json]
-        case .logNormal(let median, let spread): ["medianMilliseconds": median.json, "spread": .number(spread)]
+        case .logNormal(let median, let spread): ["medianMilliseconds": median.json, "spread": .double(spread)]
         }
     }
 
@@ -152,7 +152,7 @@ extension FaultEffect {
     private static func parts(of frame: RawFrame) -> [String: JSONValue] {
         var parts: [String: JSONValue] = [
             "type": .integer(Int64(frame.type)), "flags": .integer(Int64(frame.flags)),
-            "payload": .string(Bytes.hexadecimal(frame.payload)),
+            "payload": .string(Hexadecimal.text(of: frame.payload)),
         ]
         switch frame.stream {
         case .request: parts["stream"] = .string("request")

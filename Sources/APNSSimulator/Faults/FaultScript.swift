@@ -104,7 +104,7 @@ public struct FaultScriptError: Error, Sendable, Hashable, CustomStringConvertib
 
     init(keyPath: String, value: JSONValue?, problem: String) {
         self.keyPath = keyPath
-        self.value = value.map { String($0.text.prefix(80)) }
+        self.value = value.map { String(String(decoding: $0.bytes, as: UTF8.self).prefix(80)) }
         self.problem = problem
     }
 

@@ -342,7 +342,7 @@ private struct EffectReader {
             frame.stream = .number(UInt32(number))
         }
         if let text = try self.json.string("payload") {
-            guard let bytes = RawFrame.bytes(hexadecimal: text), bytes.count <= 1 << 24 else {
+            guard let bytes = Hexadecimal.bytes(of: text), bytes.count <= 1 << 24 else {
                 throw self.json.error("payload", "bytes in hexadecimal digits are wanted")
             }
             frame.payload = bytes
@@ -368,14 +368,4 @@ extension HTTP2Setting {
         ("initialWindowSize", 4, 0...Int64(Int32.max)), ("maxFrameSize", 5, 1 << 14...1 << 24 - 1),
         ("maxHeaderListSize", 6, 0...Int64(UInt32.max)),
     ]
-}
-
-extension RawFrame {
-    /// Nil for an odd count and for other characters.
-    static func bytes(hexadecimal text: String) -> [UInt8]? {
-        let digits = Array(text.utf8)
-        guard digits.count.isMultiple(of: 2), digits.allSatisfy(Bytes.isHexadecimal) else { return nil }
-        func value(_ digit: UInt8) -> UInt8 { digit <= 0x39 ? digit - 0x30 : (digit | 0x20) - 0x57 }
-        return stride(from: 0, to: digits.count, by: 2).map { value(digits[$0]) << 4 | value(digits[$0 + 1]) }
-    }
 }

@@ -63,7 +63,7 @@ struct APNSRules: Sendable {
         }
         if token.isEmpty { return .rejected(.missingDeviceToken) }
         if token.contains(UInt8(ascii: "/")) { return .rejected(.badPath) }
-        guard token.count.isMultiple(of: 2), token.allSatisfy(Bytes.isHexadecimal) else {
+        guard token.count.isMultiple(of: 2), token.allSatisfy({ Hexadecimal.value($0) != nil }) else {
             return .rejected(.badDeviceToken)
         }
         if let credentialFault { return .rejected(credentialFault) }

@@ -147,8 +147,8 @@ struct ChannelStore: Sendable {
         }
         if body.isEmpty { return .payloadEmpty }
         if body.count > Self.payloadLimit { return .payloadTooLarge }
-        guard case .object(let payload)? = JSONValue(json: body) else { return .badRequestPayload }
-        if case .object(let aps)? = payload["aps"], aps["event"] == .string("start") { return .badRequestPayload }
+        guard let payload = JSONValue(json: body)?.members else { return .badRequestPayload }
+        if payload["aps"]?.members?["event"] == .string("start") { return .badRequestPayload }
         if let spacing, let last = channel.lastBroadcast, last.duration(to: now) < spacing { return .tooManyRequests }
         return nil
     }
@@ -165,7 +165,7 @@ struct ChannelStore: Sendable {
 
     private static func storage(in body: [UInt8]) -> Result<MessageStoragePolicy, Fault> {
         if body.isEmpty { return .failure(Fault(reason: .payloadEmpty)) }
-        guard case .object(let members)? = JSONValue(json: body) else {
+        guard let members = JSONValue(json: body)?.members else {
             return .failure(Fault(reason: .badRequestPayload))
         }
         guard case .integer(let storage)? = members["message-storage-policy"], storage == 0 || storage == 1 else {

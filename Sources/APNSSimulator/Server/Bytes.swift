@@ -1,3 +1,5 @@
+internal import APNSModel
+
 /// Small tools over the bytes of header fields.
 enum Bytes {
     typealias Buffer = UnsafeBufferPointer<UInt8>
@@ -20,20 +22,6 @@ enum Bytes {
         String(decoding: bytes, as: UTF8.self)
     }
 
-    static func isHexadecimal(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-            UInt8(ascii: "A")...UInt8(ascii: "F"):
-            true
-        default: false
-        }
-    }
-
-    static func hexadecimal(_ bytes: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
-
     /// A number of decimal digits alone, at most 18 of them; nil for anything else.
     static func decimal(_ bytes: Buffer) -> Int64? {
         guard !bytes.isEmpty, bytes.count <= 18 else { return nil }
@@ -51,7 +39,7 @@ enum Bytes {
         for (position, byte) in bytes.enumerated() {
             switch position {
             case 8, 13, 18, 23: if byte != UInt8(ascii: "-") { return false }
-            default: if !self.isHexadecimal(byte) { return false }
+            default: if Hexadecimal.value(byte) == nil { return false }
             }
         }
         return true

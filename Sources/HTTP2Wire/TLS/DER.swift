@@ -1,5 +1,8 @@
 /// Reading DER (X.690) with OpenSSL's `d2i_…` functions.
-enum DER {
+package enum DER {
+    /// The first byte of a SEQUENCE, and so of every key and certificate.
+    package static let sequence: UInt8 = 0x30
+
     /// - Parameter decode: the call of the function. It moves the pointer behind what it has read.
     /// - Returns: what was read, and how many bytes stand behind it; nil: the bytes begin with something else.
     static func read<Value>(

@@ -21,7 +21,8 @@ final class EVPKey: @unchecked Sendable {
 enum PEM {
     static func certificates(in text: String, code: WireError.Code) throws(WireError) -> [X509Certificate] {
         var found: [X509Certificate] = []
-        let bio = try self.memory(text)
+        ERR_clear_error()
+        let bio = self.memory(Array(text.utf8))
         defer { BIO_free(bio) }
         while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
             found.append(X509Certificate(owning: pointer))
@@ -33,20 +34,24 @@ enum PEM {
         return found
     }
 
-    static func privateKey(in text: String) throws(WireError) -> EVPKey {
-        let bio = try self.memory(text)
+    /// Nil with errors in the queue if there is no key, or if the passphrase does not open it.
+    static func privateKey(in text: [UInt8], passphrase: String?) -> EVPKey? {
+        ERR_clear_error()
+        guard let bio = self.memory(text) else { return nil }
         defer { BIO_free(bio) }
-        guard let pointer = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil) else {
-            throw WireError(
-                .certificateUnusable,
-                "the private key cannot be read (encrypted keys are not): \(OpenSSLErrors.drain().text)"
-            )
+        guard let passphrase else {
+            // Without the callback OpenSSL asks the terminal.
+            return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil).map(EVPKey.init(owning:))
         }
-        return EVPKey(owning: pointer)
+        // Without a callback OpenSSL takes the argument for the passphrase.
+        return passphrase.withCString {
+            PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0)).map(EVPKey.init(owning:))
+        }
     }
 
     static func publicKey(in text: String) throws(WireError) -> EVPKey {
-        let bio = try self.memory(text)
+        ERR_clear_error()
+        let bio = self.memory(Array(text.utf8))
         defer { BIO_free(bio) }
         // Without the callback OpenSSL asks the terminal for a pass phrase.
         guard let pointer = PEM_read_bio_PUBKEY(bio, nil, { _, _, _, _ in 0 }, nil) else {
@@ -65,14 +70,11 @@ enum PEM {
         return String(decoding: UnsafeRawBufferPointer(start: data, count: count), as: UTF8.self)
     }
 
-    /// A BIO of its own copy of `text`, so that no pointer into the string leaves its closure.
-    private static func memory(_ text: String) throws(WireError) -> OpaquePointer {
-        ERR_clear_error()
-        guard let bio = BIO_new(BIO_s_mem()) else {
-            throw WireError(.certificateUnusable, "OpenSSL is out of memory")
-        }
-        let bytes = Array(text.utf8)
-        _ = bytes.withUnsafeBytes { BIO_write(bio, $0.baseAddress, Int32(clamping: $0.count)) }
+    /// A BIO of its own copy of `text`, so that no pointer into the array leaves its closure. Nil without memory, of which
+    /// OpenSSL's functions make an error.
+    private static func memory(_ text: [UInt8]) -> OpaquePointer? {
+        guard let bio = BIO_new(BIO_s_mem()) else { return nil }
+        _ = text.withUnsafeBytes { BIO_write(bio, $0.baseAddress, Int32(clamping: $0.count)) }
         return bio
     }
 }

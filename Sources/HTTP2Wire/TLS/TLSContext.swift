@@ -12,15 +12,20 @@ package final class TLSContext: @unchecked Sendable {
 
     let pointer: OpaquePointer
     let role: Role
+    /// Nil for a server that asks for no certificate.
+    let trustStore: TrustStore?
 
     /// Throws `WireError` with the codes `trustStoreMissing`, `trustRootsUnreadable` or `certificateUnusable`.
     package init(_ role: Role, configuration: TLSConfiguration) throws(WireError) {
+        let verifies = role == .client || configuration.requiresClientCertificate
+        self.trustStore = verifies ? try TrustStore.shared(for: configuration) : nil
         ERR_clear_error()
         guard let pointer = SSL_CTX_new(role == .client ? TLS_client_method() : TLS_server_method()) else {
             throw WireError(.handshakeFailed, "OpenSSL made no context: \(OpenSSLErrors.drain().text)")
         }
         self.pointer = pointer
         self.role = role
+        if let trustStore { SSL_CTX_set1_cert_store(pointer, trustStore.pointer) }
         _ = capns_ctx_set_min_proto_version(pointer, configuration.minimumVersion.openSSL)
         _ = capns_ctx_set_max_proto_version(pointer, configuration.maximumVersion.openSSL)
         // RELEASE_BUFFERS: an idle connection keeps no 2 × 16 KiB of record buffers.
@@ -33,12 +38,10 @@ package final class TLSContext: @unchecked Sendable {
             SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
             let protocols: [UInt8] = [2, UInt8(ascii: "h"), UInt8(ascii: "2")]
             _ = SSL_CTX_set_alpn_protos(pointer, protocols, UInt32(protocols.count))
-            try self.addTrustRoots(configuration)
         case .server:
             SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
             if configuration.requiresClientCertificate {
                 SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
-                try self.addTrustRoots(configuration)
             }
             // No tickets: TLS 1.3 would send two after each handshake, which nobody here resumes.
             SSL_CTX_set_num_tickets(pointer, 0)
@@ -74,43 +77,14 @@ package final class TLSContext: @unchecked Sendable {
         )
     }
 
-    private func addTrustRoots(_ configuration: TLSConfiguration) throws(WireError) {
-        var haveOwnRoots = false
-        if let file = configuration.caFile {
-            ERR_clear_error()
-            guard SSL_CTX_load_verify_locations(self.pointer, file, nil) == 1 else {
-                throw WireError(
-                    .trustRootsUnreadable,
-                    "the CA file '\(file)' holds no certificate that can be read: \(OpenSSLErrors.drain().text)"
-                )
-            }
-            haveOwnRoots = true
-        }
-        if let pem = configuration.caPEM {
-            let store = SSL_CTX_get_cert_store(self.pointer)
-            let certificates = try PEM.certificates(in: pem, code: .trustRootsUnreadable)
-            for certificate in certificates {
-                _ = X509_STORE_add_cert(store, certificate.pointer)
-            }
-            haveOwnRoots = true
-        }
-        guard configuration.trustsSystemRoots else { return }
-        if let roots = configuration.systemTrustRoots ?? SystemTrustRoots.find() {
-            roots.add(to: SSL_CTX_get_cert_store(self.pointer))
-        } else if !haveOwnRoots {
-            throw WireError(
-                .trustStoreMissing,
-                """
-                this machine has no trust roots to verify a server with: install the package \
-                'ca-certificates', or name a CA file
-                """
-            )
-        }
-    }
-
     private func useCertificate(chainPEM: String, keyPEM: String) throws(WireError) {
         let chain = try PEM.certificates(in: chainPEM, code: .certificateUnusable)
-        let key = try PEM.privateKey(in: keyPEM)
+        guard let key = PEM.privateKey(in: Array(keyPEM.utf8), passphrase: nil) else {
+            throw WireError(
+                .certificateUnusable,
+                "the private key cannot be read (encrypted keys are not): \(OpenSSLErrors.drain().text)"
+            )
+        }
         ERR_clear_error()
         guard let leaf = chain.first, SSL_CTX_use_certificate(self.pointer, leaf.pointer) == 1,
             SSL_CTX_use_PrivateKey(self.pointer, key.pointer) == 1

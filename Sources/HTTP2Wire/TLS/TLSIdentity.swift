@@ -104,7 +104,7 @@ package struct TLSIdentity: Sendable, Hashable {
 
     private static func certificates(in bytes: [UInt8]) throws(Fault) -> [X509Certificate] {
         ERR_clear_error()
-        if bytes.first == DERReader.sequence {
+        if bytes.first == DER.sequence {
             guard let (pointer, _) = DER.read(bytes[...], { d2i_X509(nil, &$0, $1) }) else {
                 throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text)
             }
@@ -119,26 +119,13 @@ package struct TLSIdentity: Sendable, Hashable {
 
     private static func privateKey(in bytes: [UInt8], passphrase: String?) throws(Fault) -> EVPKey {
         ERR_clear_error()
-        if bytes.first == DERReader.sequence {
+        if bytes.first == DER.sequence {
             guard let (pointer, _) = DER.read(bytes[...], { d2i_AutoPrivateKey(nil, &$0, $1) }) else {
                 throw Fault(code: .notAKey, detail: OpenSSLErrors.drain().text)
             }
             return EVPKey(owning: pointer)
         }
-        guard let bio = BIO_new(BIO_s_mem()) else { throw Fault(code: .notAKey, detail: "OpenSSL is out of memory") }
-        defer { BIO_free(bio) }
-        _ = bytes.withUnsafeBytes { BIO_write(bio, $0.baseAddress, Int32(clamping: $0.count)) }
-        let pointer: OpaquePointer?
-        if let passphrase {
-            // Without a callback OpenSSL takes the argument for the passphrase.
-            pointer = passphrase.withCString {
-                PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0))
-            }
-        } else {
-            // OpenSSL would ask the terminal.
-            pointer = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil)
-        }
-        if let pointer { return EVPKey(owning: pointer) }
+        if let key = PEM.privateKey(in: bytes, passphrase: passphrase) { return key }
         let errors = OpenSSLErrors.drain()
         guard bytes.firstRange(of: Array("ENCRYPTED".utf8)) != nil else {
             throw Fault(code: .notAKey, detail: errors.text)
@@ -200,22 +187,24 @@ package struct TLSIdentity: Sendable, Hashable {
         defer { ASN1_OBJECT_free(object) }
         let position = X509_get_ext_by_OBJ(certificate.pointer, object, -1)
         guard position >= 0, let item = X509_get_ext(certificate.pointer, position),
-            let data = X509_EXTENSION_get_data(item), let start = ASN1_STRING_get0_data(data)
+            let data = X509_EXTENSION_get_data(item)
         else { return nil }
-        return Array(UnsafeBufferPointer(start: start, count: Int(ASN1_STRING_length(data))))
+        return Self.bytes(of: data)
+    }
+
+    private static func bytes(of string: UnsafePointer<ASN1_STRING>) -> [UInt8] {
+        Array(UnsafeBufferPointer(start: ASN1_STRING_get0_data(string), count: Int(ASN1_STRING_length(string))))
     }
 
     /// The extension is a sequence in which each topic (a UTF8String) is followed by a sequence of its kinds: app, voip,
     /// complication.
     static func topics(inExtension bytes: [UInt8]) -> [String] {
-        var outer = DERReader(bytes[...])
-        guard let whole = outer.next(), whole.tag == DERReader.sequence else { return [] }
-        var items = DERReader(whole.content)
-        var topics: [String] = []
-        while let item = items.next() {
-            if item.tag == DERReader.utf8String { topics.append(String(decoding: item.content, as: UTF8.self)) }
-        }
-        return topics
+        // What is no sequence leaves errors in the queue.
+        defer { ERR_clear_error() }
+        guard let (sequence, _) = DER.read(bytes[...], { d2i_ASN1_SEQUENCE_ANY(nil, &$0, $1) }) else { return [] }
+        defer { capns_sequence_free(sequence) }
+        return (0..<capns_sequence_count(sequence)).compactMap { capns_sequence_utf8_string(sequence, $0) }
+            .map { String(decoding: Self.bytes(of: $0), as: UTF8.self) }
     }
 }
 

@@ -45,6 +45,11 @@ struct AuthenticationKeyTests {
         ("SEC1 after its parameters", KeyTexts.p256WithParameters),
         ("the curve written out", KeyTexts.p256Explicit),
         ("a certificate first", KeyTexts.certificate + KeyTexts.p256),
+        ("a certificate first that is cut off", KeyTexts.certificate.prefix(100) + "\n" + KeyTexts.p256),
+        (
+            "a certificate first that is cut off, line ends lost",
+            (KeyTexts.certificate.prefix(100) + KeyTexts.p256).replacingOccurrences(of: "\n", with: "")
+        ),
         ("text before it", "Bag Attributes\n    friendlyName: push\n" + KeyTexts.p256),
     ]
 
@@ -79,6 +84,10 @@ struct AuthenticationKeyTests {
         ("-----BEGIN PRIV", .keyDamaged, "cut off"),
         (String(KeyTexts.p256.prefix(120)), .keyDamaged, "cut off"),
         (String(KeyTexts.p256.prefix(90)) + "\n-----END PRIVATE KEY-----\n", .keyDamaged, "cut off"),
+        (
+            (KeyTexts.certificate + KeyTexts.p256.prefix(120)).replacingOccurrences(of: "\n", with: ""), .keyDamaged,
+            "cut off"
+        ),
         (
             String(KeyTexts.p256.prefix(90)) + "\n-----END EC PRIVATE KEY-----\n", .keyDamaged, "END PRIVATE KEY"
         ),

@@ -1,59 +1,15 @@
-/// JSON as it stands, so that a script's mistakes can be shown where they are.
-indirect enum JSONValue: Sendable, Hashable {
-    case null
-    case bool(Bool)
-    case integer(Int64)
-    case number(Double)
-    case string(String)
-    case array([JSONValue])
-    case object([String: JSONValue])
+internal import APNSModel
 
-    var text: String {
-        switch self {
-        case .null: "null"
-        case .bool(let value): "\(value)"
-        case .integer(let value): "\(value)"
-        case .number(let value): "\(value)"
-        case .string(let value): "\"\(value)\""
-        case .array(let values): "[" + values.map(\.text).joined(separator: ",") + "]"
-        case .object(let values):
-            "{" + values.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value.text)" }.joined(separator: ",")
-                + "}"
-        }
-    }
-}
-
-extension JSONValue: Codable {
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let value = try? container.decode(Bool.self) {
-            self = .bool(value)
-        } else if let value = try? container.decode(Int64.self) {
-            self = .integer(value)
-        } else if let value = try? container.decode(Double.self) {
-            self = .number(value)
-        } else if let value = try? container.decode(String.self) {
-            self = .string(value)
-        } else if let value = try? container.decode([JSONValue].self) {
-            self = .array(value)
-        } else {
-            self = .object(try container.decode([String: JSONValue].self))
-        }
+extension JSONValue {
+    /// An object with its keys sorted.
+    static func object(_ members: [String: JSONValue]) -> JSONValue {
+        .object(members.sorted { $0.key < $1.key }.map { Member(key: $0.key, value: $0.value) })
     }
 
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        switch self {
-        case .null: try container.encodeNil()
-        case .bool(let value): try container.encode(value)
-        case .integer(let value): try container.encode(value)
-        case .number(let value): try container.encode(value)
-        case .string(let value): try container.encode(value)
-        case .array(let value): try container.encode(value)
-        case .object(let value): try container.encode(value)
-        }
+    /// The members of an object; nil for another value.
+    var members: [String: JSONValue]? {
+        guard case .object(let members) = self else { return nil }
+        return Dictionary(members.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
     }
 }
 
@@ -63,7 +19,7 @@ struct JSONReader {
     let object: [String: JSONValue]
 
     init(_ value: JSONValue, path: String) throws(FaultScriptError) {
-        guard case .object(let object) = value else {
+        guard let object = value.members else {
             throw FaultScriptError(keyPath: path, value: value, problem: "an object is wanted here")
         }
         self.path = path
@@ -104,7 +60,7 @@ struct JSONReader {
         let number: Double? =
             switch value {
             case .integer(let number): Double(number)
-            case .number(let number): number
+            case .double(let number): number
             default: nil
             }
         guard let number, range.contains(number) else {

@@ -1,0 +1,110 @@
+import CAPNSOpenSSL
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The trust roots of a configuration, as OpenSSL holds them. Contexts with the same roots share one store, so that a
+/// process reads a file of roots once and holds one copy of it.
+///
+/// `@unchecked Sendable`: the pointer is set once in `init`, and the store is complete before it is shared. OpenSSL adds
+/// what it finds in a directory later, under the store's own lock.
+final class TrustStore: @unchecked Sendable {
+    let pointer: OpaquePointer
+
+    /// Where the roots come from. A file that is replaced or rewritten makes another source, so the next context reads it.
+    private struct Source: Hashable {
+        var caFile: FileVersion?
+        var caPEM: String?
+        var system: SystemTrustRoots?
+        var systemFile: FileVersion?
+    }
+
+    private struct Shared {
+        weak var store: TrustStore?
+    }
+
+    private static let stores = Mutex<[Source: Shared]>([:])
+
+    /// The store for this configuration: that of a context which is still alive, or a new one.
+    ///
+    /// - Throws: `trustRootsUnreadable` or `trustStoreMissing`.
+    static func shared(for configuration: TLSConfiguration) throws(WireError) -> TrustStore {
+        let system = configuration.trustsSystemRoots ? configuration.systemTrustRoots ?? .find() : nil
+        if configuration.trustsSystemRoots, system == nil, configuration.caFile == nil, configuration.caPEM == nil {
+            throw WireError(
+                .trustStoreMissing,
+                """
+                this machine has no trust roots to verify a server with: install the package \
+                'ca-certificates', or name a CA file
+                """
+            )
+        }
+        let source = Source(
+            caFile: configuration.caFile.map(FileVersion.init),
+            caPEM: configuration.caPEM,
+            system: system,
+            systemFile: system?.file.map(FileVersion.init)
+        )
+        if let store = self.stores.withLock({ $0[source]?.store }) { return store }
+        // Outside of the lock, since files are read. If two threads make the same store, the first one is kept.
+        let store = try TrustStore(caFile: configuration.caFile, caPEM: configuration.caPEM, system: system)
+        return self.stores.withLock { stores in
+            if let first = stores[source]?.store { return first }
+            stores = stores.filter { $0.value.store != nil }
+            stores[source] = Shared(store: store)
+            return store
+        }
+    }
+
+    private init(caFile: String?, caPEM: String?, system: SystemTrustRoots?) throws(WireError) {
+        ERR_clear_error()
+        guard let pointer = X509_STORE_new() else {
+            throw WireError(.trustRootsUnreadable, "OpenSSL made no store: \(OpenSSLErrors.drain().text)")
+        }
+        self.pointer = pointer
+        if let caFile, X509_STORE_load_file(pointer, caFile) != 1 {
+            throw WireError(
+                .trustRootsUnreadable,
+                "the CA file '\(caFile)' holds no certificate that can be read: \(OpenSSLErrors.drain().text)"
+            )
+        }
+        if let caPEM {
+            for certificate in try PEM.certificates(in: caPEM, code: .trustRootsUnreadable) {
+                _ = X509_STORE_add_cert(pointer, certificate.pointer)
+            }
+        }
+        system?.add(to: pointer)
+    }
+
+    deinit { X509_STORE_free(self.pointer) }
+}
+
+/// A file as it is at the moment. Another value after the file was replaced or written to.
+private struct FileVersion: Hashable {
+    let path: String
+    /// Empty if there is no such file.
+    let stamp: [Int]
+
+    init(_ path: String) {
+        self.path = path
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            self.stamp = []
+            return
+        }
+        #if canImport(Darwin)
+            let times = [status.st_mtimespec, status.st_ctimespec]
+        #else
+            let times = [status.st_mtim, status.st_ctim]
+        #endif
+        self.stamp =
+            [Int(status.st_dev), Int(truncatingIfNeeded: status.st_ino), Int(status.st_size)]
+            + times.flatMap { [Int($0.tv_sec), Int($0.tv_nsec)] }
+    }
+}
