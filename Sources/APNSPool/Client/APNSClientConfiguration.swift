@@ -210,7 +210,7 @@ public struct APNSClientConfiguration: Sendable {
     /// Shared with other clients of the same trust; nil: the client's own.
     var tlsContexts: TLSContexts?
     /// When a connection that answers nothing gets no further pushes, and when it is replaced; for tests.
-    var silence = SilenceWatch.Limits.standard
+    var silence = StallDetector.Limits.standard
     /// Whether connections wait for their next try by `clock`, not by their event loop, and as long in each run; for tests
     /// that move the clock.
     var connectionsWaitByClock = false

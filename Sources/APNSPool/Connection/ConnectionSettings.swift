@@ -13,7 +13,7 @@ final class ConnectionSettings: Sendable {
     let retries: RetryBudget
     let credentials: CredentialGuard
     let events: ClientEvents
-    let silence: SilenceWatch.Limits
+    let silence: StallDetector.Limits
     /// The next try comes by the client's clock, not by the event loop's.
     let waitsByClock: Bool
     private let ticket = Atomic<UInt64>(1)
@@ -25,7 +25,7 @@ final class ConnectionSettings: Sendable {
         backoffMaximum: Duration,
         replacements: ReplacementBudget,
         retries: RetryBudget,
-        silence: SilenceWatch.Limits = .standard,
+        silence: StallDetector.Limits = .standard,
         waitsByClock: Bool = false,
         events: ClientEvents = ClientEvents(),
         credentials: CredentialGuard? = nil

@@ -1,16 +1,16 @@
 import SupervisedPool
 
-/// Finds a session that takes pushes and answers none, long before their deadlines do. A PING says that the peer's
-/// HTTP/2 lives; it says nothing of what stands behind it, so it is not asked.
+/// Detects a session that takes pushes and responds to none, long before their deadlines. PINGs do not count: an
+/// acknowledgement proves that the peer's HTTP/2 layer works, but not that the service behind it does.
 ///
-/// Pure. Watching begins when `streamLimit` streams are open and costs one timer a session, not one a push.
-struct SilenceWatch: Sendable {
+/// Pure. Detection begins when `Limits.streams` streams are open. It costs one timer per session, not one per push.
+struct StallDetector: Sendable {
     struct Limits: Sendable, Equatable {
-        /// With fewer open streams silence may be chance.
+        /// With fewer open streams, silence may be chance.
         var streams = 8
-        /// Without a response frame for so long, no new streams.
+        /// After this time without a response frame, the session gets no new streams.
         var warning = Duration.seconds(5)
-        /// For so long: the session is given up.
+        /// After this time without a response frame, the session is replaced.
         var end = Duration.seconds(10)
 
         static let standard = Limits()
@@ -25,7 +25,7 @@ struct SilenceWatch: Sendable {
     }
 
     let limits: Limits
-    /// Since when so many streams have been open; silence counts from there.
+    /// When the number of open streams reached `Limits.streams`. Silence counts from here.
     private var since: MonotonicInstant?
     private(set) var isSilent = false
 
@@ -35,18 +35,20 @@ struct SilenceWatch: Sendable {
 
     var isWatching: Bool { self.since != nil }
 
-    /// So many streams are open after a submission. When to look next, if nobody looks yet.
+    /// Pushes were submitted, and `open` streams are open now.
+    ///
+    /// - Returns: when to call `check`; nil if a check is scheduled already or not needed.
     mutating func submitted(open: Int, now: MonotonicInstant) -> MonotonicInstant? {
         guard self.since == nil, open >= self.limits.streams else { return nil }
         self.since = now
         return now.advanced(by: self.limits.warning)
     }
 
-    /// A look at the session.
+    /// Checks the session.
     ///
-    /// One that was found silent stays so until it answers: that its streams run out of time is no sign of life. Only
-    /// when none is left there is nothing to be silent about.
-    mutating func look(now: MonotonicInstant, open: Int, lastResponse: MonotonicInstant) -> Verdict {
+    /// A silent session stays silent until a response comes: streams that reach their deadlines are no sign of life. The
+    /// check ends when no stream is left.
+    mutating func check(now: MonotonicInstant, open: Int, lastResponse: MonotonicInstant) -> Verdict {
         guard let since, open > 0, self.isSilent || open >= self.limits.streams else {
             self.reset()
             return .calm
@@ -60,13 +62,15 @@ struct SilenceWatch: Sendable {
             : .watched(until: quiet.advanced(by: self.limits.warning))
     }
 
-    /// A response came. True: the session was silent, and is not any more.
+    /// A response came.
+    ///
+    /// - Returns: whether this ends a silence.
     mutating func responded() -> Bool {
         defer { self.isSilent = false }
         return self.isSilent
     }
 
-    /// Another session begins, or this one has nothing to answer.
+    /// Another session begins, or this one has no open stream.
     mutating func reset() {
         self.since = nil
         self.isSilent = false
