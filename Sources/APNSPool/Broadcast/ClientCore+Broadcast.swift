@@ -173,7 +173,7 @@ extension ClientCore {
             }
             let result = await lease.worker.send(
                 request(credential.authorization),
-                deadline: self.loopDeadline(history.deadline)
+                deadline: self.attemptDeadline(history.deadline)
             )
             return .answered(result, credential)
         } catch {

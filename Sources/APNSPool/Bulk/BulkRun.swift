@@ -334,7 +334,6 @@ final class BulkRun: BulkEngine {
         // While the credential is refused what was admitted is a probe: one push.
         let room = self.machine.granted(credential.limit(grant.count))
         let now = self.core.clock.now
-        let loopNow = NIODeadline.now()
         let credentialIndex = self.remember(credential)
         var batches = BatchBuilder(
             grant,
@@ -356,7 +355,7 @@ final class BulkRun: BulkEngine {
                 self.headerBlock(push),
                 to: token,
                 id: id,
-                deadline: self.core.loopDeadline(waiting.deadline, now: now, loopNow: loopNow)
+                deadline: self.core.attemptDeadline(waiting.deadline, now: now)
             )
         }
         batches.finish()

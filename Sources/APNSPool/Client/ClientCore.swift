@@ -75,8 +75,7 @@ final class ClientCore: Sendable {
                     backoffMaximum: .seconds(30),
                     replacements: self.replacements,
                     retries: self.retries,
-                    silence: configuration.silence,
-                    waitsByClock: configuration.connectionsWaitByClock,
+                    seed: configuration.connectionSeed,
                     events: self.events,
                     credentials: credentials
                 ),
@@ -160,8 +159,7 @@ final class ClientCore: Sendable {
                 backoffMaximum: .seconds(30),
                 replacements: self.replacements,
                 retries: self.retries,
-                silence: configuration.silence,
-                waitsByClock: configuration.connectionsWaitByClock,
+                seed: configuration.connectionSeed,
                 events: events,
                 credentials: credentials
             ),
@@ -348,13 +346,11 @@ final class ClientCore: Sendable {
         return MonotonicInstant(nanoseconds: overflow ? .max : sum)
     }
 
-    /// The same instant on the loops' clock, or the answer time-out if that comes first.
-    func loopDeadline(_ deadline: MonotonicInstant) -> LoopDeadline {
-        self.loopDeadline(deadline, now: self.clock.now, loopNow: NIODeadline.now())
-    }
-
-    func loopDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant, loopNow: LoopDeadline) -> LoopDeadline {
-        loopNow + .nanoseconds(min(deadline.nanoseconds &- now.nanoseconds, self.live.answerNanoseconds))
+    /// When an attempt is given up: at the push's deadline, or after the response time-out if that ends first.
+    func attemptDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant? = nil) -> MonotonicInstant {
+        let now = now ?? self.clock.now
+        let (end, overflow) = now.nanoseconds.addingReportingOverflow(self.live.answerNanoseconds)
+        return overflow ? deadline : min(deadline, MonotonicInstant(nanoseconds: end))
     }
 
     /// Whether the client runs, at the latest at `deadline`. Warns in the log when it takes longer than a second.

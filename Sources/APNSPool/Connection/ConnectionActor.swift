@@ -6,8 +6,6 @@ import HTTP2Wire
 import NIOCore
 import SupervisedPool
 
-typealias LoopDeadline = NIODeadline
-
 /// A pool worker: an actor whose executor is its event loop, and the owner of the session that takes new streams and
 /// of those that drain.
 ///
@@ -20,7 +18,8 @@ actor ConnectionActor: PoolWorker {
     private let id: WorkerID
     private let pool: Pool<ConnectionActor>
     private let shared: ConnectionSettings
-    private let clock: any MonotonicClock
+    /// Also the clock of its connections.
+    private let clock: ClientLoopClock
     private let mailbox = ConnectionMailbox()
 
     private var machine: ConnectionStateMachine
@@ -38,10 +37,8 @@ actor ConnectionActor: PoolWorker {
     private var isDrained = false
     private var isDegraded = false
     /// For the state that the machine is in; one timer each, so that none outlives its reason.
-    private var wakeUp: Scheduled<Void>?
-    private var stallCheck: Scheduled<Void>?
-    /// In the place of `wakeUp` where the client's clock is the one that counts.
-    private var sleeper: Task<Void, Never>?
+    private var wakeUp: LoopTimer?
+    private var stallCheck: LoopTimer?
 
     init(
         id: WorkerID,
@@ -54,14 +51,13 @@ actor ConnectionActor: PoolWorker {
         self.id = id
         self.pool = pool
         self.shared = settings
-        self.clock = clock
+        self.clock = ClientLoopClock(clock)
         self.loop = loop
-        self.generator = SplitMix64(seed: settings.waitsByClock ? UInt64(id.slot.magnitude) : nil)
+        self.generator = SplitMix64(seed: settings.seed.map { $0 &+ UInt64(id.slot.magnitude) })
         self.machine = ConnectionStateMachine(
             isBase: isBase,
             streamCap: settings.streamCap,
-            backoff: Backoff(minimum: settings.backoffMinimum, maximum: settings.backoffMaximum),
-            stall: settings.silence
+            backoff: Backoff(minimum: settings.backoffMinimum, maximum: settings.backoffMaximum)
         )
     }
 
@@ -101,7 +97,11 @@ actor ConnectionActor: PoolWorker {
     // MARK: Mailbox
 
     /// Sends one push and waits for what became of it. Cancelling the task resets the stream.
-    nonisolated func send(_ request: HTTP2Request, deadline: LoopDeadline, isBulk: Bool = false) async -> StreamResult {
+    nonisolated func send(
+        _ request: HTTP2Request,
+        deadline: MonotonicInstant,
+        isBulk: Bool = false
+    ) async -> StreamResult {
         await self.send { ticket, continuation in
             PushSubmission(
                 request: request,
@@ -235,7 +235,7 @@ actor ConnectionActor: PoolWorker {
             StreamSubmission(
                 request: submission.request,
                 tag: tag,
-                deadline: submission.deadline,
+                deadline: NIODeadline(submission.deadline),
                 isBulk: submission.isBulk
             )
         )
@@ -290,11 +290,10 @@ actor ConnectionActor: PoolWorker {
     /// Lets the machine evaluate the results of a tick, and tells the shared objects what it found.
     private func evaluate(_ results: [StreamResult], of session: Int) {
         let now = self.clock.now
-        let quiet = self.connections[session].map { Duration($0.quietTime) } ?? .zero
         let evaluation = self.machine.evaluate(
             results,
             session: session,
-            quietSince: now.advanced(by: .zero - quiet),
+            quietSince: self.connections[session].map { MonotonicInstant($0.quietSince) } ?? now,
             now: now,
             using: &self.generator,
             mayReplace: { self.shared.replacements.take(now: now) }
@@ -370,9 +369,11 @@ actor ConnectionActor: PoolWorker {
     }
 
     private func open(_ session: Int) {
+        var configuration = self.shared.connection
+        configuration.clock = self.clock
         let connection = Connection(
             id: session,
-            configuration: self.shared.connection,
+            configuration: configuration,
             loop: self.loop,
             delegate: self
         )
@@ -381,23 +382,10 @@ actor ConnectionActor: PoolWorker {
     }
 
     private func wake(at instant: MonotonicInstant) {
-        guard !self.shared.waitsByClock else { return self.sleep(until: instant) }
         self.wakeUp?.cancel()
         self.wakeUp = self.schedule(instant) { actor in
             // Rounding must not wake the machine before its time.
             actor.perform(actor.machine.wake(now: max(actor.clock.now, instant)))
-        }
-    }
-
-    private func sleep(until instant: MonotonicInstant) {
-        self.sleeper?.cancel()
-        self.sleeper = Task {
-            do {
-                try await self.clock.sleep(until: instant)
-                self.perform(self.machine.wake(now: self.clock.now))
-            } catch {
-                // Cancelled: another time counts, or the actor stops.
-            }
         }
     }
 
@@ -409,7 +397,7 @@ actor ConnectionActor: PoolWorker {
             let actions = actor.machine.checkForStall(
                 session: session,
                 open: connection.openStreams,
-                lastResponse: now.advanced(by: .zero - Duration(connection.timeSinceResponse)),
+                lastResponse: MonotonicInstant(connection.lastResponse),
                 now: now,
                 using: &actor.generator
             )
@@ -420,9 +408,8 @@ actor ConnectionActor: PoolWorker {
     private func schedule(
         _ instant: MonotonicInstant,
         _ body: @escaping @Sendable (isolated ConnectionActor) -> Void
-    ) -> Scheduled<Void> {
-        let delay = self.clock.now.duration(to: instant)
-        return self.loop.scheduleTask(in: TimeAmount(delay)) { self.assumeIsolated { body($0) } }
+    ) -> LoopTimer {
+        self.clock.schedule(at: NIODeadline(instant), on: self.loop) { self.assumeIsolated { body($0) } }
     }
 
     private func noteDegradation() {
@@ -446,7 +433,6 @@ actor ConnectionActor: PoolWorker {
         // A timer holds the actor.
         self.wakeUp?.cancel()
         self.stallCheck?.cancel()
-        self.sleeper?.cancel()
         let late = self.mailbox.close()
         self.perform(self.machine.stop())
         self.noteDegradation()

@@ -74,16 +74,15 @@ struct ConnectionStateMachine {
     /// The current session has given an answer that shows it healthy.
     private var isProven = false
     private var errors = ErrorRateTracker()
-    private var stall: StallDetector
+    private var stall = StallDetector()
     private var adaptiveLimit = AdaptiveStreamLimit()
     /// Of the session that takes streams.
     var latency = LatencyProbe()
 
-    init(isBase: Bool, streamCap: Int, backoff: Backoff, stall: StallDetector.Limits = .standard) {
+    init(isBase: Bool, streamCap: Int, backoff: Backoff) {
         self.isBase = isBase
         self.streamCap = streamCap
         self.backoff = backoff
-        self.stall = StallDetector(limits: stall)
     }
 
     // MARK: Inputs
@@ -306,7 +305,7 @@ struct ConnectionStateMachine {
         now: @autoclosure () -> MonotonicInstant
     ) -> [Action] {
         if isNearlyExhausted { return self.readySession == session ? self.replace(session) : [] }
-        guard open >= self.stall.limits.streams, !self.stall.isWatching, self.readySession == session,
+        guard open >= StallDetector.streams, !self.stall.isWatching, self.readySession == session,
             let instant = self.stall.submitted(open: open, now: now())
         else { return [] }
         return [.checkForStall(at: instant, session: session)]

@@ -3,18 +3,14 @@ import SupervisedPool
 /// Detects a session that takes pushes and responds to none, long before their deadlines. PINGs do not count: an
 /// acknowledgement proves that the peer's HTTP/2 layer works, but not that the service behind it does.
 ///
-/// Pure. Detection begins when `Limits.streams` streams are open. It costs one timer per session, not one per push.
+/// Pure. Detection begins when `streams` streams are open. It costs one timer per session, not one per push.
 struct StallDetector: Sendable {
-    struct Limits: Sendable, Equatable {
-        /// With fewer open streams, silence may be chance.
-        var streams = 8
-        /// After this time without a response frame, the session gets no new streams.
-        var warning = Duration.seconds(5)
-        /// After this time without a response frame, the session is replaced.
-        var end = Duration.seconds(10)
-
-        static let standard = Limits()
-    }
+    /// With fewer open streams, silence may be chance.
+    static let streams = 8
+    /// After this time without a response frame, the session gets no new streams.
+    static let warning = Duration.seconds(5)
+    /// After this time without a response frame, the session is replaced.
+    static let end = Duration.seconds(10)
 
     enum Verdict: Equatable {
         /// Not watched any more.
@@ -24,14 +20,9 @@ struct StallDetector: Sendable {
         case dead
     }
 
-    let limits: Limits
-    /// When the number of open streams reached `Limits.streams`. Silence counts from here.
+    /// When the number of open streams reached `streams`. Silence counts from here.
     private var since: MonotonicInstant?
     private(set) var isSilent = false
-
-    init(limits: Limits = .standard) {
-        self.limits = limits
-    }
 
     var isWatching: Bool { self.since != nil }
 
@@ -39,9 +30,9 @@ struct StallDetector: Sendable {
     ///
     /// - Returns: when to call `check`; nil if a check is scheduled already or not needed.
     mutating func submitted(open: Int, now: MonotonicInstant) -> MonotonicInstant? {
-        guard self.since == nil, open >= self.limits.streams else { return nil }
+        guard self.since == nil, open >= Self.streams else { return nil }
         self.since = now
-        return now.advanced(by: self.limits.warning)
+        return now.advanced(by: Self.warning)
     }
 
     /// Checks the session.
@@ -49,17 +40,17 @@ struct StallDetector: Sendable {
     /// A silent session stays silent until a response comes: streams that reach their deadlines are no sign of life. The
     /// check ends when no stream is left.
     mutating func check(now: MonotonicInstant, open: Int, lastResponse: MonotonicInstant) -> Verdict {
-        guard let since, open > 0, self.isSilent || open >= self.limits.streams else {
+        guard let since, open > 0, self.isSilent || open >= Self.streams else {
             self.reset()
             return .calm
         }
         let quiet = max(since, lastResponse)
         let silence = quiet.duration(to: now)
-        if silence >= self.limits.end { return .dead }
-        self.isSilent = silence >= self.limits.warning
+        if silence >= Self.end { return .dead }
+        self.isSilent = silence >= Self.warning
         return self.isSilent
-            ? .silent(until: quiet.advanced(by: self.limits.end))
-            : .watched(until: quiet.advanced(by: self.limits.warning))
+            ? .silent(until: quiet.advanced(by: Self.end))
+            : .watched(until: quiet.advanced(by: Self.warning))
     }
 
     /// A response came.

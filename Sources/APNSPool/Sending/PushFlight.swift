@@ -152,7 +152,7 @@ final class PushFlight {
                 id: self.history.id,
                 credential: self.credential?.authorization
             ),
-            deadline: core.loopDeadline(self.history.deadline),
+            deadline: core.attemptDeadline(self.history.deadline),
             ticket: ticket,
             continuation: continuation,
             isBulk: self.lane == .bulk
