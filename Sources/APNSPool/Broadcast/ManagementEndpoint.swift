@@ -36,7 +36,6 @@ final class ManagementEndpoint: Sendable {
             backoffMaximum: .seconds(30),
             replacements: ReplacementBudget(burst: 1),
             retries: RetryBudget(percent: configuration.retry.budgetPercent),
-            silence: configuration.silence,
             events: events
         )
         self.pools = PoolHolder(

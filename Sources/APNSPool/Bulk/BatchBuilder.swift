@@ -39,7 +39,7 @@ struct BatchBuilder {
         _ block: HeaderBlock,
         to token: DeviceToken,
         id: APNSID,
-        deadline: LoopDeadline
+        deadline: MonotonicInstant
     ) {
         var isCommon = self.common?.isIdentical(to: push) ?? false
         if !self.fits(push, block, isCommon: isCommon) {

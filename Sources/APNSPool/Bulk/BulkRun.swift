@@ -328,7 +328,6 @@ final class BulkRun: BulkEngine {
         // While the credential is refused what was admitted is a probe: one push.
         let room = self.machine.granted(route.limit(grant.count))
         let now = self.context.clock.now
-        let loopNow = NIODeadline.now()
         let routeIndex = self.remember(route)
         var batches = BatchBuilder(
             grant,
@@ -350,7 +349,7 @@ final class BulkRun: BulkEngine {
                 self.headerBlock(push),
                 to: token,
                 id: id,
-                deadline: self.context.loopDeadline(waiting.deadline, now: now, loopNow: loopNow)
+                deadline: self.context.attemptDeadline(waiting.deadline, now: now)
             )
         }
         batches.finish()

@@ -199,7 +199,7 @@ public struct APNSClientConfiguration: Sendable {
     public var tracer: (any Tracer)?
     /// Where connections live. Default: NIO's own group, as many loops as the machine has cores.
     public var eventLoopGroup: (any EventLoopGroup)?
-    /// Time, for tests.
+    /// Time, for tests. The deadlines and timers of the connections follow it, too.
     package var clock: any MonotonicClock = SystemMonotonicClock()
     /// Labels of all metrics beside those that every client has.
     var metricLabels: [MetricSample.Label] = []
@@ -209,11 +209,8 @@ public struct APNSClientConfiguration: Sendable {
     package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
     /// Shared with other clients of the same trust; nil: the client's own.
     var tlsContexts: TLSContexts?
-    /// When a connection that answers nothing gets no further pushes, and when it is replaced; for tests.
-    var silence = SilenceWatch.Limits.standard
-    /// Whether connections wait for their next try by `clock`, not by their event loop, and as long in each run; for tests
-    /// that move the clock.
-    var connectionsWaitByClock = false
+    /// What the random parts of the waits between connects follow from; for tests that need the same in each run.
+    var connectionSeed: UInt64?
     /// What a connection's own settings are, for tests; those to the management host's, too.
     var adjustConnection: (@Sendable (inout Connection.Configuration) -> Void)?
 

@@ -6,13 +6,11 @@ import HTTP2Wire
 import NIOCore
 import SupervisedPool
 
-typealias LoopDeadline = NIODeadline
-
 /// A pool worker: an actor whose executor is its event loop, and the owner of the session that takes new streams and
 /// of those that drain.
 ///
-/// Tasks reach it through its mailbox, not by actor calls: one lock for a push and one wake-up for many. All
-/// decisions are `ConnectionStateMachine`'s; this is the shell that performs them.
+/// Tasks reach it through its mailbox, not by actor calls: one lock for a push and one wake-up for many.
+/// `ConnectionStateMachine` makes all decisions; the actor performs them.
 actor ConnectionActor: PoolWorker {
     nonisolated var unownedExecutor: UnownedSerialExecutor { self.loop.executor.asUnownedSerialExecutor() }
 
@@ -20,7 +18,8 @@ actor ConnectionActor: PoolWorker {
     private let id: WorkerID
     private let pool: Pool<ConnectionActor>
     private let shared: ConnectionSettings
-    private let clock: any MonotonicClock
+    /// Also the clock of its connections.
+    private let clock: ClientLoopClock
     private let mailbox = ConnectionMailbox()
 
     private var machine: ConnectionStateMachine
@@ -29,7 +28,6 @@ actor ConnectionActor: PoolWorker {
     // Unchecked: nothing that an access calls comes back here; a resumed continuation only schedules its task.
     @exclusivity(unchecked) private var pending = PendingPushes()
     @exclusivity(unchecked) private var groups = BulkGroups()
-    private var latency = LatencyProbe()
     /// The session that was given pushes in this tick.
     private var unflushed: Int?
     private var messages: [ConnectionMailbox.Message] = []
@@ -39,10 +37,8 @@ actor ConnectionActor: PoolWorker {
     private var isDrained = false
     private var isDegraded = false
     /// For the state that the machine is in; one timer each, so that none outlives its reason.
-    private var wakeUp: Scheduled<Void>?
-    private var look: Scheduled<Void>?
-    /// In the place of `wakeUp` where the client's clock is the one that counts.
-    private var sleeper: Task<Void, Never>?
+    private var wakeUp: LoopTimer?
+    private var stallCheck: LoopTimer?
 
     init(
         id: WorkerID,
@@ -55,14 +51,13 @@ actor ConnectionActor: PoolWorker {
         self.id = id
         self.pool = pool
         self.shared = settings
-        self.clock = clock
+        self.clock = ClientLoopClock(clock)
         self.loop = loop
-        self.generator = SplitMix64(seed: settings.waitsByClock ? UInt64(id.slot.magnitude) : nil)
+        self.generator = SplitMix64(seed: settings.seed.map { $0 &+ UInt64(id.slot.magnitude) })
         self.machine = ConnectionStateMachine(
             isBase: isBase,
             streamCap: settings.streamCap,
-            backoff: Backoff(minimum: settings.backoffMinimum, maximum: settings.backoffMaximum),
-            silence: settings.silence
+            backoff: Backoff(minimum: settings.backoffMinimum, maximum: settings.backoffMaximum)
         )
     }
 
@@ -102,7 +97,11 @@ actor ConnectionActor: PoolWorker {
     // MARK: Mailbox
 
     /// Sends one push and waits for what became of it. Cancelling the task resets the stream.
-    nonisolated func send(_ request: HTTP2Request, deadline: LoopDeadline, isBulk: Bool = false) async -> StreamResult {
+    nonisolated func send(
+        _ request: HTTP2Request,
+        deadline: MonotonicInstant,
+        isBulk: Bool = false
+    ) async -> StreamResult {
         await self.send { ticket, continuation in
             PushSubmission(
                 request: request,
@@ -218,10 +217,10 @@ actor ConnectionActor: PoolWorker {
         self.flush()
     }
 
-    /// The connection that takes pushes, with the first tag of this tick noted for the latency.
+    /// The connection that takes pushes; the push with this tag is submitted to it next.
     private func connection(for tag: UInt64) -> Connection? {
         guard let session = self.machine.readySession, let connection = self.connections[session] else { return nil }
-        if self.latency.tag == nil { self.latency.submitted(tag, now: self.clock.now) }
+        self.machine.willSubmit(tag: tag, now: self.clock.now)
         self.unflushed = session
         return connection
     }
@@ -236,7 +235,7 @@ actor ConnectionActor: PoolWorker {
             StreamSubmission(
                 request: submission.request,
                 tag: tag,
-                deadline: submission.deadline,
+                deadline: NIODeadline(submission.deadline),
                 isBulk: submission.isBulk
             )
         )
@@ -258,8 +257,14 @@ actor ConnectionActor: PoolWorker {
         self.unflushed = nil
         guard let connection = self.connections[session] else { return }
         connection.flush()
-        self.perform(self.machine.submitted(session: session, open: connection.openStreams, now: self.clock.now))
-        if connection.isNearlyExhausted { self.perform(self.machine.replace()) }
+        self.perform(
+            self.machine.submitted(
+                session: session,
+                open: connection.openStreams,
+                isNearlyExhausted: connection.isNearlyExhausted,
+                now: self.clock.now
+            )
+        )
     }
 
     /// What came in the same tick was given to nghttp2, but nothing of it is written: it ends as not sent.
@@ -282,119 +287,41 @@ actor ConnectionActor: PoolWorker {
         bulk.finish(&self.groups, pool: self.pool)
     }
 
-    /// What the answers of a tick say about the connection. Good ones cost an addition each.
-    private func judge(_ session: Int, _ results: [StreamResult]) {
-        var answers = 0
-        var good = 0
-        var invalid = 0
-        var provesCredential = false
-        var isTaken = false
-        for result in results {
-            if result.tag == self.latency.tag { self.noteLatency(result) }
-            if result.ending == .response {
-                answers += 1
-                switch result.status {
-                case 403, 500, 503:
-                    self.judge(session, good: &good)
-                    self.judgeTrouble(session, result)
-                case 200, 201, 204, 400, 410:
-                    good += 1
-                    provesCredential = true
-                    if result.status != 400 { isTaken = true }
-                    if result.status == 410 { invalid += 1 }
-                default:
-                    // 404, 405 and 413 may come from a server that looked at no credential, 429 is about it.
-                    good += 1
-                }
-            } else if result.cause == .deadline, result.ending == .unknown {
-                self.judge(session, good: &good)
-                self.judgeDeadline(session)
-            }
-        }
-        self.judge(session, good: &good)
-        if provesCredential { self.shared.credentials.accepted(isTaken: isTaken) }
-        if answers > 0 { self.shared.retries.recordAnswers(answers, invalid: invalid, now: self.clock.now) }
-    }
-
-    private func noteLatency(_ result: StreamResult) {
-        if let latency = self.latency.ended(isAnswered: result.ending == .response, now: self.clock.now) {
-            self.pool.report(.latency(latency), from: self.id)
-        }
-        if let measured = self.latency.measured { self.shared.events.answerTimes.record(nanoseconds: measured) }
-    }
-
-    private func judge(_ session: Int, good: inout Int) {
-        guard good > 0 else { return }
-        self.perform(self.machine.answeredWell(session: session, count: good))
-        good = 0
-    }
-
-    private func judgeTrouble(_ session: Int, _ result: StreamResult) {
+    /// Lets the machine evaluate the results of a tick, and tells the shared objects what it found.
+    private func evaluate(_ results: [StreamResult], of session: Int) {
         let now = self.clock.now
-        func mayReplace() -> Bool { self.shared.replacements.take(now: now) }
-        guard result.status == 403 else {
-            let actions =
-                result.status == 503
-                ? self.machine.answeredBadly(
-                    session: session,
-                    now: now,
-                    using: &self.generator,
-                    mayReplace: mayReplace
-                )
-                : self.machine.answeredWithError(
-                    session: session,
-                    now: now,
-                    using: &self.generator,
-                    mayReplace: mayReplace
-                )
-            self.perform(actions)
-            return
+        let evaluation = self.machine.evaluate(
+            results,
+            session: session,
+            quietSince: self.connections[session].map { MonotonicInstant($0.quietSince) } ?? now,
+            now: now,
+            using: &self.generator,
+            mayReplace: { self.shared.replacements.take(now: now) }
+        )
+        self.perform(evaluation.actions)
+        if evaluation.provesCredential { self.shared.credentials.accepted(isTaken: evaluation.provesTopic) }
+        if evaluation.responses > 0 {
+            self.shared.retries.recordAnswers(evaluation.responses, invalid: evaluation.invalidTokens, now: now)
         }
-        let reason = Rejection(status: 403, body: result.body).reason
-        if let refusal = CredentialStateMachine.Refusal(status: 403, reason: reason) {
+        if let latency = evaluation.latency { self.pool.report(.latency(latency), from: self.id) }
+        if let time = evaluation.responseTime { self.shared.events.answerTimes.record(nanoseconds: time) }
+    }
+
+    private func fault(_ error: WireError, of session: Int) -> ConnectionFault {
+        ConnectionFault(error) {
             self.shared.credentials.refused(
-                refusal,
+                .certificate(error.message),
                 by: .init(worker: self.id, session: session),
                 isFresh: self.machine.isFresh(session: session),
-                now: now
+                now: self.clock.now
             )
-        } else if reason != .expiredProviderToken, reason != .unrelatedKeyIDInToken {
-            self.perform(self.machine.answeredAtAll(session: session))
-            return
         }
-        self.perform(self.machine.tokenRefused(session: session, mayReplace: mayReplace))
-    }
-
-    private func judgeDeadline(_ session: Int) {
-        guard let connection = self.connections[session] else { return }
-        let now = self.clock.now
-        self.perform(
-            self.machine.deadlinePassed(
-                session: session,
-                quiet: Duration(connection.quietTime),
-                now: now,
-                using: &self.generator,
-                mayReplace: { self.shared.replacements.take(now: now) }
-            )
-        )
-    }
-
-    /// Whether an error of the connection is one of the configuration, and how long a further connect makes no sense.
-    /// That our certificate is refused counts as such when a second connection says so too.
-    private func readFault(_ session: Int, _ error: WireError) -> (isConfiguration: Bool, holdOff: Duration) {
-        guard error.code == .clientCertificateRefused else { return (error.isConfiguration, .zero) }
-        let holdOff = self.shared.credentials.refused(
-            .certificate(error.message),
-            by: .init(worker: self.id, session: session),
-            isFresh: self.machine.isFresh(session: session),
-            now: self.clock.now
-        )
-        return (holdOff != nil, holdOff ?? .zero)
     }
 
     // MARK: Actions
 
-    private func perform(_ actions: [ConnectionStateMachine.Action]) {
+    /// - Parameter error: what caused the actions, if it is an error of the connection.
+    private func perform(_ actions: [ConnectionStateMachine.Action], because error: WireError? = nil) {
         self.noteDegradation()
         for action in actions {
             switch action {
@@ -402,19 +329,18 @@ actor ConnectionActor: PoolWorker {
             case .drain(let session): self.connections[session]?.drain()
             case .close(let session): self.connections[session]?.close()
             case .wakeAt(let instant): self.wake(at: instant)
-            case .lookAt(let instant, let session): self.look(at: session, instant)
-            case .report(let report): self.report(report, fault: nil)
-            }
-        }
-    }
-
-    /// The same, when a report may carry the error that caused it.
-    private func perform(_ actions: [ConnectionStateMachine.Action], because error: WireError) {
-        for action in actions {
-            if case .report(let report) = action {
-                self.report(report, fault: error)
-            } else {
-                self.perform([action])
+            case .checkForStall(let instant, let session): self.checkForStall(session, at: instant)
+            case .report(let report): self.report(report, fault: error)
+            case .refuseCredential(let refusal, let session, let isFresh):
+                self.shared.credentials.refused(
+                    refusal,
+                    by: .init(worker: self.id, session: session),
+                    isFresh: isFresh,
+                    now: self.clock.now
+                )
+            case .fail:
+                self.failure = self.failure ?? error
+                self.stop()
             }
         }
     }
@@ -443,9 +369,11 @@ actor ConnectionActor: PoolWorker {
     }
 
     private func open(_ session: Int) {
+        var configuration = self.shared.connection
+        configuration.clock = self.clock
         let connection = Connection(
             id: session,
-            configuration: self.shared.connection,
+            configuration: configuration,
             loop: self.loop,
             delegate: self
         )
@@ -454,7 +382,6 @@ actor ConnectionActor: PoolWorker {
     }
 
     private func wake(at instant: MonotonicInstant) {
-        guard !self.shared.waitsByClock else { return self.sleep(until: instant) }
         self.wakeUp?.cancel()
         self.wakeUp = self.schedule(instant) { actor in
             // Rounding must not wake the machine before its time.
@@ -462,27 +389,15 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
-    private func sleep(until instant: MonotonicInstant) {
-        self.sleeper?.cancel()
-        self.sleeper = Task {
-            do {
-                try await self.clock.sleep(until: instant)
-                self.perform(self.machine.wake(now: self.clock.now))
-            } catch {
-                // Cancelled: another time counts, or the actor stops.
-            }
-        }
-    }
-
-    private func look(at session: Int, _ instant: MonotonicInstant) {
-        self.look?.cancel()
-        self.look = self.schedule(instant) { actor in
+    private func checkForStall(_ session: Int, at instant: MonotonicInstant) {
+        self.stallCheck?.cancel()
+        self.stallCheck = self.schedule(instant) { actor in
             guard let connection = actor.connections[session] else { return }
             let now = max(actor.clock.now, instant)
-            let actions = actor.machine.look(
+            let actions = actor.machine.checkForStall(
                 session: session,
                 open: connection.openStreams,
-                lastResponse: now.advanced(by: .zero - Duration(connection.timeSinceResponse)),
+                lastResponse: MonotonicInstant(connection.lastResponse),
                 now: now,
                 using: &actor.generator
             )
@@ -493,9 +408,8 @@ actor ConnectionActor: PoolWorker {
     private func schedule(
         _ instant: MonotonicInstant,
         _ body: @escaping @Sendable (isolated ConnectionActor) -> Void
-    ) -> Scheduled<Void> {
-        let delay = self.clock.now.duration(to: instant)
-        return self.loop.scheduleTask(in: TimeAmount(delay)) { self.assumeIsolated { body($0) } }
+    ) -> LoopTimer {
+        self.clock.schedule(at: NIODeadline(instant), on: self.loop) { self.assumeIsolated { body($0) } }
     }
 
     private func noteDegradation() {
@@ -507,23 +421,9 @@ actor ConnectionActor: PoolWorker {
 
     private func sessionClosed(_ session: Int, _ error: WireError) {
         self.connections[session] = nil
-        if error.code == .invariantBroken {
-            self.failure = self.failure ?? error
-            self.stop()
-        } else {
-            let fault = self.readFault(session, error)
-            self.perform(
-                self.machine.closed(
-                    session: session,
-                    isConfiguration: fault.isConfiguration,
-                    isPathLost: error.code == .pingTimeout,
-                    holdOff: fault.holdOff,
-                    now: self.clock.now,
-                    using: &self.generator
-                ),
-                because: error
-            )
-        }
+        let fault = self.fault(error, of: session)
+        let actions = self.machine.closed(session: session, fault: fault, now: self.clock.now, using: &self.generator)
+        self.perform(actions, because: error)
         self.finishIfStopped()
     }
 
@@ -532,8 +432,7 @@ actor ConnectionActor: PoolWorker {
         self.isStopping = true
         // A timer holds the actor.
         self.wakeUp?.cancel()
-        self.look?.cancel()
-        self.sleeper?.cancel()
+        self.stallCheck?.cancel()
         let late = self.mailbox.close()
         self.perform(self.machine.stop())
         self.noteDegradation()
@@ -556,7 +455,6 @@ actor ConnectionActor: PoolWorker {
 extension ConnectionActor: ConnectionDelegate {
     nonisolated func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
         self.assumeIsolated {
-            $0.latency.reset()
             $0.machine.streamCap = $0.shared.streamCap
             $0.perform($0.machine.ready(session: id, limit: limit))
             $0.shared.credentials.connected(now: $0.clock.now)
@@ -569,11 +467,10 @@ extension ConnectionActor: ConnectionDelegate {
 
     nonisolated func connection(_ id: Int, isGoingAway error: WireError) {
         self.assumeIsolated { actor in
-            let fault = actor.readFault(id, error)
+            let fault = actor.fault(error, of: id)
             let actions = actor.machine.goingAway(
                 session: id,
-                isConfiguration: fault.isConfiguration,
-                holdOff: fault.holdOff,
+                fault: fault,
                 now: actor.clock.now,
                 using: &actor.generator
             )
@@ -583,7 +480,7 @@ extension ConnectionActor: ConnectionDelegate {
 
     nonisolated func connection(_ id: Int, finished results: [StreamResult]) {
         self.assumeIsolated { actor in
-            actor.judge(id, results)
+            actor.evaluate(results, of: id)
             actor.deliver(results)
         }
     }

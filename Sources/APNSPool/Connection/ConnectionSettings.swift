@@ -13,9 +13,8 @@ final class ConnectionSettings: Sendable {
     let retries: RetryBudget
     let credentials: CredentialGuard
     let events: ClientEvents
-    let silence: SilenceWatch.Limits
-    /// The next try comes by the client's clock, not by the event loop's.
-    let waitsByClock: Bool
+    /// What the random parts of the waits between connects follow from; nil: nothing, they differ in each run.
+    let seed: UInt64?
     private let ticket = Atomic<UInt64>(1)
 
     init(
@@ -25,8 +24,7 @@ final class ConnectionSettings: Sendable {
         backoffMaximum: Duration,
         replacements: ReplacementBudget,
         retries: RetryBudget,
-        silence: SilenceWatch.Limits = .standard,
-        waitsByClock: Bool = false,
+        seed: UInt64? = nil,
         events: ClientEvents = ClientEvents(),
         credentials: CredentialGuard? = nil
     ) {
@@ -37,8 +35,7 @@ final class ConnectionSettings: Sendable {
         self.backoffMaximum = backoffMaximum
         self.replacements = replacements
         self.retries = retries
-        self.silence = silence
-        self.waitsByClock = waitsByClock
+        self.seed = seed
         self.events = events
         self.credentials = credentials ?? CredentialGuard(onEvent: { events.write(.credential($0)) })
     }

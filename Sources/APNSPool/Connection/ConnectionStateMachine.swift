@@ -38,9 +38,13 @@ struct ConnectionStateMachine {
         case close(session: Int)
         /// Call `wake` at that time.
         case wakeAt(MonotonicInstant)
-        /// Call `look` for this session at that time.
-        case lookAt(MonotonicInstant, session: Int)
+        /// Call `checkForStall` for this session at that time.
+        case checkForStall(at: MonotonicInstant, session: Int)
         case report(Report)
+        /// APNs refused the credential on this session.
+        case refuseCredential(CredentialStateMachine.Refusal, session: Int, isFresh: Bool)
+        /// An invariant is broken: end the worker with the session's error.
+        case fail
     }
 
     /// What the pool is told; `WorkerReport` without the error object, so that tests can compare.
@@ -69,15 +73,16 @@ struct ConnectionStateMachine {
     private var limit = 0
     /// The current session has given an answer that shows it healthy.
     private var isProven = false
-    private var health = SessionHealth()
-    private var silence: SilenceWatch
-    private var allowance = StreamAllowance()
+    private var errors = ErrorRateTracker()
+    private var stall = StallDetector()
+    private var adaptiveLimit = AdaptiveStreamLimit()
+    /// Of the session that takes streams.
+    var latency = LatencyProbe()
 
-    init(isBase: Bool, streamCap: Int, backoff: Backoff, silence: SilenceWatch.Limits = .standard) {
+    init(isBase: Bool, streamCap: Int, backoff: Backoff) {
         self.isBase = isBase
         self.streamCap = streamCap
         self.backoff = backoff
-        self.silence = SilenceWatch(limits: silence)
     }
 
     // MARK: Inputs
@@ -121,8 +126,8 @@ struct ConnectionStateMachine {
 
     /// The credential was refused. Such a connection has been seen to refuse every later token too.
     ///
-    /// - Parameter mayReplace: as in `answeredBadly`. A session that never worked is replaced within the budget only, or
-    ///   a server that refuses every token would be met with a storm of handshakes.
+    /// - Parameter mayReplace: as in `receivedServiceUnavailable`. A session that never worked is replaced within the
+    ///   budget only. Otherwise a server that refuses every token would cause a storm of handshakes.
     mutating func tokenRefused(session: Int, mayReplace: () -> Bool) -> [Action] {
         switch self.state {
         case .ready(session), .holding(session, _):
@@ -137,8 +142,9 @@ struct ConnectionStateMachine {
         self.state = .ready(session: session)
         self.limit = limit
         self.isProven = false
-        self.health = SessionHealth()
-        self.silence.reset()
+        self.errors = ErrorRateTracker()
+        self.stall.reset()
+        self.latency.reset()
         return [.report(.ready(capacity: self.capacity))]
     }
 
@@ -156,62 +162,58 @@ struct ConnectionStateMachine {
     }
 
     /// GOAWAY: open streams may finish; the replacement opens before they have.
-    ///
-    /// - Parameter holdOff: how long no new connect makes sense, at least.
     mutating func goingAway(
         session: Int,
-        isConfiguration: Bool,
-        holdOff: Duration = .zero,
+        fault: ConnectionFault,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) -> [Action] {
         switch self.state {
         case .ready(session), .holding(session, _):
             // A server that says goodbye before it ever answered is not asked again at once.
-            if self.isProven, !isConfiguration { return self.replace(session) }
-            return self.startDraining(session) + self.backOff(isConfiguration, holdOff, now, &generator)
+            if self.isProven, !fault.isConfiguration { return self.replace(session) }
+            return self.startDraining(session) + self.backOff(fault, now, &generator)
         default:
             return []
         }
     }
 
     /// The session has ended.
-    ///
-    /// - Parameter isPathLost: nothing came back on it any more, so another one may well get through.
     mutating func closed(
         session: Int,
-        isConfiguration: Bool,
-        isPathLost: Bool = false,
-        holdOff: Duration = .zero,
+        fault: ConnectionFault,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) -> [Action] {
+        if fault == .brokenInvariant { return [.fail] }
         if let index = self.draining.firstIndex(of: session) {
             self.draining.remove(at: index)
             return []
         }
         switch self.state {
-        case .ready(session) where isPathLost && self.isProven, .holding(session, _) where isPathLost && self.isProven:
+        case .ready(session) where fault == .lostPath && self.isProven,
+            .holding(session, _) where fault == .lostPath && self.isProven:
+            // Another connection may well get through.
             return [.report(.draining)] + self.open()
         case .connecting(session), .ready(session), .holding(session, _):
-            return self.backOff(isConfiguration, holdOff, now, &generator)
+            return self.backOff(fault, now, &generator)
         default:
             return []
         }
     }
 
-    /// Answers that are neither 403, 500 nor 503: the connection works.
-    mutating func answeredWell(session: Int, count: Int = 1) -> [Action] {
+    /// Responses other than 403, 500 and 503: the connection works.
+    mutating func receivedSuccess(session: Int, count: Int = 1) -> [Action] {
         guard self.currentSession == session else { return [] }
-        self.health.answered(count)
+        self.errors.received(count)
         if !self.isProven {
             self.isProven = true
             self.backoff.reset()
         }
-        var actions = self.answeredAgain(session)
-        if self.allowance.limit != nil {
+        var actions = self.endSilence(session)
+        if self.adaptiveLimit.limit != nil {
             let before = self.capacity
-            self.allowance.succeeded(count, maximum: self.maximum)
+            self.adaptiveLimit.succeeded(count, maximum: self.maximum)
             if self.capacity != before, self.state == .ready(session: session) {
                 actions.append(.report(.capacity(self.capacity)))
             }
@@ -219,28 +221,28 @@ struct ConnectionStateMachine {
         return actions
     }
 
-    /// 403 or another answer that says nothing of the connection but that it answers.
-    mutating func answeredAtAll(session: Int) -> [Action] {
+    /// 403, or another response that says of the connection only that it responds.
+    mutating func receivedOtherResponse(session: Int) -> [Action] {
         guard self.currentSession == session else { return [] }
-        self.health.answered()
-        return self.answeredAgain(session)
+        self.errors.received()
+        return self.endSilence(session)
     }
 
-    /// 503, or what else shows that this session is not to be trusted.
+    /// 503, or other evidence that this session should be replaced.
     ///
-    /// - Parameter mayReplace: whether the pool's budget for replacements allows one; asked only when one is wanted.
-    ///   Without one the connection stays and takes half as many streams.
-    mutating func answeredBadly(
+    /// - Parameter mayReplace: whether the pool's replacement budget allows a replacement. Called only when one is
+    ///   wanted. If it returns false, the connection stays and takes half as many streams.
+    mutating func receivedServiceUnavailable(
         session: Int,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
         mayReplace: () -> Bool
     ) -> [Action] {
         guard self.state == .ready(session: session) else { return [] }
-        _ = self.silence.responded()
+        _ = self.stall.responded()
         if self.isProven {
             if mayReplace() { return self.replace(session) }
-            self.allowance.halve(capacity: min(self.maximum, self.allowance.limit ?? .max), now: now)
+            self.adaptiveLimit.halve(capacity: min(self.maximum, self.adaptiveLimit.limit ?? .max), now: now)
             return [.report(.capacity(self.capacity))]
         }
         // The replacement answered no better than its predecessor: keep it, and hold.
@@ -249,24 +251,29 @@ struct ConnectionStateMachine {
         return [.report(.capacity(0)), .wakeAt(until)]
     }
 
-    /// An answer 500. Many of them are as bad as one 503.
-    mutating func answeredWithError(
+    /// Many responses with status 500 count as one 503.
+    mutating func receivedInternalServerError(
         session: Int,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
         mayReplace: () -> Bool
     ) -> [Action] {
         guard self.currentSession == session else { return [] }
-        if self.health.answeredWithError() {
-            return self.answeredBadly(session: session, now: now, using: &generator, mayReplace: mayReplace)
+        if self.errors.receivedInternalServerError() {
+            return self.receivedServiceUnavailable(
+                session: session,
+                now: now,
+                using: &generator,
+                mayReplace: mayReplace
+            )
         }
-        return self.answeredAgain(session)
+        return self.endSilence(session)
     }
 
-    /// A push got no answer in its time. Many in a row are as bad as one 503; a session that has never answered well is
-    /// given up with them.
+    /// A push got no response before its deadline. Many in a row count as one 503, and end a session without any
+    /// success.
     ///
-    /// - Parameter quiet: how long streams have been open and no response frame has come.
+    /// - Parameter quiet: how long streams have been open without a response frame.
     mutating func deadlinePassed(
         session: Int,
         quiet: Duration,
@@ -274,42 +281,57 @@ struct ConnectionStateMachine {
         using generator: inout some RandomNumberGenerator,
         mayReplace: () -> Bool
     ) -> [Action] {
-        guard self.readySession == session, self.health.deadlinePassed(quiet: quiet) else { return [] }
-        if !self.isProven { return self.startDraining(session) + self.backOff(false, .zero, now, &generator) }
-        return self.answeredBadly(session: session, now: now, using: &generator, mayReplace: mayReplace)
+        guard self.readySession == session, self.errors.deadlinePassed(quiet: quiet) else { return [] }
+        if !self.isProven { return self.startDraining(session) + self.backOff(.network, now, &generator) }
+        return self.receivedServiceUnavailable(session: session, now: now, using: &generator, mayReplace: mayReplace)
     }
 
-    // MARK: Silence
+    // MARK: Submissions
 
-    /// So many streams are open after a submission.
-    mutating func submitted(session: Int, open: Int, now: @autoclosure () -> MonotonicInstant) -> [Action] {
-        guard open >= self.silence.limits.streams, !self.silence.isWatching, self.readySession == session,
-            let instant = self.silence.submitted(open: open, now: now())
-        else { return [] }
-        return [.lookAt(instant, session: session)]
+    /// A push is about to be submitted. `latency` times it if it times no other.
+    mutating func willSubmit(tag: UInt64, now: @autoclosure () -> MonotonicInstant) {
+        if self.latency.tag == nil { self.latency.submitted(tag, now: now()) }
     }
 
-    /// A look at a session that has many streams open.
+    /// Pushes were submitted.
     ///
-    /// One that stays silent is replaced; what is in flight on the old one keeps its time, since some of it may still be
-    /// answered. No budget is asked: a session that is given up so has lasted its ten seconds at least.
-    mutating func look(
+    /// - Parameters:
+    ///   - open: how many streams are open now.
+    ///   - isNearlyExhausted: the session has few stream ids left.
+    mutating func submitted(
+        session: Int,
+        open: Int,
+        isNearlyExhausted: Bool = false,
+        now: @autoclosure () -> MonotonicInstant
+    ) -> [Action] {
+        if isNearlyExhausted { return self.readySession == session ? self.replace(session) : [] }
+        guard open >= StallDetector.streams, !self.stall.isWatching, self.readySession == session,
+            let instant = self.stall.submitted(open: open, now: now())
+        else { return [] }
+        return [.checkForStall(at: instant, session: session)]
+    }
+
+    /// Checks a session that has many streams open.
+    ///
+    /// A session that stays silent is replaced. Streams that are open on it keep their deadlines, since responses may
+    /// still come. The replacement budget is not asked: a session that ends this way has lasted ten seconds at least.
+    mutating func checkForStall(
         session: Int,
         open: Int,
         lastResponse: MonotonicInstant,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) -> [Action] {
-        guard self.readySession == session, self.silence.isWatching else { return [] }
+        guard self.readySession == session, self.stall.isWatching else { return [] }
         let before = self.capacity
-        let verdict = self.silence.look(now: now, open: open, lastResponse: lastResponse)
+        let verdict = self.stall.check(now: now, open: open, lastResponse: lastResponse)
         var actions: [Action] = []
         switch verdict {
         case .dead:
             if self.isProven { return self.replace(session) }
-            return self.startDraining(session) + self.backOff(false, .zero, now, &generator)
+            return self.startDraining(session) + self.backOff(.network, now, &generator)
         case .watched(let until), .silent(let until):
-            actions.append(.lookAt(until, session: session))
+            actions.append(.checkForStall(at: until, session: session))
         case .calm:
             break
         }
@@ -319,8 +341,8 @@ struct ConnectionStateMachine {
         return actions
     }
 
-    private mutating func answeredAgain(_ session: Int) -> [Action] {
-        guard self.silence.responded(), self.state == .ready(session: session) else { return [] }
+    private mutating func endSilence(_ session: Int) -> [Action] {
+        guard self.stall.responded(), self.state == .ready(session: session) else { return [] }
         return [.report(.capacity(self.capacity))]
     }
 
@@ -363,11 +385,11 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Whether the connection takes fewer streams than it could, for APNs is in trouble and the budget for replacements
-    /// spent.
-    var isDegraded: Bool { self.allowance.limit != nil && self.readySession != nil }
+    /// Whether the connection takes fewer streams than it could, because APNs is in trouble and the replacement budget
+    /// is spent.
+    var isDegraded: Bool { self.adaptiveLimit.limit != nil && self.readySession != nil }
 
-    /// Whether this is the current session, and no answer has shown yet that it works.
+    /// Whether this is the current session, and no response has shown yet that it works.
     func isFresh(session: Int) -> Bool {
         self.currentSession == session && (!self.isProven || self.readySession == nil)
     }
@@ -376,7 +398,7 @@ struct ConnectionStateMachine {
     private var maximum: Int { min(self.limit, self.streamCap) }
 
     private var capacity: Int {
-        self.silence.isSilent ? 0 : min(self.maximum, self.allowance.limit ?? .max)
+        self.stall.isSilent ? 0 : min(self.maximum, self.adaptiveLimit.limit ?? .max)
     }
 
     // MARK: Steps
@@ -402,15 +424,15 @@ struct ConnectionStateMachine {
     }
 
     private mutating func backOff(
-        _ isConfiguration: Bool,
-        _ holdOff: Duration,
+        _ fault: ConnectionFault,
         _ now: MonotonicInstant,
         _ generator: inout some RandomNumberGenerator
     ) -> [Action] {
-        self.allowance.reset()
-        var wait = max(self.backoff.next(using: &generator), holdOff)
-        if isConfiguration { wait = max(wait, Self.configurationHoldOff) }
+        self.adaptiveLimit.reset()
+        var wait = self.backoff.next(using: &generator)
+        if case .configuration(let holdOff) = fault { wait = max(wait, holdOff, Self.configurationHoldOff) }
         let until = now.advanced(by: wait)
+        let isConfiguration = fault.isConfiguration
         self.state = .backingOff(until: until, isConfiguration: isConfiguration)
         return [.report(.backingOff(until: until, isConfiguration: isConfiguration)), .wakeAt(until)]
     }

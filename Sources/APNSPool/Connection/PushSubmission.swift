@@ -4,8 +4,8 @@ import SupervisedPool
 /// One push on its way to a connection's loop.
 struct PushSubmission: Sendable {
     var request: HTTP2Request
-    /// When the attempt is given up, in seconds of the loop's clock.
-    var deadline: LoopDeadline
+    /// When the attempt is given up.
+    var deadline: MonotonicInstant
     /// What the caller calls the push when it cancels it; 0: nobody will.
     var ticket: UInt64
     /// The task that waits for this one push.

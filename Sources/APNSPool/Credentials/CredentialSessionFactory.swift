@@ -60,8 +60,7 @@ final class CredentialSessionFactory: Sendable {
             backoffMaximum: .seconds(30),
             replacements: self.replacements,
             retries: self.retries,
-            silence: configuration.silence,
-            waitsByClock: configuration.connectionsWaitByClock,
+            seed: configuration.connectionSeed,
             events: self.monitor.events,
             credentials: credentials
         )

@@ -1,5 +1,7 @@
 import APNSModel
 import HTTP2Wire
+import NIOCore
+import SupervisedPool
 import Synchronization
 
 /// Turns a prepared push into what the wire needs. Header blocks are made once for each combination of topic, push
@@ -131,9 +133,10 @@ extension RequestBatch {
         isCommon: Bool,
         to token: DeviceToken,
         id: APNSID,
-        deadline: LoopDeadline
+        deadline: MonotonicInstant
     ) {
         let lengths = RequestEncoder.append(push, to: token, id: id, into: &self.values)
-        self.entries.append(Entry(valueLengths: lengths, body: isCommon ? [] : push.payload, deadline: deadline))
+        let body = isCommon ? [] : push.payload
+        self.entries.append(Entry(valueLengths: lengths, body: body, deadline: NIODeadline(deadline)))
     }
 }

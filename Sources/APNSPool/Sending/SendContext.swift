@@ -1,6 +1,5 @@
 import APNSModel
 import HTTP2Wire
-import NIOCore
 import SupervisedPool
 import Synchronization
 
@@ -135,13 +134,14 @@ final class SendContext: Sendable {
         return MonotonicInstant(nanoseconds: overflow ? .max : sum)
     }
 
-    /// The same instant on the loops' clock, or the response time-out if that comes first.
-    func loopDeadline(_ deadline: MonotonicInstant) -> LoopDeadline {
-        self.loopDeadline(deadline, now: self.clock.now, loopNow: NIODeadline.now())
+    /// When an attempt is given up: at the push's deadline, or after the response time-out if that ends first.
+    func attemptDeadline(_ deadline: MonotonicInstant) -> MonotonicInstant {
+        self.attemptDeadline(deadline, now: self.clock.now)
     }
 
-    func loopDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant, loopNow: LoopDeadline) -> LoopDeadline {
-        loopNow + .nanoseconds(min(deadline.nanoseconds &- now.nanoseconds, self.live.answerNanoseconds))
+    func attemptDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant) -> MonotonicInstant {
+        let (end, overflow) = now.nanoseconds.addingReportingOverflow(self.live.answerNanoseconds)
+        return overflow ? deadline : min(deadline, MonotonicInstant(nanoseconds: end))
     }
 
     /// Why a push is no longer sent; nil if it may be.

@@ -207,7 +207,7 @@ class SendLoop {
     private func submission(_ ticket: UInt64, _ continuation: StreamContinuation) -> PushSubmission {
         PushSubmission(
             request: self.request(authorization: self.route?.authorization),
-            deadline: self.context.loopDeadline(self.history.deadline),
+            deadline: self.context.attemptDeadline(self.history.deadline),
             ticket: ticket,
             continuation: continuation,
             isBulk: self.isBulk

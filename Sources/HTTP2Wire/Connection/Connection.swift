@@ -1,24 +1,6 @@
 package import NIOCore
 import NIOPosix
 
-/// One request on its way to a connection.
-package struct StreamSubmission: Sendable {
-    package var request: HTTP2Request
-    /// What the submitter calls the stream; comes back with its result.
-    package var tag: UInt64
-    /// When the stream is reset if no answer has come.
-    package var deadline: NIODeadline
-    /// Whether its body leaves the last of the send window to others.
-    package var isBulk: Bool
-
-    package init(request: HTTP2Request, tag: UInt64, deadline: NIODeadline, isBulk: Bool = false) {
-        self.request = request
-        self.tag = tag
-        self.deadline = deadline
-        self.isBulk = isBulk
-    }
-}
-
 /// What the owner of a connection is told. All calls come on the connection's event loop, with values only, so that
 /// an actor whose executor is that loop can step into its isolation.
 package protocol ConnectionDelegate: AnyObject {
@@ -53,6 +35,8 @@ package final class Connection {
         package var responseBodyLimit = StreamTable.bodyLimit
         /// For look-up, TCP, the proxy's tunnel, TLS and the peer's first SETTINGS together.
         package var connectTimeout = TimeAmount.seconds(10)
+        /// The time of all deadlines and timers.
+        package var clock: any LoopClock = EventLoopClock()
         /// When PINGs are sent, and how long their acknowledgements may take.
         package var pathCheck = PathCheck.Limits()
         /// For tests of exhaustion: the id of the first stream, an odd number.
@@ -88,7 +72,7 @@ package final class Connection {
     private var connectDeadline = NIODeadline.distantFuture
     private var pathCheck: PathCheck
     /// When the last frame came that advanced an open stream.
-    private var lastResponse: NIODeadline
+    package private(set) var lastResponse: NIODeadline
     private var seenResponseFrames: UInt64 = 0
     /// When the first of the open streams was opened: silence counts from there.
     private var busySince: NIODeadline
@@ -98,7 +82,7 @@ package final class Connection {
     /// When requests that wait for the send window stop waiting for a larger one, unless it grows before.
     private var windowDeadline: NIODeadline?
     private var seenWindowUpdates: UInt64 = 0
-    private var timer: Scheduled<Void>?
+    private var timer: LoopTimer?
     private var timerDeadline = NIODeadline.distantFuture
     private var goAway: WireError?
     /// A submission of this tick broke a rule of ours: the connection ends with the flush.
@@ -115,7 +99,7 @@ package final class Connection {
         self.addressEntry = configuration.addresses.makeEntry()
         self.loop = loop
         self.delegate = delegate
-        let now = loop.now
+        let now = configuration.clock.now(on: loop)
         self.pathCheck = PathCheck(limits: configuration.pathCheck, now: now)
         self.lastResponse = now
         self.busySince = now
@@ -141,9 +125,10 @@ package final class Connection {
             return
         }
         self.handler = handler
-        self.connectDeadline = self.loop.now + self.configuration.connectTimeout
+        self.connectDeadline = self.now + self.configuration.connectTimeout
         self.arm(self.connectDeadline)
 
+        // The bootstrap's own time-out, which passes by the loop's time, starts after ours and never comes first.
         // The handler joins the one channel that got through: Happy Eyeballs makes a channel for each address.
         let bootstrap = ClientBootstrap(group: self.loop)
             .connectTimeout(self.configuration.connectTimeout)
@@ -231,7 +216,7 @@ package final class Connection {
     package func adopt(_ channel: any Channel) throws {
         let handler = try self.makeHandler()
         self.handler = handler
-        self.connectDeadline = self.loop.now + self.configuration.connectTimeout
+        self.connectDeadline = self.now + self.configuration.connectTimeout
         self.arm(self.connectDeadline)
         try channel.pipeline.syncOperations.addHandler(handler)
     }
@@ -311,7 +296,7 @@ package final class Connection {
     }
 
     private func becomesBusy(_ session: HTTP2Session) {
-        let now = self.loop.now
+        let now = self.now
         self.busySince = now
         let decision = self.pathCheck.becomesBusy(now)
         if self.pathCheck.isChecking { session.holdsRequests = true }
@@ -359,12 +344,8 @@ package final class Connection {
     /// Streams that have no result yet.
     package var openStreams: Int { self.session?.openCount ?? 0 }
 
-    /// The time since the last frame of a response, whether any was due or not.
-    package var timeSinceResponse: TimeAmount { self.loop.now - self.lastResponse }
-
-    /// The time for which no frame of a response has come, counted from when the streams began that are open, or were
-    /// until now.
-    package var quietTime: TimeAmount { self.loop.now - max(self.lastResponse, self.busySince) }
+    /// Since when no frame of a response has come, counted from when the streams began that are open, or were until now.
+    package var quietSince: NIODeadline { max(self.lastResponse, self.busySince) }
 
     /// Whether so many stream ids are used up that the connection should be replaced.
     package var isNearlyExhausted: Bool { self.session?.isNearlyExhausted ?? false }
@@ -434,7 +415,7 @@ package final class Connection {
                 self.delegate?.connection(self.id, isGoingAway: goAway)
             }
         case .pingAcknowledged:
-            if self.pathCheck.acknowledged(self.loop.now) { self.sendHeld() }
+            if self.pathCheck.acknowledged(self.now) { self.sendHeld() }
         }
     }
 
@@ -443,7 +424,7 @@ package final class Connection {
         guard let session else { return }
         session.holdsRequests = false
         // Silence counts from here.
-        self.busySince = self.loop.now
+        self.busySince = self.now
         do throws(WireError) {
             try session.openHeld()
             self.watchWindow(session)
@@ -455,12 +436,14 @@ package final class Connection {
 
     // MARK: Time
 
+    private var now: NIODeadline { self.configuration.clock.now(on: self.loop) }
+
     /// One timer a connection, armed for the earliest of its deadlines.
     private func arm(_ deadline: NIODeadline) {
         guard self.state != .closed, deadline < self.timerDeadline else { return }
         self.timer?.cancel()
         self.timerDeadline = deadline
-        self.timer = self.loop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
+        self.timer = self.configuration.clock.schedule(at: deadline, on: self.loop) { [weak self] in
             self?.timerFired()
         }
     }
@@ -469,7 +452,7 @@ package final class Connection {
         self.timer = nil
         self.timerDeadline = .distantFuture
         guard self.state != .closed else { return }
-        let now = self.loop.now
+        let now = self.now
         if self.state == .connecting, now >= self.connectDeadline {
             let way = self.configuration.proxy.map { "TCP, CONNECT by the proxy '\($0)'" } ?? "TCP"
             self.fail(
@@ -505,7 +488,7 @@ package final class Connection {
 
     private func watchWindow(_ session: HTTP2Session?) {
         guard let session, session.isHoldingRequests, !session.holdsRequests else { return }
-        let deadline = self.loop.now + Self.windowPatience
+        let deadline = self.now + Self.windowPatience
         self.windowDeadline = deadline
         self.seenWindowUpdates = session.windowUpdates
         self.arm(deadline)
@@ -544,7 +527,7 @@ extension Connection: WireOwner {
     }
 
     func wireDidRead(_ session: HTTP2Session) {
-        let now = self.loop.now
+        let now = self.now
         if self.pathCheck.read(now) { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
         if session.responseFrames != self.seenResponseFrames {
             self.seenResponseFrames = session.responseFrames

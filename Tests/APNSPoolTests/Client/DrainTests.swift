@@ -62,7 +62,7 @@ struct DrainTests {
         var (logger, lines) = RecordingLog.make()
         logger.logLevel = .info
         var configuration = APNSClientConfiguration.local(server)
-        configuration.clock = clock
+        configuration.use(clock)
         configuration.logger = logger
         let client = try APNSClient(configuration: configuration)
         let group = ServiceGroup(

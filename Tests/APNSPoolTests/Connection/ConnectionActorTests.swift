@@ -15,8 +15,12 @@ struct ConnectionActorTests {
         init(_ actor: ConnectionActor) { self.actor = actor }
     }
 
-    /// Runs a worker whose connect fails and that would try again in an hour, and stops it.
-    private func stopInABackOff(port: Int) async throws -> WeakActor {
+    /// Runs a worker until `body` returns.
+    private func withWorker(
+        port: Int,
+        clock: any MonotonicClock,
+        _ body: (Journal<PoolEvent>) async throws -> Void
+    ) async throws -> WeakActor {
         let settings = ConnectionSettings(
             connection: Connection.Configuration(
                 host: "127.0.0.1",
@@ -31,7 +35,6 @@ struct ConnectionActorTests {
             retries: RetryBudget(percent: 20)
         )
         let events = Journal<PoolEvent>()
-        let clock = SystemMonotonicClock()
         let pool = Pool<ConnectionActor>(
             configuration: PoolConfiguration(),
             clock: clock,
@@ -49,9 +52,7 @@ struct ConnectionActorTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await pool.run(poolContext) }
             group.addTask { try await worker.run(context) }
-            await events.wait {
-                $0.contains { if case .reported(_, .backingOff) = $0 { true } else { false } }
-            }
+            try await body(events)
             context.requestShutdown()
             try await group.next()
             poolContext.requestShutdown()
@@ -60,13 +61,47 @@ struct ConnectionActorTests {
         return WeakActor(worker)
     }
 
-    @Test func aStoppedActorIsNotHeldByItsTimer() async throws {
+    private static func backOffs(_ events: [PoolEvent]) -> [(until: MonotonicInstant, fault: PoolFault?)] {
+        events.compactMap {
+            if case .reported(_, .backingOff(let until, let fault)) = $0 { (until, fault) } else { nil }
+        }
+    }
+
+    @Test("A stopped worker whose connect failed is not held by the timer for the next one")
+    func stoppedWorkerIsReleased() async throws {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)
         try await listener.close()
-        let box = try await stopInABackOff(port: port)
+        let box = try await self.withWorker(port: port, clock: SystemMonotonicClock()) { events in
+            await events.wait { !Self.backOffs($0).isEmpty }
+        }
         await until { box.actor == nil }
         #expect(box.actor == nil)
+    }
+
+    @Test("The connect time-out and the wait before the next connect pass by the worker's clock")
+    func oneClock() async throws {
+        // Takes connections and says nothing.
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelOption(.autoRead, value: false).bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        let clock = ManualClock()
+        let box = try await self.withWorker(port: port, clock: clock) { events in
+            let timeout = clock.now.advanced(by: .seconds(10))
+            try await clock.advance(toWakeUpAt: timeout)
+            await events.wait { Self.backOffs($0).count == 1 }
+            let first = try #require(Self.backOffs(events.entries).first)
+            #expect(first.fault?.description.contains("connect-timeout") == true)
+            #expect(first.until >= timeout.advanced(by: .seconds(3600)))
+            try await clock.advance(toWakeUpAt: first.until)
+            try await clock.advance(toWakeUpAt: first.until.advanced(by: .seconds(10)))
+            await events.wait { Self.backOffs($0).count == 2 }
+        }
+        await until { box.actor == nil }
+        #expect(box.actor == nil)
+        await until { clock.sleepers == 0 }
+        #expect(clock.sleepers == 0)
+        try await listener.close()
     }
 }

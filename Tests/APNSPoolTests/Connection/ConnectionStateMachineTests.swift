@@ -18,26 +18,24 @@ struct ConnectionStateMachineTests {
         var machine = self.machine(isBase: isBase)
         _ = machine.connect()
         _ = machine.ready(session: 1, limit: 100)
-        if isProven { _ = machine.answeredWell(session: 1) }
+        if isProven { _ = machine.receivedSuccess(session: 1) }
         return machine
+    }
+
+    private func fault(_ isConfiguration: Bool) -> ConnectionFault {
+        isConfiguration ? .configuration(holdOff: .zero) : .network
     }
 
     private func lose(_ machine: inout Machine, _ session: Int, isConfiguration: Bool = false) -> [Machine.Action] {
         var random = SeededRandom(seed: 1)
-        return machine.closed(session: session, isConfiguration: isConfiguration, now: self.start, using: &random)
+        return machine.closed(session: session, fault: fault(isConfiguration), now: self.start, using: &random)
     }
 
     @Test("A session whose path is lost is replaced at once, but only one that has worked")
     func lostPath() throws {
         var random = SeededRandom(seed: 1)
         func lose(_ machine: inout Machine, _ session: Int) -> [Machine.Action] {
-            machine.closed(
-                session: session,
-                isConfiguration: false,
-                isPathLost: true,
-                now: self.start,
-                using: &random
-            )
+            machine.closed(session: session, fault: .lostPath, now: self.start, using: &random)
         }
         var machine = self.ready()
         #expect(lose(&machine, 1) == [.report(.draining), .report(.connecting), .open(session: 2)])
@@ -48,12 +46,17 @@ struct ConnectionStateMachineTests {
 
     private func goAway(_ machine: inout Machine, _ session: Int, isConfiguration: Bool = false) -> [Machine.Action] {
         var random = SeededRandom(seed: 1)
-        return machine.goingAway(session: session, isConfiguration: isConfiguration, now: self.start, using: &random)
+        return machine.goingAway(session: session, fault: fault(isConfiguration), now: self.start, using: &random)
     }
 
     private func answer503(_ machine: inout Machine, _ session: Int, budget: Bool = true) -> [Machine.Action] {
         var random = SeededRandom(seed: 1)
-        return machine.answeredBadly(session: session, now: self.start, using: &random, mayReplace: { budget })
+        return machine.receivedServiceUnavailable(
+            session: session,
+            now: self.start,
+            using: &random,
+            mayReplace: { budget }
+        )
     }
 
     private func backOffEnd(_ machine: Machine) throws -> MonotonicInstant {
@@ -133,7 +136,7 @@ struct ConnectionStateMachineTests {
         #expect(waits.max() ?? .zero > .seconds(1))
         _ = machine.connect()
         _ = machine.ready(session: 31, limit: 1)
-        _ = machine.answeredWell(session: 31)
+        _ = machine.receivedSuccess(session: 31)
         _ = lose(&machine, 31)
         #expect(start.duration(to: try backOffEnd(machine)) <= .milliseconds(300))
     }
@@ -244,6 +247,29 @@ struct ConnectionStateMachineTests {
         #expect(machine.draining == [2, 3])
     }
 
+    @Test("A broken invariant fails the worker, whichever session it is of")
+    func brokenInvariant() {
+        var machine = ready()
+        _ = machine.replace()
+        var random = SeededRandom(seed: 1)
+        for session in 1...2 {
+            #expect(
+                machine.closed(session: session, fault: .brokenInvariant, now: start, using: &random) == [.fail]
+            )
+        }
+    }
+
+    @Test("A session that has few stream ids left is replaced, but only while it takes streams")
+    func exhaustion() {
+        var machine = ready()
+        let replaced: [Machine.Action] = [
+            .report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2),
+        ]
+        #expect(machine.submitted(session: 1, open: 1, isNearlyExhausted: true, now: start) == replaced)
+        #expect(machine.submitted(session: 1, open: 1, isNearlyExhausted: true, now: start) == [])
+        #expect(machine.readySession == nil)
+    }
+
     // MARK: disconnect, replace, stop
 
     @Test func disconnectDrainsAReadySessionAndClosesAConnectingOne() throws {
@@ -294,7 +320,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.limitChanged(session: 1, to: 1) == [])
         #expect(goAway(&machine, 1) == [])
         #expect(lose(&machine, 99) == [])
-        _ = machine.answeredWell(session: 1)
+        _ = machine.receivedSuccess(session: 1)
         #expect(machine.state == state)
     }
 }
@@ -309,7 +335,7 @@ struct ConnectionStateModelTests {
         var newest = 0
         var report: ConnectionStateMachine.Report?
         var wakeUps: [MonotonicInstant] = []
-        var looks: [(at: MonotonicInstant, session: Int)] = []
+        var checks: [(at: MonotonicInstant, session: Int)] = []
 
         mutating func apply(_ actions: [ConnectionStateMachine.Action]) {
             for action in actions {
@@ -326,10 +352,12 @@ struct ConnectionStateModelTests {
                     self.draining.remove(session)
                 case .wakeAt(let instant):
                     self.wakeUps.append(instant)
-                case .lookAt(let instant, let session):
-                    self.looks.append((instant, session))
+                case .checkForStall(let instant, let session):
+                    self.checks.append((instant, session))
                 case .report(let report):
                     self.report = report
+                case .refuseCredential, .fail:
+                    Issue.record("\(action)")
                 }
             }
         }
@@ -346,6 +374,8 @@ struct ConnectionStateModelTests {
             // Mostly a living session, sometimes one that never was or is gone.
             let session = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
             let flag = Bool.random(using: &random)
+            let faults: [ConnectionFault] = [.network, .lostPath, .configuration(holdOff: .seconds(20))]
+            let fault = faults.randomElement(using: &random) ?? .network
             switch Int.random(in: 0..<15, using: &random) {
             case 0: world.apply(machine.connect())
             case 1: world.apply(machine.disconnect())
@@ -356,38 +386,33 @@ struct ConnectionStateModelTests {
             case 4:
                 world.apply(machine.limitChanged(session: session, to: Int.random(in: 0...200, using: &random)))
             case 5 where world.open.contains(session):
-                world.apply(machine.goingAway(session: session, isConfiguration: flag, now: now, using: &random))
+                world.apply(machine.goingAway(session: session, fault: fault, now: now, using: &random))
             case 6 where world.open.contains(session):
                 world.open.remove(session)
                 world.draining.remove(session)
-                world.apply(
-                    machine.closed(
-                        session: session,
-                        isConfiguration: flag,
-                        isPathLost: Bool.random(using: &random),
-                        now: now,
-                        using: &random
-                    )
-                )
-            case 7: world.apply(machine.answeredWell(session: session, count: Int.random(in: 1...30, using: &random)))
+                world.apply(machine.closed(session: session, fault: fault, now: now, using: &random))
+            case 7:
+                world.apply(machine.receivedSuccess(session: session, count: Int.random(in: 1...30, using: &random)))
             case 8:
-                world.apply(machine.answeredBadly(session: session, now: now, using: &random, mayReplace: { flag }))
+                world.apply(
+                    machine.receivedServiceUnavailable(session: session, now: now, using: &random, mayReplace: { flag })
+                )
             case 9: world.apply(machine.tokenRefused(session: session, mayReplace: { flag }))
             case 10:
-                world.apply(machine.answeredWithError(session: session, now: now, using: &random) { flag })
+                world.apply(machine.receivedInternalServerError(session: session, now: now, using: &random) { flag })
             case 11:
                 let quiet = Duration.milliseconds(Int64.random(in: 0...3000, using: &random))
                 world.apply(machine.deadlinePassed(session: session, quiet: quiet, now: now, using: &random) { flag })
             case 12 where world.open.contains(session):
                 let open = Int.random(in: 0...20, using: &random)
                 world.apply(machine.submitted(session: session, open: open, now: now))
-            case 13 where !world.looks.isEmpty:
-                let look = world.looks.removeFirst()
-                now = max(now, look.at)
+            case 13 where !world.checks.isEmpty:
+                let check = world.checks.removeFirst()
+                now = max(now, check.at)
                 let last = MonotonicInstant(nanoseconds: Int64.random(in: 0...now.nanoseconds, using: &random))
                 world.apply(
-                    machine.look(
-                        session: look.session,
+                    machine.checkForStall(
+                        session: check.session,
                         open: Int.random(in: 0...20, using: &random),
                         lastResponse: flag ? last : MonotonicInstant(nanoseconds: 0),
                         now: now,

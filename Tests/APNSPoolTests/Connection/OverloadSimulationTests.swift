@@ -54,7 +54,7 @@ struct OverloadSimulationTests {
                     self.workers[index].open = 0
                 case .report(.capacity(let capacity)): self.workers[index].capacity = capacity
                 case .report: self.workers[index].capacity = 0
-                case .drain, .close, .lookAt: break
+                case .drain, .close, .checkForStall, .refuseCredential, .fail: break
                 }
             }
         }
@@ -88,7 +88,11 @@ struct OverloadSimulationTests {
                 if Int.random(in: 0..<100, using: &self.random) < self.errorPercent {
                     let (now, replacements) = (self.now, self.replacements)
                     self.apply(
-                        self.workers[index].machine.answeredBadly(session: session, now: now, using: &self.random) {
+                        self.workers[index].machine.receivedServiceUnavailable(
+                            session: session,
+                            now: now,
+                            using: &self.random
+                        ) {
                             replacements.take(now: now)
                         },
                         index,
@@ -97,7 +101,7 @@ struct OverloadSimulationTests {
                     if self.retries.take(now: self.now) { self.waiting += 1 } else { self.failed += 1 }
                 } else {
                     self.accepted += 1
-                    self.apply(self.workers[index].machine.answeredWell(session: session), index, millisecond)
+                    self.apply(self.workers[index].machine.receivedSuccess(session: session), index, millisecond)
                 }
             }
         }

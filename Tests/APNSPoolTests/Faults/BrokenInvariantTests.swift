@@ -25,7 +25,7 @@ struct BrokenInvariantTests {
         let core = client.runtime
         do {
             let lease = try await core.pool.checkout(deadline: core.clock.now.advanced(by: time))
-            return await lease.worker.send(poison(), deadline: .now() + .seconds(10))
+            return await lease.worker.send(poison(), deadline: core.clock.now.advanced(by: .seconds(10)))
         } catch {
             return nil
         }
@@ -87,10 +87,11 @@ struct BrokenInvariantTests {
                 let count = lease.take(10)
                 let poison = poison()
                 var requests = RequestBatch(shared: poison.shared, credential: nil, body: poison.body, isBulk: true)
+                let deadline = NIODeadline(core.clock.now.advanced(by: .seconds(10)))
                 for _ in 0..<count {
                     requests.values += poison.values
                     requests.entries.append(
-                        .init(valueLengths: poison.valueLengths, body: [], deadline: .now() + .seconds(10))
+                        .init(valueLengths: poison.valueLengths, body: [], deadline: deadline)
                     )
                 }
                 worker.send(
@@ -117,7 +118,7 @@ struct BrokenInvariantTests {
 
     @Test func moreThanTheSupervisorAllowsEndsInAPauseAndThenARecovery() async throws {
         let clock = ManualClock()
-        try await withServer(configure: { $0.clock = clock }) { client, _ in
+        try await withServer(configure: { $0.use(clock) }) { client, _ in
             // The time stands still, so all crashes fall into one window: 4 end the connections' supervisor, 4 of
             // those the tree.
             var crashes = 0
@@ -170,7 +171,7 @@ struct BrokenInvariantTests {
 
     @Test func aShutdownDoesNotWaitForThePause() async throws {
         let clock = ManualClock()
-        try await withServer(configure: { $0.clock = clock }) { client, _ in
+        try await withServer(configure: { $0.use(clock) }) { client, _ in
             await until {
                 _ = await sendPoison(client)
                 return client.runtime.sending.router.isPaused
@@ -184,7 +185,7 @@ struct BrokenInvariantTests {
         let clock = ManualClock()
         let server = try await ScriptedServer.start()
         var configuration = APNSClientConfiguration.local(server)
-        configuration.clock = clock
+        configuration.use(clock)
         configuration.onEscalation = .throw
         let client = try APNSClient(configuration: configuration)
         let run = Task { try await client.run() }

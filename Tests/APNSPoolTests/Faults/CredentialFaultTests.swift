@@ -62,6 +62,8 @@ struct CredentialFaultTests {
             #expect(refused.retryAfter ?? .zero > .seconds(5) && refused.retryAfter ?? .zero <= .seconds(10))
 
             server.follow { _ in [.answer(200)] }
+            // The time for the connect that the refusal caused passes by the same clock.
+            await until { await client.status.pool.capacity > 0 }
             clock.advance(by: .seconds(10))
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             #expect(await ClientOutcomeTests.deliver(100, with: client).allSatisfy { $0.certainty == .accepted })

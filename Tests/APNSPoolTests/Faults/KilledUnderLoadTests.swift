@@ -31,7 +31,8 @@ struct KilledUnderLoadTests {
             let end: AttemptEnd
             do {
                 let lease = try await core.pool.checkout(deadline: history.deadline, atFront: history.isResend)
-                let result = await lease.worker.send(Self.poison(), deadline: .now() + .seconds(10))
+                let deadline = core.clock.now.advanced(by: .seconds(10))
+                let result = await lease.worker.send(Self.poison(), deadline: deadline)
                 end = core.sending.evaluate(result, of: nil, &history)
             } catch {
                 end = AttemptEnd(error)

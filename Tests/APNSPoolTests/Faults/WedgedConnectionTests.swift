@@ -27,12 +27,17 @@ struct WedgedConnectionTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.answer(200)]
         }
-        // Longer than the second before which a deadline says more of the caller.
-        try await withServer(script: script, configure: { $0.timeouts.answer = .milliseconds(1100) }) {
-            client,
-            server in
+        let clock = ManualClock()
+        func configure(_ configuration: inout APNSClientConfiguration) {
+            configuration.use(clock)
+            configuration.timeouts.answer = .seconds(10)
+        }
+        try await withServer(script: script, configure: configure) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let outcomes = await ClientOutcomeTests.deliver(5, with: client)
+            let held = Task { await ClientOutcomeTests.deliver(5, with: client) }
+            await server.wait { $0.held == 5 }
+            clock.advance(by: .seconds(10))
+            let outcomes = await held.value
             #expect(outcomes.allSatisfy { $0.certainty == .unknown && $0.error?.code == .deadlineExceeded })
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             #expect(server.record.pushes.last?.connection == 2)
@@ -59,16 +64,18 @@ struct WedgedConnectionTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.answer(200)]
         }
-        try await withServer(
-            script: script,
-            configure: { $0.silence = .init(streams: 8, warning: .milliseconds(100), end: .milliseconds(400)) }
-        ) { client, server in
+        let clock = ManualClock()
+        try await withServer(script: script, configure: { $0.use(clock) }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
             await server.wait { $0.held == 8 }
+            clock.advance(by: .seconds(5))
             // The server's HTTP/2 lives all the time. This one waits for the next connection.
             await until { await capacity(client) == 0 }
-            #expect(await client.deliver(samplePush(), to: DeviceToken.sample(9)).certainty == .accepted)
+            let next = Task { await client.deliver(samplePush(), to: DeviceToken.sample(9)) }
+            await until { await client.status.pool.queueDepth == 1 }
+            clock.advance(by: .seconds(5))
+            #expect(await next.value.certainty == .accepted)
             #expect(server.record.pushes.last?.connection == 2)
             // What is in flight on the first one has kept its time.
             #expect(server.record.held == 8)
@@ -80,13 +87,12 @@ struct WedgedConnectionTests {
 
     @Test func aConnectionThatAnswersAgainGetsPushesAgain() async throws {
         let script: ScriptedServer.Script = { $0.number > 1 && $0.number < 10 ? [.hold] : [.answer(200)] }
-        try await withServer(
-            script: script,
-            configure: { $0.silence = .init(streams: 8, warning: .milliseconds(100), end: .seconds(60)) }
-        ) { client, server in
+        let clock = ManualClock()
+        try await withServer(script: script, configure: { $0.use(clock) }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
             await server.wait { $0.held == 8 }
+            clock.advance(by: .seconds(5))
             await until { await capacity(client) == 0 }
             let waiting = Task { await client.deliver(samplePush(), to: DeviceToken.sample(9)) }
             await until { await client.status.pool.queueDepth == 1 }

@@ -19,6 +19,8 @@ struct NightStory: Sendable, CustomTestStringConvertible {
     var configure: @Sendable (inout APNSClientConfiguration) -> Void = { _ in }
     /// How much simulated time passes while pushes wait for their answers.
     var answersTake = Duration.zero
+    /// Pushes may wait for nothing but time although they are at APNs.
+    var isSilent = false
     /// Words of events that come or not, and when, by chance: Docs/Runbook.md tells of them in words.
     var chance: [String] = []
 
@@ -52,16 +54,11 @@ struct NightStory: Sendable, CustomTestStringConvertible {
         NightStory(
             name: "Connections fall silent",
             begin: Self.always(.silence),
-            configure: {
-                // The network's own times are not simulated: without these an hour of silence takes an hour.
-                $0.timeouts.answer = .milliseconds(250)
-                $0.silence = .init(streams: 8, warning: .milliseconds(75), end: .milliseconds(125))
-            },
-            answersTake: .seconds(10),
+            isSilent: true,
             // It goes to and fro.
             chance: [
                 "serving", "unreachable", "no connection to APNs", "APNs can be reached", "reason unavailable",
-                "APNSQueueSlow",
+                "APNSQueueSlow", "APNSResendsMany", "APNSConnectionsLost", "not-sent pushes",
             ]
         ),
         NightStory(
@@ -134,12 +131,15 @@ struct NightOnCallTests {
         defer { pump.stop() }
         try await withSimulatedAPNS(configure: {
             $0.clock = clock
-            $0.connectionsWaitByClock = true
+            $0.connectionSeed = 0
             $0.logger = logger
             $0.pool = .init(size: 1, maxOverflow: 1, connectSpacing: .zero)
             $0.timeouts.deadline = .seconds(60)
             $0.adjustConnection = { connection in
                 connection.nameResolver = NameResolver { host, port in isDNSGone.lookUp(host, port) }
+                // The acknowledgement of a PING comes in truth, while the clock may move on.
+                connection.pathCheck.acknowledgement = .hours(1)
+                connection.pathCheck.check = .hours(1)
             }
             story.configure(&$0)
         }) { client, simulator in
@@ -164,7 +164,11 @@ struct NightOnCallTests {
                     }
                     if number == Self.before + Self.during { night.mend() }
                     let isFault = number >= Self.before && number < Self.before + Self.during
-                    try await player.play(number, isFault ? story.answersTake : .zero)
+                    try await player.play(
+                        number,
+                        isFault ? story.answersTake : .zero,
+                        isSilent: story.isSilent && number >= Self.before
+                    )
                     await client.runtime.export(exporter)
                     recorder.scrape()
                 }
@@ -208,7 +212,9 @@ private final class NightPlayer: Sendable {
     }
 
     /// Half a minute.
-    func play(_ number: Int, _ answersTake: Duration) async throws {
+    ///
+    /// - Parameter isSilent: pushes at APNs may wait for nothing but time.
+    func play(_ number: Int, _ answersTake: Duration, isSilent: Bool) async throws {
         let begun = self.begun.load(ordering: .relaxed)
         for index in 0..<20 {
             let token = DeviceToken.sample(number * 20 + index)
@@ -225,7 +231,7 @@ private final class NightPlayer: Sendable {
             }
             self.pass(answersTake)
         }
-        try await self.settle()
+        try await self.settle(isSilent: isSilent)
         self.recorder.look(await self.client.health)
         var left = NightOnCallTests.step - answersTake
         while left > .zero {
@@ -235,7 +241,7 @@ private final class NightPlayer: Sendable {
             let part = min(left, max(next, isBusy ? .seconds(1) : .seconds(5)))
             self.pass(part)
             left -= part
-            try await self.settle()
+            try await self.settle(isSilent: isSilent)
             self.recorder.look(await self.client.health)
         }
     }
@@ -253,23 +259,22 @@ private final class NightPlayer: Sendable {
     }
 
     /// Until the client waits for nothing but time: nothing is on the network, and nothing changes for some looks.
-    func settle() async throws {
+    func settle(isSilent: Bool = false) async throws {
         var last: Stillness?
         var looks = 0
         try await self.wait(.seconds(10)) {
             let pool = await self.client.runtime.pool.status()
-            let isOnNetwork = pool.workers.contains {
-                $0.state == .connecting || $0.leased > 0 || $0.leasedOfEarlierSessions > 0
-            }
+            let isConnecting = pool.workers.contains { $0.state == .connecting }
+            let isSent = pool.workers.contains { $0.leased + $0.leasedOfEarlierSessions > 0 }
             let now = Stillness(
                 inFlight: self.client.runtime.lifecycle.pushesInFlight,
                 queued: pool.queueDepth,
                 sleepers: self.clock.sleepers,
                 next: self.clock.nextWakeUp
             )
-            looks = !isOnNetwork && now == last ? looks + 1 : 0
+            looks = !isConnecting && (!isSent || isSilent) && now == last ? looks + 1 : 0
             last = now
-            return looks == 3
+            return looks >= (isSent ? 20 : 3)
         }
     }
 

@@ -8,9 +8,8 @@ import SupervisedPool
 enum SettingsFields {
     /// What a text cannot express, and what is for tests only.
     static let codeOnly: Set<String> = [
-        "eventLoopGroup", "tracer", "clock", "connectionsWaitByClock", "metricLabels", "wallClock",
-        "groupInvalidTokens", "tlsContexts",
-        "silence", "adjustConnection",
+        "eventLoopGroup", "tracer", "clock", "connectionSeed", "metricLabels", "wallClock",
+        "groupInvalidTokens", "tlsContexts", "adjustConnection",
     ]
 
     static func of(_ configuration: APNSClientConfiguration) -> [String: String] {

@@ -1,6 +1,9 @@
 import Foundation
+import HTTP2Wire
 import Logging
+import NIOCore
 import SupervisedPool
+import TestSupport
 import Testing
 
 @testable import APNSPool
@@ -54,6 +57,19 @@ extension APNSClientConfiguration {
 
     static func local(_ server: ScriptedServer) -> APNSClientConfiguration {
         .local(port: server.port, caPEM: server.caPEM)
+    }
+
+    /// Uses a clock that stands still while the network takes its time. The connection's own time-outs are put out of the
+    /// way, so that a step of the clock lets nothing pass but what the test is about.
+    mutating func use(_ clock: ManualClock) {
+        self.clock = clock
+        self.timeouts.connect = .seconds(3600)
+        self.timeouts.answer = .seconds(86_400)
+        self.adjustConnection = {
+            $0.pathCheck.idle = .hours(24)
+            $0.pathCheck.busy = .hours(24)
+            $0.pathCheck.trust = .hours(24)
+        }
     }
 }
 

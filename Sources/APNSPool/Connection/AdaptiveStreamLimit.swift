@@ -1,19 +1,19 @@
 import SupervisedPool
 
-/// How many streams a connection takes of those that its peer allows, while APNs answers 503 and the pool's budget for
-/// replacements is spent: halved, and grown again by successes, as TCP does with its window. Pure.
-struct StreamAllowance: Sendable {
-    /// Trouble within this time counts once: the answers of one moment tell of one moment.
+/// Limits the streams of a connection while APNs responds with 503 and the pool's replacement budget is spent. The limit
+/// is halved by trouble and grows again with successes, like TCP's congestion window. Pure.
+struct AdaptiveStreamLimit: Sendable {
+    /// Trouble within this time counts once.
     static let halvingInterval = Duration.seconds(1)
-    /// One stream more for so many successes.
+    /// The limit grows by one stream after this many successes.
     static let successesPerStream = 10
 
-    /// Nil: all that the peer allows.
+    /// Nil: the peer's limit applies.
     private(set) var limit: Int?
     private var successes = 0
     private var halvedAt: MonotonicInstant?
 
-    /// Trouble that a replacement would have answered, had there been one left.
+    /// The connection would have been replaced if the budget had allowed it.
     ///
     /// - Parameter capacity: how many streams the connection takes now.
     mutating func halve(capacity: Int, now: MonotonicInstant) {
@@ -23,9 +23,9 @@ struct StreamAllowance: Sendable {
         self.successes = 0
     }
 
-    /// Answers of a healthy APNs.
+    /// Responses of a healthy APNs.
     ///
-    /// - Parameter maximum: what the connection takes without this allowance; the allowance ends there.
+    /// - Parameter maximum: how many streams the connection takes without this limit, which ends there.
     mutating func succeeded(_ count: Int, maximum: Int) {
         guard let limit else { return }
         self.successes += count

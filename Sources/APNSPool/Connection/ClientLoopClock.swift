@@ -1,0 +1,65 @@
+import HTTP2Wire
+import NIOCore
+import SupervisedPool
+
+/// The client's clock on an event loop: the only clock of a connection actor and of its connections.
+struct ClientLoopClock: LoopClock {
+    private let clock: any MonotonicClock
+    private let isSystemClock: Bool
+
+    init(_ clock: any MonotonicClock) {
+        self.clock = clock
+        self.isSystemClock = clock is SystemMonotonicClock
+    }
+
+    var now: MonotonicInstant {
+        // A direct call for the usual clock: this is asked for each read of a socket.
+        self.isSystemClock ? SystemMonotonicClock().now : self.clock.now
+    }
+
+    func now(on loop: any EventLoop) -> NIODeadline { NIODeadline(self.now) }
+
+    func schedule(
+        at deadline: NIODeadline,
+        on loop: any EventLoop,
+        _ body: @escaping () -> Void
+    ) -> LoopTimer {
+        guard self.isSystemClock else { return self.sleep(until: deadline, on: loop, body) }
+        // The loop's timers run as fast as the system's clock, and need no task.
+        let scheduled = loop.assumeIsolated().scheduleTask(in: deadline - self.now(on: loop), body)
+        return LoopTimer { scheduled.cancel() }
+    }
+
+    /// The clock of a test can only be slept on.
+    private func sleep(
+        until deadline: NIODeadline,
+        on loop: any EventLoop,
+        _ body: @escaping () -> Void
+    ) -> LoopTimer {
+        let isCancelled = NIOLoopBoundBox(false, eventLoop: loop)
+        let bound = NIOLoopBound(body, eventLoop: loop)
+        let task = Task { [clock] in
+            try await clock.sleep(until: MonotonicInstant(deadline))
+            loop.execute {
+                if !isCancelled.value { bound.value() }
+            }
+        }
+        return LoopTimer {
+            isCancelled.value = true
+            task.cancel()
+        }
+    }
+}
+
+extension NIODeadline {
+    /// The same instant. One before the clock's zero becomes that zero.
+    init(_ instant: MonotonicInstant) {
+        self = .uptimeNanoseconds(UInt64(max(instant.nanoseconds, 0)))
+    }
+}
+
+extension MonotonicInstant {
+    init(_ deadline: NIODeadline) {
+        self.init(nanoseconds: Int64(clamping: deadline.uptimeNanoseconds))
+    }
+}

@@ -1,0 +1,132 @@
+import APNSModel
+import HTTP2Wire
+import SupervisedPool
+
+extension ConnectionStateMachine {
+    /// What the results of one tick say. Sums instead of actions where every response counts, so that a tick of successes
+    /// allocates nothing.
+    struct Evaluation: Equatable {
+        /// What to do, in the order of the results.
+        var actions: [Action] = []
+        /// How many results are responses; the retry budget follows them.
+        var responses = 0
+        /// How many responses say that a device token is invalid.
+        var invalidTokens = 0
+        /// A response shows that APNs accepts the credential.
+        var provesCredential = false
+        /// A response shows that APNs accepts the credential for the topic, too.
+        var provesTopic = false
+        /// The smoothed latency, if it is due to be reported.
+        var latency: Duration?
+        /// The time that the timed push took, in nanoseconds, if its response is among the results.
+        var responseTime: Int64?
+    }
+
+    /// Evaluates the results of one tick. A success costs a few additions.
+    ///
+    /// - Parameters:
+    ///   - quietSince: since when streams have been open without a response frame.
+    ///   - mayReplace: as in `receivedServiceUnavailable`.
+    mutating func evaluate(
+        _ results: [StreamResult],
+        session: Int,
+        quietSince: MonotonicInstant,
+        now: MonotonicInstant,
+        using generator: inout some RandomNumberGenerator,
+        mayReplace: () -> Bool
+    ) -> Evaluation {
+        var evaluation = Evaluation()
+        var successes = 0
+        for result in results {
+            if result.tag == self.latency.tag {
+                evaluation.latency = self.latency.ended(isAnswered: result.ending == .response, now: now)
+                evaluation.responseTime = self.latency.measured
+            }
+            if result.ending == .response {
+                evaluation.responses += 1
+                switch result.status {
+                case 403, 500, 503:
+                    self.count(&successes, session, &evaluation)
+                    evaluation.actions += self.receivedTrouble(
+                        result,
+                        session: session,
+                        now: now,
+                        using: &generator,
+                        mayReplace: mayReplace
+                    )
+                case 200, 201, 204, 400, 410:
+                    successes += 1
+                    evaluation.provesCredential = true
+                    if result.status != 400 { evaluation.provesTopic = true }
+                    if result.status == 410 { evaluation.invalidTokens += 1 }
+                default:
+                    // 404, 405 and 413 may come from a server that did not check the credential; 429 is about it.
+                    successes += 1
+                }
+            } else if result.cause == .deadline, result.ending == .unknown {
+                self.count(&successes, session, &evaluation)
+                evaluation.actions += self.deadlinePassed(
+                    session: session,
+                    quiet: quietSince.duration(to: now),
+                    now: now,
+                    using: &generator,
+                    mayReplace: mayReplace
+                )
+            }
+        }
+        self.count(&successes, session, &evaluation)
+        return evaluation
+    }
+
+    /// Counts the successes so far, in one step, before anything else is counted.
+    private mutating func count(_ successes: inout Int, _ session: Int, _ evaluation: inout Evaluation) {
+        guard successes > 0 else { return }
+        evaluation.actions += self.receivedSuccess(session: session, count: successes)
+        successes = 0
+    }
+
+    /// 403, 500 or 503.
+    private mutating func receivedTrouble(
+        _ result: StreamResult,
+        session: Int,
+        now: MonotonicInstant,
+        using generator: inout some RandomNumberGenerator,
+        mayReplace: () -> Bool
+    ) -> [Action] {
+        switch result.status {
+        case 503:
+            return self.receivedServiceUnavailable(
+                session: session,
+                now: now,
+                using: &generator,
+                mayReplace: mayReplace
+            )
+        case 500:
+            return self.receivedInternalServerError(
+                session: session,
+                now: now,
+                using: &generator,
+                mayReplace: mayReplace
+            )
+        default:
+            return self.receivedForbidden(result, session: session, mayReplace: mayReplace)
+        }
+    }
+
+    private mutating func receivedForbidden(
+        _ result: StreamResult,
+        session: Int,
+        mayReplace: () -> Bool
+    ) -> [Action] {
+        let reason = Rejection(status: 403, body: result.body).reason
+        if let refusal = CredentialStateMachine.Refusal(status: 403, reason: reason) {
+            let isFresh = self.isFresh(session: session)
+            return [.refuseCredential(refusal, session: session, isFresh: isFresh)]
+                + self.tokenRefused(session: session, mayReplace: mayReplace)
+        }
+        if reason == .expiredProviderToken || reason == .unrelatedKeyIDInToken {
+            return self.tokenRefused(session: session, mayReplace: mayReplace)
+        }
+        return self.receivedOtherResponse(session: session)
+    }
+}

@@ -1,0 +1,69 @@
+import SupervisedPool
+
+/// Detects a session that takes pushes and responds to none, long before their deadlines. PINGs do not count: an
+/// acknowledgement proves that the peer's HTTP/2 layer works, but not that the service behind it does.
+///
+/// Pure. Detection begins when `streams` streams are open. It costs one timer per session, not one per push.
+struct StallDetector: Sendable {
+    /// With fewer open streams, silence may be chance.
+    static let streams = 8
+    /// After this time without a response frame, the session gets no new streams.
+    static let warning = Duration.seconds(5)
+    /// After this time without a response frame, the session is replaced.
+    static let end = Duration.seconds(10)
+
+    enum Verdict: Equatable {
+        /// Not watched any more.
+        case calm
+        case watched(until: MonotonicInstant)
+        case silent(until: MonotonicInstant)
+        case dead
+    }
+
+    /// When the number of open streams reached `streams`. Silence counts from here.
+    private var since: MonotonicInstant?
+    private(set) var isSilent = false
+
+    var isWatching: Bool { self.since != nil }
+
+    /// Pushes were submitted, and `open` streams are open now.
+    ///
+    /// - Returns: when to call `check`; nil if a check is scheduled already or not needed.
+    mutating func submitted(open: Int, now: MonotonicInstant) -> MonotonicInstant? {
+        guard self.since == nil, open >= Self.streams else { return nil }
+        self.since = now
+        return now.advanced(by: Self.warning)
+    }
+
+    /// Checks the session.
+    ///
+    /// A silent session stays silent until a response comes: streams that reach their deadlines are no sign of life. The
+    /// check ends when no stream is left.
+    mutating func check(now: MonotonicInstant, open: Int, lastResponse: MonotonicInstant) -> Verdict {
+        guard let since, open > 0, self.isSilent || open >= Self.streams else {
+            self.reset()
+            return .calm
+        }
+        let quiet = max(since, lastResponse)
+        let silence = quiet.duration(to: now)
+        if silence >= Self.end { return .dead }
+        self.isSilent = silence >= Self.warning
+        return self.isSilent
+            ? .silent(until: quiet.advanced(by: Self.end))
+            : .watched(until: quiet.advanced(by: Self.warning))
+    }
+
+    /// A response came.
+    ///
+    /// - Returns: whether this ends a silence.
+    mutating func responded() -> Bool {
+        defer { self.isSilent = false }
+        return self.isSilent
+    }
+
+    /// Another session begins, or this one has no open stream.
+    mutating func reset() {
+        self.since = nil
+        self.isSilent = false
+    }
+}
