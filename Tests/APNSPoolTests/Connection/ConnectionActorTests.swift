@@ -82,19 +82,27 @@ struct ConnectionActorTests {
 
     @Test("The connect time-out and the wait before the next connect pass by the worker's clock")
     func oneClock() async throws {
-        // Takes connections and says nothing.
+        // Takes connections and says nothing. One that is taken has its time-out armed.
+        let taken = Journal<Void>()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .childChannelOption(.autoRead, value: false).bind(host: "127.0.0.1", port: 0).get()
+            .childChannelOption(.autoRead, value: false)
+            .childChannelInitializer { channel in
+                taken.write(())
+                return channel.eventLoop.makeSucceededVoidFuture()
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)
         let clock = ManualClock()
         let box = try await self.withWorker(port: port, clock: clock) { events in
             let timeout = clock.now.advanced(by: .seconds(10))
+            await taken.wait { $0.count == 1 }
             try await clock.advance(toWakeUpAt: timeout)
             await events.wait { Self.backOffs($0).count == 1 }
             let first = try #require(Self.backOffs(events.entries).first)
             #expect(first.fault?.description.contains("connect-timeout") == true)
             #expect(first.until >= timeout.advanced(by: .seconds(3600)))
             try await clock.advance(toWakeUpAt: first.until)
+            await taken.wait { $0.count == 2 }
             try await clock.advance(toWakeUpAt: first.until.advanced(by: .seconds(10)))
             await events.wait { Self.backOffs($0).count == 2 }
         }
