@@ -102,7 +102,7 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
     /// A random id from the system's generator. For many ids the form with a generator is far cheaper.
     public static func random() -> APNSID {
         var generator = SystemRandomNumberGenerator()
-        return random(using: &generator)
+        return self.random(using: &generator)
     }
 
     /// How many bytes `write(into:)` writes.
@@ -111,15 +111,15 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
     /// Writes the 36 ASCII bytes of the lower-case form; `target` must have room for them.
     public func write(into target: UnsafeMutablePointer<UInt8>) {
         let target = UnsafeMutableRawPointer(target)
-        let second = Hexadecimal.digits(UInt32(truncatingIfNeeded: high))
-        let third = Hexadecimal.digits(UInt32(truncatingIfNeeded: low &>> 32))
-        target.storeBytes(of: Hexadecimal.digits(UInt32(truncatingIfNeeded: high &>> 32)), as: UInt64.self)
+        let second = Hexadecimal.digits(UInt32(truncatingIfNeeded: self.high))
+        let third = Hexadecimal.digits(UInt32(truncatingIfNeeded: self.low &>> 32))
+        target.storeBytes(of: Hexadecimal.digits(UInt32(truncatingIfNeeded: self.high &>> 32)), as: UInt64.self)
         target.storeBytes(of: UInt32(truncatingIfNeeded: second), toByteOffset: 9, as: UInt32.self)
         target.storeBytes(of: UInt32(truncatingIfNeeded: second &>> 32), toByteOffset: 14, as: UInt32.self)
         target.storeBytes(of: UInt32(truncatingIfNeeded: third), toByteOffset: 19, as: UInt32.self)
         target.storeBytes(of: UInt32(truncatingIfNeeded: third &>> 32), toByteOffset: 24, as: UInt32.self)
         target.storeBytes(
-            of: Hexadecimal.digits(UInt32(truncatingIfNeeded: low)),
+            of: Hexadecimal.digits(UInt32(truncatingIfNeeded: self.low)),
             toByteOffset: 28,
             as: UInt64.self
         )
@@ -136,10 +136,10 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
         }
         return UUID(
             uuid: (
-                byte(high, 0), byte(high, 1), byte(high, 2), byte(high, 3),
-                byte(high, 4), byte(high, 5), byte(high, 6), byte(high, 7),
-                byte(low, 0), byte(low, 1), byte(low, 2), byte(low, 3),
-                byte(low, 4), byte(low, 5), byte(low, 6), byte(low, 7)
+                byte(self.high, 0), byte(self.high, 1), byte(self.high, 2), byte(self.high, 3),
+                byte(self.high, 4), byte(self.high, 5), byte(self.high, 6), byte(self.high, 7),
+                byte(self.low, 0), byte(self.low, 1), byte(self.low, 2), byte(self.low, 3),
+                byte(self.low, 4), byte(self.low, 5), byte(self.low, 6), byte(self.low, 7)
             )
         )
     }
@@ -148,7 +148,7 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
     public var description: String {
         String(unsafeUninitializedCapacity: Self.textLength) { buffer in
             guard let base = buffer.baseAddress else { return 0 }
-            write(into: base)
+            self.write(into: base)
             return Self.textLength
         }
     }
@@ -164,7 +164,7 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(description)
+        try container.encode(self.description)
     }
 
     private static func join(

@@ -32,7 +32,7 @@ public struct CollapseID: Sendable, Hashable, Codable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
-    public var description: String { rawValue }
+    public var description: String { self.rawValue }
 
     public init(from decoder: any Decoder) throws {
         try self.init(try decoder.singleValueContainer().decode(String.self))
@@ -40,6 +40,6 @@ public struct CollapseID: Sendable, Hashable, Codable, CustomStringConvertible {
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(rawValue)
+        try container.encode(self.rawValue)
     }
 }

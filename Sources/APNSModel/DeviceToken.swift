@@ -26,8 +26,8 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
             )
         }
         switch Self.check(string) {
-        case .lowerCase: hexadecimal = string
-        case .mixedCase: hexadecimal = string.lowercased()
+        case .lowerCase: self.hexadecimal = string
+        case .mixedCase: self.hexadecimal = string.lowercased()
         case .notHexadecimal: throw Self.error(.deviceTokenNotHexadecimal, string)
         }
         guard count.isMultiple(of: 2) else {
@@ -47,8 +47,8 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
     }
 
     private static func check(_ string: String) -> Spelling {
-        let found = string.utf8.withContiguousStorageIfAvailable(check(units:))
-        return found ?? Array(string.utf8).withUnsafeBufferPointer(check(units:))
+        let found = string.utf8.withContiguousStorageIfAvailable(self.check(units:))
+        return found ?? Array(string.utf8).withUnsafeBufferPointer(self.check(units:))
     }
 
     private static func check(units: UnsafeBufferPointer<UInt8>) -> Spelling {
@@ -102,18 +102,18 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
         guard !digits.isEmpty else {
             throw ValidationError(code: .deviceTokenEmpty, field: "device token")
         }
-        hexadecimal = String(decoding: digits, as: UTF8.self)
+        self.hexadecimal = String(decoding: digits, as: UTF8.self)
     }
 
     /// The first four and the last two digits, for logs: enough to find a device, too little to address it.
     public var shortened: String {
-        Self.shortened(hexadecimal)
+        Self.shortened(self.hexadecimal)
     }
 
     /// `shortened`, since a device token should not be logged whole. The whole one is `hexadecimal`.
-    public var description: String { shortened }
+    public var description: String { self.shortened }
 
-    public var debugDescription: String { shortened }
+    public var debugDescription: String { self.shortened }
 
     public init(from decoder: any Decoder) throws {
         try self.init(try decoder.singleValueContainer().decode(String.self))
@@ -121,7 +121,7 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(hexadecimal)
+        try container.encode(self.hexadecimal)
     }
 
     private static func shortened(_ text: some StringProtocol) -> String {

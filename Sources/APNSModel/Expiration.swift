@@ -47,7 +47,7 @@ public enum Expiration: Sendable, Hashable, Codable {
     }
 
     func validate() throws(ValidationError) {
-        guard let seconds = headerValue else { return }
+        guard let seconds = self.headerValue else { return }
         guard seconds >= 0, seconds <= Self.latestSeconds else {
             throw ValidationError(code: .expirationInvalid, field: "apns-expiration", value: String(seconds))
         }

@@ -10,10 +10,10 @@ enum HeaderRules {
             throw ValidationError(code: .topicMissing, field: "apns-topic")
         }
         let size = topic.utf8.count
-        guard size <= longestTopic else {
-            throw ValidationError(code: .topicInvalid, field: "apns-topic", limit: longestTopic, actual: size)
+        guard size <= self.longestTopic else {
+            throw ValidationError(code: .topicInvalid, field: "apns-topic", limit: self.longestTopic, actual: size)
         }
-        guard isVisibleASCII(topic) else {
+        guard self.isVisibleASCII(topic) else {
             throw ValidationError(
                 code: .topicInvalid,
                 field: "apns-topic",
@@ -24,7 +24,7 @@ enum HeaderRules {
 
     static func checkPushType(_ pushType: PushType) throws(ValidationError) {
         let raw = pushType.rawValue
-        guard !raw.isEmpty, raw.utf8.count <= longestPushType, isVisibleASCII(raw) else {
+        guard !raw.isEmpty, raw.utf8.count <= self.longestPushType, self.isVisibleASCII(raw) else {
             throw ValidationError(
                 code: .pushTypeInvalid,
                 field: "apns-push-type",
@@ -34,7 +34,7 @@ enum HeaderRules {
     }
 
     static func isVisibleASCII(_ text: String) -> Bool {
-        all(text, above: 0x20)
+        self.all(text, above: 0x20)
     }
 
     /// Visible ASCII and blanks between them: a blank at an end would be cut off on the way (RFC 9110 §5.5).
@@ -42,7 +42,7 @@ enum HeaderRules {
         guard let first = text.utf8.first, let last = text.utf8.last, first != 0x20, last != 0x20 else {
             return false
         }
-        return all(text, above: 0x1F)
+        return self.all(text, above: 0x1F)
     }
 
     /// Whether each byte lies between the bound and DEL. By the string's own storage: on the way through `utf8` each byte

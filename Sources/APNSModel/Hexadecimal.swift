@@ -36,7 +36,7 @@ package enum Hexadecimal {
 
     /// The bytes of digits in either case; nil for an odd count and for other characters.
     package static func bytes(of text: String) -> [UInt8]? {
-        let digits = text.utf8.compactMap { value($0) }
+        let digits = text.utf8.compactMap { self.value($0) }
         guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
         return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }

@@ -9,7 +9,7 @@ public struct Priority: RawRepresentable, Sendable, Hashable, Codable, CustomStr
         self.rawValue = rawValue
     }
 
-    public var description: String { String(rawValue) }
+    public var description: String { String(self.rawValue) }
 
     /// 10: at once. What APNs assumes without the header.
     public static let immediate = Priority(rawValue: 10)

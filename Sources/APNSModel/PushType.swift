@@ -9,7 +9,7 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
         self.rawValue = rawValue
     }
 
-    public var description: String { rawValue }
+    public var description: String { self.rawValue }
 
     /// Anything the user notices: an alert, a badge, a sound.
     public static let alert = PushType(rawValue: "alert")
@@ -178,14 +178,14 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
     }
 
     /// The types Apple documents.
-    public static var known: [PushType] { rules.map(\.type) }
+    public static var known: [PushType] { self.rules.map(\.type) }
 
     /// What follows the bundle ID in the topic of this type, with its dot; empty if nothing does.
-    public var topicSuffix: String { rule.topicSuffix }
+    public var topicSuffix: String { self.rule.topicSuffix }
 
     /// The most bytes of payload APNs accepts for this type. A broadcast may have 5,120.
-    public var payloadLimit: Int { rule.payloadLimit }
+    public var payloadLimit: Int { self.rule.payloadLimit }
 
     /// The priorities APNs accepts for this type.
-    public var allowedPriorities: [Priority] { rule.priorities }
+    public var allowedPriorities: [Priority] { self.rule.priorities }
 }

@@ -13,7 +13,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
             self.rawValue = rawValue
         }
 
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// The encoded payload has more bytes than its push type allows.
         public static let payloadTooLarge = Code(rawValue: "payloadTooLarge")
@@ -103,7 +103,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
     }
 
     public var description: String {
-        var text = "\(field): \(explanation)"
+        var text = "\(self.field): \(self.explanation)"
         if let actual, let limit {
             text += " (\(actual), at most \(limit))"
         }
@@ -114,7 +114,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
     }
 
     private var explanation: String {
-        switch code {
+        switch self.code {
         case .payloadTooLarge: "the payload has more bytes than APNs accepts for this push type"
         case .payloadEmpty: "the payload is empty; APNs wants a JSON object"
         case .payloadIsRaw: "a payload given as raw bytes is sent as it is; put this field into the bytes"
@@ -143,7 +143,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         case .customKeyReserved: "custom values cannot write the key \"aps\", it belongs to Apple"
         case .customKeyDuplicate: "two values write the same key"
         case .customNotAnObject: "it must encode as a JSON object; give a custom value a key"
-        default: code.rawValue
+        default: self.code.rawValue
         }
     }
 

@@ -10,7 +10,7 @@ public struct PushRecord: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// It was answered. Whether the answer arrived, only the client knows.
         public static let answered = Fate(rawValue: "answered")

@@ -19,15 +19,15 @@ public struct Backoff: Sendable {
 
     /// Draws the next wait, which lies in `minimum ... min(maximum, 3 × the wait before)`.
     public mutating func next(using random: inout some RandomNumberGenerator) -> Duration {
-        let low = minimum.saturatedNanoseconds
-        let (tripled, overflow) = previous.multipliedReportingOverflow(by: 3)
-        let high = max(low, min(maximum.saturatedNanoseconds, overflow ? Int64.max : tripled))
-        previous = Int64.random(in: low...high, using: &random)
-        return .nanoseconds(previous)
+        let low = self.minimum.saturatedNanoseconds
+        let (tripled, overflow) = self.previous.multipliedReportingOverflow(by: 3)
+        let high = max(low, min(self.maximum.saturatedNanoseconds, overflow ? Int64.max : tripled))
+        self.previous = Int64.random(in: low...high, using: &random)
+        return .nanoseconds(self.previous)
     }
 
     /// Forgets the failures: the next wait is drawn as the first was. Call it when the work has succeeded again.
     public mutating func reset() {
-        previous = minimum.saturatedNanoseconds
+        self.previous = self.minimum.saturatedNanoseconds
     }
 }

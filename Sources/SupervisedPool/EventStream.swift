@@ -15,22 +15,22 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
         let reader: EventReader<Element>
 
         public mutating func next() async -> Element? {
-            await reader.next()
+            await self.reader.next()
         }
 
         public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
-            await reader.next()
+            await self.reader.next()
         }
     }
 
     let reader: EventReader<Element>
 
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(reader: reader)
+        AsyncIterator(reader: self.reader)
     }
 
     /// How many events this reader has missed because its buffer was full.
-    public var missedCount: Int { reader.missedCount }
+    public var missedCount: Int { self.reader.missedCount }
 }
 
 /// Tells events to any number of readers. It keeps none of them alive: a reader whose stream and iterators are gone is
@@ -55,12 +55,12 @@ package final class EventHub<Element: Sendable>: Sendable {
 
     /// Never waits; from any thread.
     package func post(_ element: Element) {
-        for reader in readers() { reader.reader?.offer(element) }
+        for reader in self.readers() { reader.reader?.offer(element) }
     }
 
     /// All readers end after what they have in their buffers; later streams end at once.
     package func finish() {
-        let readers = state.withLock { state in
+        let readers = self.state.withLock { state in
             defer { state.readers = [] }
             state.isFinished = true
             return state.readers
@@ -72,8 +72,8 @@ package final class EventHub<Element: Sendable>: Sendable {
     ///
     /// - Parameter bufferingNewest: How many events wait for the reader, at least 1.
     package func stream(bufferingNewest: Int) -> EventStream<Element> {
-        let reader = EventReader<Element>(room: max(1, bufferingNewest), gap: gap)
-        let isFinished = state.withLock { state in
+        let reader = EventReader<Element>(room: max(1, bufferingNewest), gap: self.gap)
+        let isFinished = self.state.withLock { state in
             if !state.isFinished {
                 state.readers.removeAll { $0.reader == nil }
                 state.readers.append(Weak(reader: reader))
@@ -86,11 +86,11 @@ package final class EventHub<Element: Sendable>: Sendable {
 
     /// How many readers there are.
     package var readerCount: Int {
-        readers().count { $0.reader != nil }
+        self.readers().count { $0.reader != nil }
     }
 
     private func readers() -> [Weak] {
-        state.withLock { $0.readers }
+        self.state.withLock { $0.readers }
     }
 }
 
@@ -122,12 +122,12 @@ final class EventReader<Element: Sendable>: Sendable {
         self.gap = gap
     }
 
-    var missedCount: Int { state.withLock { $0.missed } }
+    var missedCount: Int { self.state.withLock { $0.missed } }
 
     func offer(_ element: Element) {
-        let waiting = state.withLock { state -> Waiting? in
+        let waiting = self.state.withLock { state -> Waiting? in
             if let first = state.waiting.popFirst() { return first }
-            if state.buffer.count >= room {
+            if state.buffer.count >= self.room {
                 state.buffer.removeFirst()
                 state.gap += 1
                 state.missed += 1
@@ -139,7 +139,7 @@ final class EventReader<Element: Sendable>: Sendable {
     }
 
     func finish() {
-        let waiting = state.withLock { state in
+        let waiting = self.state.withLock { state in
             defer { state.waiting = [] }
             state.isFinished = true
             return state.waiting
@@ -148,16 +148,16 @@ final class EventReader<Element: Sendable>: Sendable {
     }
 
     func next() async -> Element? {
-        let number = state.withLock { state in
+        let number = self.state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
         }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let answer = state.withLock { state -> Element?? in
+                let answer = self.state.withLock { state -> Element?? in
                     if state.cancelled.remove(number) != nil { return .some(nil) }
                     if state.gap > 0 {
-                        let element = gap(state.gap)
+                        let element = self.gap(state.gap)
                         state.gap = 0
                         if let element { return element }
                     }
@@ -169,7 +169,7 @@ final class EventReader<Element: Sendable>: Sendable {
                 if let answer { continuation.resume(returning: answer) }
             }
         } onCancel: {
-            let waiting = state.withLock { state -> Waiting? in
+            let waiting = self.state.withLock { state -> Waiting? in
                 guard let index = state.waiting.firstIndex(where: { $0.number == number }) else {
                     // Not there yet, or answered; a number that is answered is not used again.
                     state.cancelled.insert(number)

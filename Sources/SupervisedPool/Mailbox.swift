@@ -16,7 +16,7 @@ final class Mailbox<Item: Sendable>: Sendable {
 
         mutating func wake() -> CheckedContinuation<Void, Never>? {
             guard let reader else {
-                isWoken = true
+                self.isWoken = true
                 return nil
             }
             self.reader = nil
@@ -29,12 +29,12 @@ final class Mailbox<Item: Sendable>: Sendable {
     /// - Parameter isAttentive: whether items that are not urgent wake the reader, until ``take(into:isAttentive:)`` says
     ///   otherwise.
     init(isAttentive: Bool) {
-        state = Mutex(State(isAttentive: isAttentive))
+        self.state = Mutex(State(isAttentive: isAttentive))
     }
 
     /// Adds an item; wakes the reader when the item is urgent or the reader is attentive. Nothing happens once closed.
     func post(_ item: Item, isUrgent: Bool = false) {
-        let reader = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        let reader = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
             if state.isClosed { return nil }
             state.items.append(item)
             return isUrgent || state.isAttentive ? state.wake() : nil
@@ -44,12 +44,12 @@ final class Mailbox<Item: Sendable>: Sendable {
 
     /// Wakes the reader without an item. A wake-up before the wait is not lost.
     func wake() {
-        state.withLock { $0.wake() }?.resume()
+        self.state.withLock { $0.wake() }?.resume()
     }
 
     /// Exchanges `batch`, which must be empty, for all items posted so far. Both arrays keep their room.
     func take(into batch: inout [Item], isAttentive: Bool) {
-        state.withLock { state in
+        self.state.withLock { state in
             state.isAttentive = isAttentive
             if !state.items.isEmpty { swap(&state.items, &batch) }
         }
@@ -58,7 +58,7 @@ final class Mailbox<Item: Sendable>: Sendable {
     /// Waits for a wake-up. For one reader.
     func wait() async {
         await withCheckedContinuation { continuation in
-            let isWoken = state.withLock { state -> Bool in
+            let isWoken = self.state.withLock { state -> Bool in
                 guard !state.isWoken, !state.isClosed else {
                     state.isWoken = false
                     return true
@@ -72,7 +72,7 @@ final class Mailbox<Item: Sendable>: Sendable {
 
     /// From now on items are dropped, and so are those not yet taken.
     func close() {
-        let reader = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        let reader = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
             state.isClosed = true
             state.items = []
             return state.wake()
@@ -89,7 +89,7 @@ struct EarliestTimer: ~Copyable {
 
     /// Whether a wake-up is needed to arm the timer for `instant`.
     func isLater(than instant: MonotonicInstant) -> Bool {
-        instant < deadline
+        instant < self.deadline
     }
 
     /// Makes sure that `fire` is called at `instant` or before. The group waits for the sleeping task, so that it cannot
@@ -100,13 +100,13 @@ struct EarliestTimer: ~Copyable {
         in group: inout DiscardingTaskGroup,
         fire: @escaping @Sendable () -> Void
     ) {
-        if deadline <= clock.now {
+        if self.deadline <= clock.now {
             // It has fired, or is about to.
-            deadline = .distantFuture
+            self.deadline = .distantFuture
         }
-        guard instant < deadline else { return }
-        sleeper?.cancel()
-        deadline = instant
+        guard instant < self.deadline else { return }
+        self.sleeper?.cancel()
+        self.deadline = instant
         let task = Task { @concurrent in
             do {
                 try await clock.sleep(until: instant)
@@ -115,14 +115,14 @@ struct EarliestTimer: ~Copyable {
                 // Cancelled: an earlier deadline took over, or the owner has ended.
             }
         }
-        sleeper = task
+        self.sleeper = task
         group.addTask { await task.value }
     }
 
     /// Stops the timer; nothing fires after the group has ended.
     mutating func cancel() {
-        sleeper?.cancel()
-        sleeper = nil
-        deadline = .distantFuture
+        self.sleeper?.cancel()
+        self.sleeper = nil
+        self.deadline = .distantFuture
     }
 }

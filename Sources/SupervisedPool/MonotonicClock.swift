@@ -22,14 +22,14 @@ public struct MonotonicInstant: Sendable, Hashable, Comparable {
     /// The instant `duration` later (earlier when it is negative), or the nearest one that exists.
     public func advanced(by duration: Duration) -> MonotonicInstant {
         let delta = duration.saturatedNanoseconds
-        let (sum, overflow) = nanoseconds.addingReportingOverflow(delta)
+        let (sum, overflow) = self.nanoseconds.addingReportingOverflow(delta)
         guard overflow else { return MonotonicInstant(nanoseconds: sum) }
         return MonotonicInstant(nanoseconds: delta < 0 ? .min : .max)
     }
 
     /// The time from this instant to `other`; negative when `other` is earlier.
     public func duration(to other: MonotonicInstant) -> Duration {
-        let (difference, overflow) = other.nanoseconds.subtractingReportingOverflow(nanoseconds)
+        let (difference, overflow) = other.nanoseconds.subtractingReportingOverflow(self.nanoseconds)
         guard overflow else { return .nanoseconds(difference) }
         return .nanoseconds(other < self ? Int64.min : Int64.max)
     }
@@ -75,7 +75,7 @@ public struct SystemMonotonicClock: MonotonicClock {
         // In steps of at most a day: conversions inside the runtime must never meet an instant centuries away.
         while true {
             try Task.checkCancellation()
-            let left = now.duration(to: instant)
+            let left = self.now.duration(to: instant)
             guard left > .zero else { return }
             try await ContinuousClock().sleep(for: min(left, .seconds(86_400)))
         }
@@ -87,7 +87,7 @@ extension Duration {
     var saturatedNanoseconds: Int64 {
         if self >= .seconds(9_000_000_000) { return .max }
         if self <= .seconds(-9_000_000_000) { return .min }
-        let (seconds, attoseconds) = components
+        let (seconds, attoseconds) = self.components
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }
@@ -95,7 +95,7 @@ extension Duration {
 extension Duration {
     /// For people: three digits or so, in the unit that suits.
     var formatted: String {
-        let microseconds = saturatedNanoseconds / 1000
+        let microseconds = self.saturatedNanoseconds / 1000
         switch microseconds {
         case ..<1000: return "\(microseconds) µs"
         case ..<10_000_000: return "\(microseconds / 1000) ms"

@@ -3,12 +3,12 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     package init(seed: UInt64?) {
-        state = seed ?? UInt64.random(in: .min ... .max)
+        self.state = seed ?? UInt64.random(in: .min ... .max)
     }
 
     package mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
+        self.state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = self.state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
         return mixed ^ (mixed >> 31)

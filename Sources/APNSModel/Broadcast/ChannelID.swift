@@ -62,7 +62,7 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
         return digits > 0 && padding <= 2 && (digits + padding).isMultiple(of: 4)
     }
 
-    public var description: String { rawValue }
+    public var description: String { self.rawValue }
 
     /// Checks only what a header cannot hold: the id may be one that APNs gave, whatever it looks like.
     public init(from decoder: any Decoder) throws {
@@ -75,6 +75,6 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(rawValue)
+        try container.encode(self.rawValue)
     }
 }

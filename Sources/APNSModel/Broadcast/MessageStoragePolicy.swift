@@ -14,7 +14,7 @@ public struct MessageStoragePolicy: RawRepresentable, Sendable, Hashable, Codabl
         switch self {
         case .noMessage: "no-message"
         case .mostRecentMessage: "most-recent-message"
-        default: String(rawValue)
+        default: String(self.rawValue)
         }
     }
 

@@ -20,14 +20,14 @@ extension PushNotification {
         skippingValidation: Bool = false,
         now: @autoclosure () -> Date = Date()
     ) throws(ValidationError) -> PreparedPush {
-        try preparedForBroadcast(storagePolicy, skippingValidation: skippingValidation) {
+        try self.preparedForBroadcast(storagePolicy, skippingValidation: skippingValidation) {
             LiveActivityContent.seconds(now())
         }
     }
 
     /// The same with the timestamp in seconds since 1970, for senders that see to it that it never goes backwards.
     package func preparedForBroadcast(timestamp: Int64) throws(ValidationError) -> PreparedPush {
-        try preparedForBroadcast(nil, skippingValidation: false) { timestamp }
+        try self.preparedForBroadcast(nil, skippingValidation: false) { timestamp }
     }
 
     private func preparedForBroadcast(
@@ -35,10 +35,10 @@ extension PushNotification {
         skippingValidation: Bool,
         timestamp: () -> Int64
     ) throws(ValidationError) -> PreparedPush {
-        if !skippingValidation { try PreparedPush.checkBroadcast(type) }
-        let rule = type == PushType.broadcastRule.type ? PushType.broadcastRule : type.rule
+        if !skippingValidation { try PreparedPush.checkBroadcast(self.type) }
+        let rule = self.type == PushType.broadcastRule.type ? PushType.broadcastRule : self.type.rule
         // Size, priority and expiration are checked here.
-        let push = try prepared(rule, skippingValidation: skippingValidation, timestamp: timestamp)
+        let push = try self.prepared(rule, skippingValidation: skippingValidation, timestamp: timestamp)
         try BundleID.check(push.bundleID)
         if !skippingValidation { try push.checkBroadcast(storagePolicy) }
         return push
@@ -54,10 +54,15 @@ extension PreparedPush {
     ///   `payloadTooLarge` above 5,120 bytes; `priorityNotAllowed`; `expirationInvalid`, also for one that is not
     ///   `immediate` where the channel stores nothing; `topicInvalid` for a topic that cannot stand in a path.
     public func validateForBroadcast(storagePolicy: MessageStoragePolicy? = nil) throws(ValidationError) {
-        try Self.checkBroadcast(pushType)
-        try BundleID.check(bundleID)
-        try Self.check(payload: payload, priority: priority, expiration: expiration, PushType.broadcastRule)
-        try checkBroadcast(storagePolicy)
+        try Self.checkBroadcast(self.pushType)
+        try BundleID.check(self.bundleID)
+        try Self.check(
+            payload: self.payload,
+            priority: self.priority,
+            expiration: self.expiration,
+            PushType.broadcastRule
+        )
+        try self.checkBroadcast(storagePolicy)
     }
 
     static func checkBroadcast(_ type: PushType) throws(ValidationError) {
@@ -73,30 +78,32 @@ extension PreparedPush {
     /// What the checks of all pushes leave open.
     fileprivate func checkBroadcast(_ storagePolicy: MessageStoragePolicy?) throws(ValidationError) {
         let rule = PushType.broadcastRule
-        guard rule.takesCollapseID || collapseID == nil else {
+        guard rule.takesCollapseID || self.collapseID == nil else {
             throw ValidationError(code: .contentNotAllowed, field: "apns-collapse-id", value: "in a broadcast")
         }
-        if storagePolicy == .noMessage, broadcastExpiration != 0 {
+        if storagePolicy == .noMessage, self.broadcastExpiration != 0 {
             throw ValidationError(
                 code: .expirationInvalid,
                 field: "apns-expiration",
-                value: "\(broadcastExpiration) for a channel that stores nothing"
+                value: "\(self.broadcastExpiration) for a channel that stores nothing"
             )
         }
-        if let event = JSONParser.apsEvent(payload), rule.refusedEvents.contains(LiveActivityEvent(rawValue: event)) {
+        if let event = JSONParser.apsEvent(self.payload),
+            rule.refusedEvents.contains(LiveActivityEvent(rawValue: event))
+        {
             throw ValidationError(code: .contentNotAllowed, field: "aps.event", value: "\(event) in a broadcast")
         }
     }
 
     /// The header `apns-expiration` of a broadcast, which must be there: without it APNs answers `BadExpirationDate`.
-    package var broadcastExpiration: Int64 { expiration.headerValue ?? 0 }
+    package var broadcastExpiration: Int64 { self.expiration.headerValue ?? 0 }
 
     /// The header `apns-priority` of a broadcast, which must be there.
-    package var broadcastPriority: Priority { priority ?? .immediate }
+    package var broadcastPriority: Priority { self.priority ?? .immediate }
 
     /// The topic without its suffix, for the path of a broadcast: with the suffix APNs answers `TopicDisallowed`.
     package var bundleID: String {
-        let suffix = pushType.topicSuffix
-        return !suffix.isEmpty && topic.hasSuffix(suffix) ? String(topic.dropLast(suffix.count)) : topic
+        let suffix = self.pushType.topicSuffix
+        return !suffix.isEmpty && self.topic.hasSuffix(suffix) ? String(self.topic.dropLast(suffix.count)) : self.topic
     }
 }

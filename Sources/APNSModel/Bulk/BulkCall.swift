@@ -22,9 +22,9 @@ final class BulkCall<Element> {
         let source = BulkSource(pull: { elements.put(at: $0, room: $1, pull) }, close: close)
         self.elements = elements
         if let sender = sender as? any BulkEngineSender {
-            engine = sender.makeBulkEngine(source, options, control)
+            self.engine = sender.makeBulkEngine(source, options, control)
         } else {
-            engine = PlainBulkRun(sender: sender, source, options, control)
+            self.engine = PlainBulkRun(sender: sender, source, options, control)
         }
     }
 
@@ -32,7 +32,7 @@ final class BulkCall<Element> {
     @inlinable
     func takeReady() -> PushDelivery<Element>? {
         // The engine gives no number that was not put there.
-        guard let (index, outcome) = engine.takeReady(), let element = elements.take(index) else {
+        guard let (index, outcome) = self.engine.takeReady(), let element = self.elements.take(index) else {
             return nil
         }
         return PushDelivery(element: element, outcome: outcome)
@@ -40,7 +40,7 @@ final class BulkCall<Element> {
 
     @inlinable
     func next() async -> PushDelivery<Element>? {
-        guard let (index, outcome) = await engine.next(), let element = elements.take(index) else {
+        guard let (index, outcome) = await self.engine.next(), let element = self.elements.take(index) else {
             return nil
         }
         return PushDelivery(element: element, outcome: outcome)

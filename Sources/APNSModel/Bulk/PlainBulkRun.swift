@@ -48,9 +48,9 @@ package final class PlainBulkRun: BulkEngine {
     }
 
     deinit {
-        control.listeners.remove(ObjectIdentifier(results))
-        source.close()
-        report()
+        self.control.listeners.remove(ObjectIdentifier(self.results))
+        self.source.close()
+        self.report()
     }
 
     package var wake: @Sendable () -> Void {
@@ -58,49 +58,49 @@ package final class PlainBulkRun: BulkEngine {
     }
 
     package func takeReady() -> (index: Int, outcome: PushOutcome)? {
-        if let done = handedOut {
-            handedOut = nil
-            prefix.complete(done)
+        if let done = self.handedOut {
+            self.handedOut = nil
+            self.prefix.complete(done)
         }
-        guard readyPosition < ready.count else { return nil }
-        let delivery = ready[readyPosition]
-        readyPosition += 1
-        handedOut = delivery.sequence
-        freeIndices.append(delivery.index)
-        given.count(delivery.outcome)
+        guard self.readyPosition < self.ready.count else { return nil }
+        let delivery = self.ready[self.readyPosition]
+        self.readyPosition += 1
+        self.handedOut = delivery.sequence
+        self.freeIndices.append(delivery.index)
+        self.given.count(delivery.outcome)
         return (delivery.index, delivery.outcome)
     }
 
     package func next() async -> (index: Int, outcome: PushOutcome)? {
-        if run == 0 {
-            run = control.begin(given)
-            control.listeners.add(results) { [results] in results.signal() }
+        if self.run == 0 {
+            self.run = self.control.begin(self.given)
+            self.control.listeners.add(self.results) { [results] in results.signal() }
         }
         while true {
-            if let delivery = takeReady() { return delivery }
-            ready.removeAll(keepingCapacity: true)
-            readyPosition = 0
-            takeResults()
-            let wakeUp = pullElements()
-            report()
-            guard ready.isEmpty else { continue }
-            if isInputOver, inFlight == 0 { return nil }
-            await wait(until: wakeUp)
+            if let delivery = self.takeReady() { return delivery }
+            self.ready.removeAll(keepingCapacity: true)
+            self.readyPosition = 0
+            self.takeResults()
+            let wakeUp = self.pullElements()
+            self.report()
+            guard self.ready.isEmpty else { continue }
+            if self.isInputOver, self.inFlight == 0 { return nil }
+            await self.wait(until: wakeUp)
         }
     }
 
     private func report() {
-        progress.unfinished = inFlight
-        progress.outcomes = given.summary
-        progress.completedPrefix = Int(clamping: prefix.count)
-        control.report(progress, of: run)
+        self.progress.unfinished = self.inFlight
+        self.progress.outcomes = self.given.summary
+        self.progress.completedPrefix = Int(clamping: self.prefix.count)
+        self.control.report(self.progress, of: self.run)
     }
 
     private func takeResults() {
-        let deliveries = results.take()
-        inFlight -= deliveries.count
-        ready += deliveries
-        if deliveries.contains(where: { $0.outcome.error?.code == .shuttingDown }) { isSenderShuttingDown = true }
+        let deliveries = self.results.take()
+        self.inFlight -= deliveries.count
+        self.ready += deliveries
+        if deliveries.contains(where: { $0.outcome.error?.code == .shuttingDown }) { self.isSenderShuttingDown = true }
     }
 
     /// Pulls what there is room for.
@@ -109,66 +109,66 @@ package final class PlainBulkRun: BulkEngine {
     private func pullElements() -> ContinuousClock.Instant? {
         while true {
             // An input may take its time: what has changed meanwhile holds for the next element.
-            let orders = readOrders()
-            if isInputOver || inFlight + ready.count >= options.maxInFlight { return nil }
+            let orders = self.readOrders()
+            if self.isInputOver || self.inFlight + self.ready.count >= self.options.maxInFlight { return nil }
             // What the input has read before it was closed is still pulled.
-            if !isInputClosed {
+            if !self.isInputClosed {
                 if orders.isPaused { return nil }
-                if orders.rate != nil, nextBegin > .now { return nextBegin }
+                if orders.rate != nil, self.nextBegin > .now { return self.nextBegin }
             }
-            guard pullOne() else { return nil }
+            guard self.pullOne() else { return nil }
             if let rate = orders.rate {
-                nextBegin = max(nextBegin, .now - Self.burstTime) + .seconds(1 / rate.perSecond)
+                self.nextBegin = max(self.nextBegin, .now - Self.burstTime) + .seconds(1 / rate.perSecond)
             }
         }
     }
 
     private func readOrders() -> BulkControl.Orders {
-        let orders = control.orders
-        hasHeardOfCancellation = Task.isCancelled
-        if orders.isStopped || hasHeardOfCancellation || isSenderShuttingDown, !isInputClosed {
-            isInputClosed = true
-            source.close()
+        let orders = self.control.orders
+        self.hasHeardOfCancellation = Task.isCancelled
+        if orders.isStopped || self.hasHeardOfCancellation || self.isSenderShuttingDown, !self.isInputClosed {
+            self.isInputClosed = true
+            self.source.close()
         }
-        if orders.rate != rate {
-            rate = orders.rate
-            nextBegin = .now
+        if orders.rate != self.rate {
+            self.rate = orders.rate
+            self.nextBegin = .now
         }
         return orders
     }
 
     /// Whether an element was there.
     private func pullOne() -> Bool {
-        let index = freeIndices.popLast() ?? indexCount
-        if index == indexCount { indexCount += 1 }
-        let sequence = UInt64(progress.pulled)
-        switch source.pull(index, 1) {
+        let index = self.freeIndices.popLast() ?? self.indexCount
+        if index == self.indexCount { self.indexCount += 1 }
+        let sequence = UInt64(self.progress.pulled)
+        switch self.source.pull(index, 1) {
         case .later:
-            freeIndices.append(index)
+            self.freeIndices.append(index)
             return false
         case .end:
-            freeIndices.append(index)
-            isInputOver = true
+            self.freeIndices.append(index)
+            self.isInputOver = true
             return false
         case .invalid(let error):
-            ready.append(Delivery(index: index, sequence: sequence, outcome: .failed(error)))
-        case .push(_, _, let id) where hasHeardOfCancellation:
+            self.ready.append(Delivery(index: index, sequence: sequence, outcome: .failed(error)))
+        case .push(_, _, let id) where self.hasHeardOfCancellation:
             let error = PushError(
                 code: .cancelled,
                 certainty: .notSent,
                 apnsID: id,
                 message: "the sending task was cancelled"
             )
-            ready.append(Delivery(index: index, sequence: sequence, outcome: .failed(error)))
+            self.ready.append(Delivery(index: index, sequence: sequence, outcome: .failed(error)))
         case .push(let push, let token, let id):
-            inFlight += 1
-            let options = DeliveryOptions(deadline: options.deadline, apnsID: id, lane: options.lane)
+            self.inFlight += 1
+            let options = DeliveryOptions(deadline: self.options.deadline, apnsID: id, lane: self.options.lane)
             Task { @concurrent [sender, results] in
                 let outcome = await sender.deliver(push, to: token, options: options)
                 results.put(Delivery(index: index, sequence: sequence, outcome: outcome))
             }
         }
-        progress.pulled += 1
+        self.progress.pulled += 1
         return true
     }
 
@@ -181,9 +181,9 @@ package final class PlainBulkRun: BulkEngine {
         }
         defer { timer?.cancel() }
         // In a cancelled task a handler runs at once, so none is installed once that is known, or the call would spin.
-        if hasHeardOfCancellation { return await results.wait() }
+        if self.hasHeardOfCancellation { return await self.results.wait() }
         await withTaskCancellationHandler {
-            await results.wait()
+            await self.results.wait()
         } onCancel: { [results] in
             results.signal()
         }
@@ -199,12 +199,12 @@ package final class PlainBulkRun: BulkEngine {
 
         private let state = Mutex(State())
 
-        func put(_ delivery: Delivery) { change { $0.deliveries.append(delivery) } }
+        func put(_ delivery: Delivery) { self.change { $0.deliveries.append(delivery) } }
 
-        func signal() { change { _ in } }
+        func signal() { self.change { _ in } }
 
         func take() -> [Delivery] {
-            state.withLock { state in
+            self.state.withLock { state in
                 defer { state.deliveries = [] }
                 return state.deliveries
             }
@@ -213,7 +213,7 @@ package final class PlainBulkRun: BulkEngine {
         /// Returns when something has come since the last call of this.
         func wait() async {
             await withCheckedContinuation { continuation in
-                let isSignalled = state.withLock { state in
+                let isSignalled = self.state.withLock { state in
                     if !state.isSignalled { state.waiter = continuation }
                     defer { state.isSignalled = false }
                     return state.isSignalled
@@ -223,7 +223,7 @@ package final class PlainBulkRun: BulkEngine {
         }
 
         private func change(_ body: (inout State) -> Void) {
-            let waiter = state.withLock { state in
+            let waiter = self.state.withLock { state in
                 body(&state)
                 state.isSignalled = state.waiter == nil
                 return state.waiter.take()

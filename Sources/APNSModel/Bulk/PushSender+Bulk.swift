@@ -24,7 +24,7 @@ extension PushSender {
         apnsID: ((Rows.Element) -> APNSID?)? = nil
     ) -> PushDeliveries<Rows.Element> {
         let push = BulkPull.Push(push)
-        return pulled(rows, options) { row in BulkPull(push, apnsID?(row)) { try token(row) } }
+        return self.pulled(rows, options) { row in BulkPull(push, apnsID?(row)) { try token(row) } }
     }
 
     /// Sends one push to each device token, or to the device token of each row that has one.
@@ -45,7 +45,7 @@ extension PushSender {
         options: BulkOptions = BulkOptions(),
         apnsID: ((Tokens.Element) -> APNSID?)? = nil
     ) -> PushDeliveries<Tokens.Element> where Tokens.Element: DeviceTokenConvertible {
-        deliveries(of: push, to: tokens, token: { $0 }, options: options, apnsID: apnsID)
+        self.deliveries(of: push, to: tokens, token: { $0 }, options: options, apnsID: apnsID)
     }
 
     /// Sends each row's own push to its own device token.
@@ -69,7 +69,7 @@ extension PushSender {
         apnsID: ((Rows.Element) -> APNSID?)? = nil,
         push: @escaping (Rows.Element) throws -> (Push, Token)
     ) -> PushDeliveries<Rows.Element> {
-        pulled(rows, options) { row in BulkPull(apnsID?(row)) { try push(row) } }
+        self.pulled(rows, options) { row in BulkPull(apnsID?(row)) { try push(row) } }
     }
 
     /// Sends one push to many devices and counts what became of it.
@@ -85,7 +85,9 @@ extension PushSender {
         options: BulkOptions = BulkOptions()
     ) async -> BulkSummary where Tokens.Element: DeviceTokenConvertible {
         var summary = BulkSummary()
-        for await delivery in deliveries(of: push, to: tokens, options: options) { summary.count(delivery.outcome) }
+        for await delivery in self.deliveries(of: push, to: tokens, options: options) {
+            summary.count(delivery.outcome)
+        }
         return summary
     }
 
@@ -159,7 +161,7 @@ extension PushSender {
         options: BulkOptions = BulkOptions(),
         apnsID: ((Tokens.Element) -> APNSID?)? = nil
     ) -> AsyncPushDeliveries<Tokens> where Tokens.Element: DeviceTokenConvertible & Sendable {
-        deliveries(of: push, to: tokens, token: { $0 }, options: options, apnsID: apnsID)
+        self.deliveries(of: push, to: tokens, token: { $0 }, options: options, apnsID: apnsID)
     }
 
     /// Sends each row's own push to its own device token.
@@ -198,7 +200,7 @@ extension PushSender {
         options: BulkOptions = BulkOptions()
     ) async throws(Tokens.Failure) -> BulkSummary where Tokens.Element: DeviceTokenConvertible & Sendable {
         var summary = BulkSummary()
-        var iterator = deliveries(of: push, to: tokens, options: options).makeAsyncIterator()
+        var iterator = self.deliveries(of: push, to: tokens, options: options).makeAsyncIterator()
         while let delivery = try await iterator.next() { summary.count(delivery.outcome) }
         return summary
     }

@@ -12,11 +12,11 @@ struct JSONByteWriter: ~Copyable {
 
     init(capacity: Int = 32) {
         self.capacity = max(capacity, 32)
-        base = .allocate(capacity: self.capacity)
+        self.base = .allocate(capacity: self.capacity)
     }
 
     deinit {
-        base.deallocate()
+        self.base.deallocate()
     }
 
     // MARK: - Memory
@@ -24,33 +24,33 @@ struct JSONByteWriter: ~Copyable {
     /// Where the next bytes go, with room for so many. Valid until the next call.
     @inline(__always)
     private mutating func room(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
-        if capacity &- count < bytes { grow(by: bytes) }
-        return base + count
+        if self.capacity &- self.count < bytes { self.grow(by: bytes) }
+        return self.base + self.count
     }
 
     @inline(never)
     private mutating func grow(by bytes: Int) {
-        let larger = max(capacity * 2, count + bytes)
+        let larger = max(self.capacity * 2, self.count + bytes)
         let new = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
-        new.moveInitialize(from: base, count: count)
-        base.deallocate()
-        base = new
-        capacity = larger
+        new.moveInitialize(from: self.base, count: self.count)
+        self.base.deallocate()
+        self.base = new
+        self.capacity = larger
     }
 
     /// What was written so far, or the end of it, as an array of just that size.
     func bytes(from start: Int = 0) -> [UInt8] {
-        Array(UnsafeBufferPointer(start: base + start, count: count - start))
+        Array(UnsafeBufferPointer(start: self.base + start, count: self.count - start))
     }
 
     /// The byte at a position below `count`.
     subscript(position: Int) -> UInt8 {
-        base[position]
+        self.base[position]
     }
 
     /// Takes back everything from a position on.
     mutating func truncate(to length: Int) {
-        count = min(count, length)
+        self.count = min(self.count, length)
     }
 
     /// Whether the same bytes stand at both positions.
@@ -58,7 +58,7 @@ struct JSONByteWriter: ~Copyable {
     func isRepeated(_ position: Int, at other: Int, count length: Int) -> Bool {
         var index = 0
         while index < length {
-            if base[position &+ index] != base[other &+ index] { return false }
+            if self.base[position &+ index] != self.base[other &+ index] { return false }
             index &+= 1
         }
         return true
@@ -68,62 +68,62 @@ struct JSONByteWriter: ~Copyable {
 
     @inline(__always)
     mutating func byte(_ value: UInt8) {
-        room(1).initialize(to: value)
-        count &+= 1
+        self.room(1).initialize(to: value)
+        self.count &+= 1
     }
 
     /// Text that is JSON already. Inlined, since a copy of a known length is a few moves.
     @inline(__always)
     mutating func literal(_ text: StaticString) {
         let length = text.utf8CodeUnitCount
-        room(length).initialize(from: text.utf8Start, count: length)
-        count &+= length
+        self.room(length).initialize(from: text.utf8Start, count: length)
+        self.count &+= length
     }
 
     /// Bytes that are JSON already.
     mutating func append(_ bytes: some Collection<UInt8>) {
         let length = bytes.count
-        _ = UnsafeMutableBufferPointer(start: room(length), count: length).initialize(fromContentsOf: bytes)
-        count += length
+        _ = UnsafeMutableBufferPointer(start: self.room(length), count: length).initialize(fromContentsOf: bytes)
+        self.count += length
     }
 
     /// Puts the opening brace of an object whose members were written with a comma before each: in the place of the first
     /// comma, or here if there is no member.
     @inline(__always)
     mutating func open(at start: Int) {
-        if start == count {
-            byte(JSONByte.openObject)
+        if start == self.count {
+            self.byte(JSONByte.openObject)
         } else {
-            base[start] = JSONByte.openObject
+            self.base[start] = JSONByte.openObject
         }
     }
 
     mutating func string(_ value: String) {
-        let done: Void? = value.utf8.withContiguousStorageIfAvailable { quoted($0) }
+        let done: Void? = value.utf8.withContiguousStorageIfAvailable { self.quoted($0) }
         if done == nil {
             // Only strings bridged from Objective-C have no contiguous storage.
             var copy = value
-            copy.withUTF8 { quoted($0) }
+            copy.withUTF8 { self.quoted($0) }
         }
     }
 
     mutating func bool(_ value: Bool) {
         if value {
-            literal("true")
+            self.literal("true")
         } else {
-            literal("false")
+            self.literal("false")
         }
     }
 
     mutating func null() {
-        literal("null")
+        self.literal("null")
     }
 
     mutating func integer(_ value: Int64) {
         if value < 0 {
-            byte(0x2D)
+            self.byte(0x2D)
         }
-        unsigned(value.magnitude)
+        self.unsigned(value.magnitude)
     }
 
     mutating func unsigned(_ value: UInt64) {
@@ -134,7 +134,7 @@ struct JSONByteWriter: ~Copyable {
             // The largest has 20 digits; 10^20 is beyond 64 bits and not looked at.
             bound = bound &* 10
         }
-        let digits = room(length)
+        let digits = self.room(length)
         var rest = value
         var position = length
         while position > 0 {
@@ -143,29 +143,29 @@ struct JSONByteWriter: ~Copyable {
             (digits + position).initialize(to: 0x30 &+ UInt8(truncatingIfNeeded: remainder))
             rest = quotient
         }
-        count &+= length
+        self.count &+= length
     }
 
     /// The shortest text that reads back as the same number, without `.0`, as Foundation's `JSONEncoder` writes it.
     /// False, and nothing written, for infinity and NaN: JSON has no form for them (§6).
     mutating func double(_ value: Double) -> Bool {
         guard value.isFinite else { return false }
-        number(value.description)
+        self.number(value.description)
         return true
     }
 
     /// As `double(_:)`; a `Float` has a shorter shortest text than the `Double` of the same value.
     mutating func float(_ value: Float) -> Bool {
         guard value.isFinite else { return false }
-        number(value.description)
+        self.number(value.description)
         return true
     }
 
     /// A number's own text, with a `.0` at its end dropped.
     mutating func number(_ text: String) {
-        append(text.utf8)
-        if count >= 2, base[count - 1] == 0x30, base[count - 2] == 0x2E {
-            count -= 2
+        self.append(text.utf8)
+        if self.count >= 2, self.base[self.count - 1] == 0x30, self.base[self.count - 2] == 0x2E {
+            self.count -= 2
         }
     }
 
@@ -174,12 +174,12 @@ struct JSONByteWriter: ~Copyable {
     private mutating func quoted(_ units: UnsafeBufferPointer<UInt8>) {
         let length = units.count
         // Room for the string without escapes; each escape asks for more.
-        var target = room(length &+ 2)
+        var target = self.room(length &+ 2)
         target.initialize(to: JSONByte.quote)
         var written = 1
         guard let source = units.baseAddress else {
             (target + 1).initialize(to: JSONByte.quote)
-            count &+= 2
+            self.count &+= 2
             return
         }
         var index = 0
@@ -197,10 +197,10 @@ struct JSONByteWriter: ~Copyable {
                 let unit = source[index]
                 index &+= 1
                 if unit < 0x20 || unit == JSONByte.quote || unit == JSONByte.backslash {
-                    count &+= written
+                    self.count &+= written
                     written = 0
-                    escape(unit)
-                    target = room(length &- index &+ 1)
+                    self.escape(unit)
+                    target = self.room(length &- index &+ 1)
                 } else {
                     (target + written).initialize(to: unit)
                     written &+= 1
@@ -208,7 +208,7 @@ struct JSONByteWriter: ~Copyable {
             }
         }
         (target + written).initialize(to: JSONByte.quote)
-        count &+= written &+ 1
+        self.count &+= written &+ 1
     }
 
     /// Whether any of eight bytes is a quote, a backslash or below 0x20. It may say yes for nothing, never no.
@@ -224,18 +224,18 @@ struct JSONByteWriter: ~Copyable {
     }
 
     private mutating func escape(_ unit: UInt8) {
-        byte(JSONByte.backslash)
+        self.byte(JSONByte.backslash)
         switch unit {
-        case JSONByte.quote, JSONByte.backslash: byte(unit)
-        case 0x08: byte(0x62)
-        case 0x09: byte(0x74)
-        case 0x0A: byte(0x6E)
-        case 0x0C: byte(0x66)
-        case 0x0D: byte(0x72)
+        case JSONByte.quote, JSONByte.backslash: self.byte(unit)
+        case 0x08: self.byte(0x62)
+        case 0x09: self.byte(0x74)
+        case 0x0A: self.byte(0x6E)
+        case 0x0C: self.byte(0x66)
+        case 0x0D: self.byte(0x72)
         default:
-            literal("u00")
-            byte(Hexadecimal.digit(unit >> 4))
-            byte(Hexadecimal.digit(unit & 0xF))
+            self.literal("u00")
+            self.byte(Hexadecimal.digit(unit >> 4))
+            self.byte(Hexadecimal.digit(unit & 0xF))
         }
     }
 }

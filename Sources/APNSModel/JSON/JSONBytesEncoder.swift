@@ -116,7 +116,10 @@ final class JSONBytesEncoder {
         Self.spare.withLock { $0 = spare }
     }
 
-    private var isClean: Bool { frames.isEmpty && slots.isEmpty && keys.isEmpty && nesting == 0 && !detour && !isVoid }
+    private var isClean: Bool {
+        self.frames.isEmpty && self.slots.isEmpty && self.keys.isEmpty && self.nesting == 0 && !self.detour
+            && !self.isVoid
+    }
 
     /// Appends one value to what the writer holds, outside of any object of this encoder's.
     func lone(_ value: some Encodable, field: String) throws(ValidationError) {
@@ -128,36 +131,36 @@ final class JSONBytesEncoder {
     /// Goes on with an object whose opening brace and first members stand in the writer. `firstKey` is the key of a
     /// member there, without characters that need an escape; it counts as taken.
     func continueRoot(after firstKey: StaticString?) {
-        frames.append(Frame(serial: 0, isKeyed: true, firstKey: 0))
+        self.frames.append(Frame(serial: 0, isKeyed: true, firstKey: 0))
         if let firstKey {
-            frames[0].count = 1
+            self.frames[0].count = 1
             // The opening brace, then the key in quotes.
-            keys.append(KeyRange(start: 1, count: firstKey.utf8CodeUnitCount + 2))
+            self.keys.append(KeyRange(start: 1, count: firstKey.utf8CodeUnitCount + 2))
         }
     }
 
     func closeRoot() {
-        while !frames.isEmpty { closeLast() }
+        while !self.frames.isEmpty { self.closeLast() }
     }
 
     /// Adds the members of a value that encodes as an object to the root object.
     func merge(_ value: some Encodable) throws(ValidationError) {
-        let mark = mark()
-        slots.append(Slot(serial: serial(), base: 0, state: .merged))
+        let mark = self.mark()
+        self.slots.append(Slot(serial: self.serial(), base: 0, state: .merged))
         do {
-            try forward(value)
-            if !detour, !isVoid {
-                slots.removeLast()
-                while frames.count > 1 { closeLast() }
+            try self.forward(value)
+            if !self.detour, !self.isVoid {
+                self.slots.removeLast()
+                while self.frames.count > 1 { self.closeLast() }
                 return
             }
         } catch {}
-        try merge(encoded: slowly(value, field: "custom", from: mark))
+        try self.merge(encoded: self.slowly(value, field: "custom", from: mark))
     }
 
     /// Adds one member to the root object.
     func member(_ key: String, _ value: some Encodable) throws(ValidationError) {
-        try rootKey(key)
+        try self.rootKey(key)
         try self.value(value, field: key)
     }
 
@@ -171,14 +174,14 @@ final class JSONBytesEncoder {
 
     /// Adds one member to the root object, its value as JSON.
     func member(_ key: String, encoded json: some Collection<UInt8>) throws(ValidationError) {
-        try rootKey(key)
-        writer.append(json)
+        try self.rootKey(key)
+        self.writer.append(json)
     }
 
     private func rootKey(_ key: String) throws(ValidationError) {
-        let start = writer.count
-        guard beginKey(key, scanLimit: .max) else {
-            writer.truncate(to: start)
+        let start = self.writer.count
+        guard self.beginKey(key, scanLimit: .max) else {
+            self.writer.truncate(to: start)
             throw ValidationError(
                 code: key == "aps" ? .customKeyReserved : .customKeyDuplicate,
                 field: ValidationError.shortened(key)
@@ -187,18 +190,18 @@ final class JSONBytesEncoder {
     }
 
     private func value(_ value: some Encodable, field: String) throws(ValidationError) {
-        let mark = mark()
+        let mark = self.mark()
         do {
-            try write(value)
-            if !detour, !isVoid { return }
+            try self.write(value)
+            if !self.detour, !self.isVoid { return }
         } catch {}
-        writer.append(try slowly(value, field: field, from: mark))
+        self.writer.append(try self.slowly(value, field: field, from: mark))
     }
 
     /// Takes back what was written of a value, and encodes it by Foundation's encoder.
     private func slowly(_ value: some Encodable, field: String, from mark: Mark) throws(ValidationError) -> [UInt8] {
-        let refusal = refusal
-        reset(to: mark)
+        let refusal = self.refusal
+        self.reset(to: mark)
         if let refusal { throw ValidationError(code: refusal.code, field: field, value: refusal.problem) }
         let encoder = JSONEncoder()
         // Without an order of its own it has another one in each process.
@@ -223,230 +226,230 @@ final class JSONBytesEncoder {
 
     private func mark() -> Mark {
         Mark(
-            bytes: writer.count,
-            keys: keys.count,
-            frames: frames.count,
-            slots: slots.count,
-            count: frames.last?.count ?? 0
+            bytes: self.writer.count,
+            keys: self.keys.count,
+            frames: self.frames.count,
+            slots: self.slots.count,
+            count: self.frames.last?.count ?? 0
         )
     }
 
     private func reset(to mark: Mark) {
-        writer.truncate(to: mark.bytes)
-        keys.removeSubrange(mark.keys...)
-        frames.removeSubrange(mark.frames...)
-        slots.removeSubrange(mark.slots...)
-        if !frames.isEmpty {
-            frames[frames.count - 1].count = mark.count
+        self.writer.truncate(to: mark.bytes)
+        self.keys.removeSubrange(mark.keys...)
+        self.frames.removeSubrange(mark.frames...)
+        self.slots.removeSubrange(mark.slots...)
+        if !self.frames.isEmpty {
+            self.frames[self.frames.count - 1].count = mark.count
         }
-        nesting = 0
-        detour = false
-        isVoid = false
-        refusal = nil
+        self.nesting = 0
+        self.detour = false
+        self.isVoid = false
+        self.refusal = nil
     }
 
     // MARK: - Values
 
     /// Leaves the direct way. Everything written for this value since its mark is void.
     func leave() -> Detour {
-        detour = true
+        self.detour = true
         return Detour()
     }
 
     /// Has the value encoded anew after it has come to its end on the direct way.
     func makeVoid() {
-        isVoid = true
+        self.isVoid = true
     }
 
     /// Leaves the direct way for an error.
     private func refuse(_ code: ValidationError.Code, _ problem: String) -> Detour {
-        if !detour { refusal = Refusal(code: code, problem: problem) }
-        return leave()
+        if !self.detour { self.refusal = Refusal(code: code, problem: problem) }
+        return self.leave()
     }
 
     /// A value that puts a second container or scalar in its place, or no object where the root object is.
     private func refuseSecondKind(_ state: Slot.State) -> Detour {
-        if state == .merged { return refuse(.customNotAnObject, "not an object") }
-        return refuse(.notEncodable, "two kinds of value in one place")
+        if state == .merged { return self.refuse(.customNotAnObject, "not an object") }
+        return self.refuse(.notEncodable, "two kinds of value in one place")
     }
 
     private func serial() -> Int {
-        serials &+= 1
-        return serials
+        self.serials &+= 1
+        return self.serials
     }
 
     /// Writes a value where the text now ends, behind its key or comma.
     func write<T: Encodable>(_ value: T) throws {
-        if try scalar(value) { return }
-        let slot = Slot(serial: serial(), base: frames.count, state: .empty)
-        slots.append(slot)
-        try forward(value)
-        guard !detour, let last = slots.last, last.serial == slot.serial else { throw leave() }
+        if try self.scalar(value) { return }
+        let slot = Slot(serial: self.serial(), base: self.frames.count, state: .empty)
+        self.slots.append(slot)
+        try self.forward(value)
+        guard !self.detour, let last = self.slots.last, last.serial == slot.serial else { throw self.leave() }
         if last.state == .empty {
             // As JSONEncoder does for a nested value that encodes nothing.
-            writer.literal("{}")
+            self.writer.literal("{}")
         }
-        while frames.count > slot.base { closeLast() }
-        slots.removeLast()
+        while self.frames.count > slot.base { self.closeLast() }
+        self.slots.removeLast()
     }
 
     @inline(__always)
     private func scalar<T: Encodable>(_ value: T) throws -> Bool {
         do {
-            return try JSONScalars.write(value, to: &writer)
+            return try JSONScalars.write(value, to: &self.writer)
         } catch {
-            throw refuse(.notEncodable, "not a finite number")
+            throw self.refuse(.notEncodable, "not a finite number")
         }
     }
 
     /// Lets a value encode itself into the last slot.
     private func forward(_ value: some Encodable) throws {
-        guard let slot = slots.last else { throw leave() }
-        guard nesting < Self.maximumDepth else { throw refuse(.notEncodable, "nested too deeply") }
-        nesting &+= 1
+        guard let slot = self.slots.last else { throw self.leave() }
+        guard self.nesting < Self.maximumDepth else { throw self.refuse(.notEncodable, "nested too deeply") }
+        self.nesting &+= 1
         do {
             try value.encode(to: JSONSlotEncoder(storage: self, serial: slot.serial))
         } catch {
             // The value around it may swallow the error, and its key is in the text already.
-            throw leave()
+            throw self.leave()
         }
-        nesting &-= 1
+        self.nesting &-= 1
     }
 
     /// A value that a slot's value puts in its own place.
     func replace<T: Encodable>(slot serial: Int, with value: T) throws {
-        guard isLast(slot: serial) else { throw leave() }
+        guard self.isLast(slot: serial) else { throw self.leave() }
         if JSONScalars.covers(T.self) {
-            try scalar(slot: serial)
-            guard try scalar(value) else { throw leave() }
+            try self.scalar(slot: serial)
+            guard try self.scalar(value) else { throw self.leave() }
         } else {
-            try forward(value)
+            try self.forward(value)
         }
     }
 
     /// The slot's value is a scalar, which the caller writes next.
     func scalar(slot serial: Int) throws {
-        guard isLast(slot: serial) else { throw leave() }
-        let state = slots[slots.count - 1].state
-        guard state == .empty else { throw refuseSecondKind(state) }
-        slots[slots.count - 1].state = .scalar
+        guard self.isLast(slot: serial) else { throw self.leave() }
+        let state = self.slots[self.slots.count - 1].state
+        guard state == .empty else { throw self.refuseSecondKind(state) }
+        self.slots[self.slots.count - 1].state = .scalar
     }
 
     private func isLast(slot serial: Int) -> Bool {
-        !detour && slots.last?.serial == serial
+        !self.detour && self.slots.last?.serial == serial
     }
 
     // MARK: - Containers
 
     /// The container of a slot's value; asked for twice, it is the same one.
     func container(slot serial: Int, isKeyed: Bool) -> Place {
-        guard isLast(slot: serial) else { return nowhere() }
-        let slot = slots[slots.count - 1]
+        guard self.isLast(slot: serial) else { return self.nowhere() }
+        let slot = self.slots[self.slots.count - 1]
         switch slot.state {
         case .empty:
-            slots[slots.count - 1].state = .container
-            return open(isKeyed: isKeyed)
+            self.slots[self.slots.count - 1].state = .container
+            return self.open(isKeyed: isKeyed)
         case .container, .merged:
-            guard slot.base < frames.count else { return nowhere() }
-            guard frames[slot.base].isKeyed == isKeyed else {
-                _ = refuseSecondKind(slot.state)
-                return nowhere()
+            guard slot.base < self.frames.count else { return self.nowhere() }
+            guard self.frames[slot.base].isKeyed == isKeyed else {
+                _ = self.refuseSecondKind(slot.state)
+                return self.nowhere()
             }
-            return Place(depth: slot.base, serial: frames[slot.base].serial)
+            return Place(depth: slot.base, serial: self.frames[slot.base].serial)
         case .scalar:
-            _ = refuseSecondKind(slot.state)
-            return nowhere()
+            _ = self.refuseSecondKind(slot.state)
+            return self.nowhere()
         }
     }
 
     private func nowhere() -> Place {
-        detour = true
+        self.detour = true
         return Place(depth: .max, serial: -1)
     }
 
     func open(isKeyed: Bool) -> Place {
-        guard frames.count < Self.maximumDepth else {
-            _ = refuse(.notEncodable, "nested too deeply")
-            return nowhere()
+        guard self.frames.count < Self.maximumDepth else {
+            _ = self.refuse(.notEncodable, "nested too deeply")
+            return self.nowhere()
         }
-        writer.byte(isKeyed ? JSONByte.openObject : JSONByte.openArray)
-        let frame = Frame(serial: serial(), isKeyed: isKeyed, firstKey: keys.count)
-        frames.append(frame)
-        return Place(depth: frames.count &- 1, serial: frame.serial)
+        self.writer.byte(isKeyed ? JSONByte.openObject : JSONByte.openArray)
+        let frame = Frame(serial: self.serial(), isKeyed: isKeyed, firstKey: self.keys.count)
+        self.frames.append(frame)
+        return Place(depth: self.frames.count &- 1, serial: frame.serial)
     }
 
     private func closeLast() {
-        guard let frame = frames.popLast() else { return }
-        writer.byte(frame.isKeyed ? JSONByte.closeObject : JSONByte.closeArray)
-        if keys.count > frame.firstKey {
-            keys.removeSubrange(frame.firstKey...)
+        guard let frame = self.frames.popLast() else { return }
+        self.writer.byte(frame.isKeyed ? JSONByte.closeObject : JSONByte.closeArray)
+        if self.keys.count > frame.firstKey {
+            self.keys.removeSubrange(frame.firstKey...)
         }
     }
 
     /// Makes a container the last one by closing those begun inside it; false if it is closed itself.
     private func reach(_ place: Place) -> Bool {
-        guard !detour, place.depth < frames.count, frames[place.depth].serial == place.serial,
-            let slot = slots.last, place.depth >= slot.base
+        guard !self.detour, place.depth < self.frames.count, self.frames[place.depth].serial == place.serial,
+            let slot = self.slots.last, place.depth >= slot.base
         else {
-            detour = true
+            self.detour = true
             return false
         }
-        while frames.count > place.depth &+ 1 { closeLast() }
+        while self.frames.count > place.depth &+ 1 { self.closeLast() }
         return true
     }
 
     func beginMember(_ place: Place, _ key: String) -> Bool {
-        guard reach(place) else { return false }
-        if !beginKey(key, scanLimit: Self.maximumScannedKeys) {
-            makeVoid()
-            frames[frames.count &- 1].count &+= 1
-            writer.byte(JSONByte.colon)
+        guard self.reach(place) else { return false }
+        if !self.beginKey(key, scanLimit: Self.maximumScannedKeys) {
+            self.makeVoid()
+            self.frames[self.frames.count &- 1].count &+= 1
+            self.writer.byte(JSONByte.colon)
         }
         return true
     }
 
     func beginElement(_ place: Place) -> Bool {
-        guard reach(place) else { return false }
-        let last = frames.count &- 1
-        if frames[last].count > 0 {
-            writer.byte(JSONByte.comma)
+        guard self.reach(place) else { return false }
+        let last = self.frames.count &- 1
+        if self.frames[last].count > 0 {
+            self.writer.byte(JSONByte.comma)
         }
-        frames[last].count &+= 1
+        self.frames[last].count &+= 1
         return true
     }
 
     /// How many elements a container has; it may have been closed in between.
     func count(_ place: Place) -> Int {
-        guard place.depth < frames.count, frames[place.depth].serial == place.serial else {
-            detour = true
+        guard place.depth < self.frames.count, self.frames[place.depth].serial == place.serial else {
+            self.detour = true
             return 0
         }
-        return frames[place.depth].count
+        return self.frames[place.depth].count
     }
 
     /// Writes comma, key and colon in the last frame; false if the key is there already.
     private func beginKey(_ key: String, scanLimit: Int) -> Bool {
-        let last = frames.count &- 1
-        let firstKey = frames[last].firstKey
-        if frames[last].count > 0 {
-            writer.byte(JSONByte.comma)
+        let last = self.frames.count &- 1
+        let firstKey = self.frames[last].firstKey
+        if self.frames[last].count > 0 {
+            self.writer.byte(JSONByte.comma)
         }
-        let start = writer.count
-        writer.string(key)
-        let range = KeyRange(start: start, count: writer.count &- start)
-        guard keys.count &- firstKey < scanLimit, !isKnown(range, from: firstKey) else { return false }
-        keys.append(range)
-        frames[last].count &+= 1
-        writer.byte(JSONByte.colon)
+        let start = self.writer.count
+        self.writer.string(key)
+        let range = KeyRange(start: start, count: self.writer.count &- start)
+        guard self.keys.count &- firstKey < scanLimit, !self.isKnown(range, from: firstKey) else { return false }
+        self.keys.append(range)
+        self.frames[last].count &+= 1
+        self.writer.byte(JSONByte.colon)
         return true
     }
 
     private func isKnown(_ range: KeyRange, from firstKey: Int) -> Bool {
         var index = firstKey
-        while index < keys.count {
-            let other = keys[index]
+        while index < self.keys.count {
+            let other = self.keys[index]
             if other.count == range.count {
-                if writer.isRepeated(other.start, at: range.start, count: range.count) { return true }
+                if self.writer.isRepeated(other.start, at: range.start, count: range.count) { return true }
             }
             index &+= 1
         }

@@ -53,7 +53,7 @@ struct JSONParser {
 
     /// The text of `aps.event`, if there is one.
     static func apsEvent(_ bytes: [UInt8]) -> String? {
-        for member in leadingMembers(bytes) where member.key == "aps" {
+        for member in self.leadingMembers(bytes) where member.key == "aps" {
             guard case .object(let aps) = member.value else { continue }
             for member in aps where member.key == "event" {
                 if case .string(let event) = member.value { return event }
@@ -86,157 +86,157 @@ struct JSONParser {
 
     /// The members of the object that comes next, by their places; reads on to the next thing behind it.
     private mutating func ranges() -> [MemberRange]? {
-        skipBlanks()
-        guard take(JSONByte.openObject) else { return nil }
-        skipBlanks()
+        self.skipBlanks()
+        guard self.take(JSONByte.openObject) else { return nil }
+        self.skipBlanks()
         var members: [MemberRange] = []
-        if !take(JSONByte.closeObject) {
+        if !self.take(JSONByte.closeObject) {
             repeat {
-                skipBlanks()
-                guard let key = string() else { return nil }
-                skipBlanks()
-                guard take(JSONByte.colon) else { return nil }
-                skipBlanks()
-                let start = position
-                guard value(depth: 1) != nil else { return nil }
-                members.append(MemberRange(key: key, value: start..<position))
-                skipBlanks()
-            } while take(JSONByte.comma)
-            guard take(JSONByte.closeObject) else { return nil }
+                self.skipBlanks()
+                guard let key = self.string() else { return nil }
+                self.skipBlanks()
+                guard self.take(JSONByte.colon) else { return nil }
+                self.skipBlanks()
+                let start = self.position
+                guard self.value(depth: 1) != nil else { return nil }
+                members.append(MemberRange(key: key, value: start..<self.position))
+                self.skipBlanks()
+            } while self.take(JSONByte.comma)
+            guard self.take(JSONByte.closeObject) else { return nil }
         }
-        skipBlanks()
+        self.skipBlanks()
         return members
     }
 
     private mutating func skipBlanks() {
-        while position < bytes.count {
-            switch bytes[position] {
-            case 0x20, 0x09, 0x0A, 0x0D: position += 1
+        while self.position < self.bytes.count {
+            switch self.bytes[self.position] {
+            case 0x20, 0x09, 0x0A, 0x0D: self.position += 1
             default: return
             }
         }
     }
 
     private mutating func take(_ byte: UInt8) -> Bool {
-        guard position < bytes.count, bytes[position] == byte else { return false }
-        position += 1
+        guard self.position < self.bytes.count, self.bytes[self.position] == byte else { return false }
+        self.position += 1
         return true
     }
 
     private mutating func take(word: StaticString) -> Bool {
         let count = word.utf8CodeUnitCount
-        guard bytes.count - position >= count else { return false }
-        let matches = word.withUTF8Buffer { $0.elementsEqual(bytes[position..<position + count]) }
-        if matches { position += count }
+        guard self.bytes.count - self.position >= count else { return false }
+        let matches = word.withUTF8Buffer { $0.elementsEqual(self.bytes[self.position..<self.position + count]) }
+        if matches { self.position += count }
         return matches
     }
 
     private mutating func value(depth: Int) -> JSONValue? {
         guard depth < Self.maximumDepth else { return nil }
-        skipBlanks()
-        guard position < bytes.count else { return nil }
-        switch bytes[position] {
+        self.skipBlanks()
+        guard self.position < self.bytes.count else { return nil }
+        switch self.bytes[self.position] {
         case JSONByte.openObject:
             var members: [JSONValue.Member] = []
-            return object(depth: depth, into: &members) ? .object(members) : nil
-        case JSONByte.openArray: return array(depth: depth)
-        case JSONByte.quote: return string().map(JSONValue.string)
-        case 0x74: return take(word: "true") ? .bool(true) : nil
-        case 0x66: return take(word: "false") ? .bool(false) : nil
-        case 0x6E: return take(word: "null") ? .null : nil
-        default: return number()
+            return self.object(depth: depth, into: &members) ? .object(members) : nil
+        case JSONByte.openArray: return self.array(depth: depth)
+        case JSONByte.quote: return self.string().map(JSONValue.string)
+        case 0x74: return self.take(word: "true") ? .bool(true) : nil
+        case 0x66: return self.take(word: "false") ? .bool(false) : nil
+        case 0x6E: return self.take(word: "null") ? .null : nil
+        default: return self.number()
         }
     }
 
     private mutating func object(depth: Int, into members: inout [JSONValue.Member]) -> Bool {
-        skipBlanks()
-        guard take(JSONByte.openObject) else { return false }
-        skipBlanks()
-        if take(JSONByte.closeObject) { return true }
+        self.skipBlanks()
+        guard self.take(JSONByte.openObject) else { return false }
+        self.skipBlanks()
+        if self.take(JSONByte.closeObject) { return true }
         var keys: Set<String> = []
         repeat {
-            skipBlanks()
-            guard let key = string() else { return false }
-            skipBlanks()
-            guard take(JSONByte.colon), let value = value(depth: depth + 1) else { return false }
-            if !keys.insert(key).inserted { isLossy = true }
+            self.skipBlanks()
+            guard let key = self.string() else { return false }
+            self.skipBlanks()
+            guard self.take(JSONByte.colon), let value = self.value(depth: depth + 1) else { return false }
+            if !keys.insert(key).inserted { self.isLossy = true }
             members.append(JSONValue.Member(key: key, value: value))
-            skipBlanks()
-        } while take(JSONByte.comma)
-        return take(JSONByte.closeObject)
+            self.skipBlanks()
+        } while self.take(JSONByte.comma)
+        return self.take(JSONByte.closeObject)
     }
 
     private mutating func array(depth: Int) -> JSONValue? {
-        guard take(JSONByte.openArray) else { return nil }
-        skipBlanks()
-        if take(JSONByte.closeArray) { return .array([]) }
+        guard self.take(JSONByte.openArray) else { return nil }
+        self.skipBlanks()
+        if self.take(JSONByte.closeArray) { return .array([]) }
         var values: [JSONValue] = []
         repeat {
-            guard let value = value(depth: depth + 1) else { return nil }
+            guard let value = self.value(depth: depth + 1) else { return nil }
             values.append(value)
-            skipBlanks()
-        } while take(JSONByte.comma)
-        return take(JSONByte.closeArray) ? .array(values) : nil
+            self.skipBlanks()
+        } while self.take(JSONByte.comma)
+        return self.take(JSONByte.closeArray) ? .array(values) : nil
     }
 
     private mutating func number() -> JSONValue? {
-        let start = position
-        _ = take(0x2D)
-        let firstDigit = position
-        guard skipDigits() else { return nil }
-        guard bytes[firstDigit] != 0x30 || position == firstDigit + 1 else { return nil }
+        let start = self.position
+        _ = self.take(0x2D)
+        let firstDigit = self.position
+        guard self.skipDigits() else { return nil }
+        guard self.bytes[firstDigit] != 0x30 || self.position == firstDigit + 1 else { return nil }
         var isWhole = true
-        if take(0x2E) {
+        if self.take(0x2E) {
             isWhole = false
-            guard skipDigits() else { return nil }
+            guard self.skipDigits() else { return nil }
         }
-        if take(0x65) || take(0x45) {
+        if self.take(0x65) || self.take(0x45) {
             isWhole = false
-            if !take(0x2B) { _ = take(0x2D) }
-            guard skipDigits() else { return nil }
+            if !self.take(0x2B) { _ = self.take(0x2D) }
+            guard self.skipDigits() else { return nil }
         }
-        let text = String(decoding: bytes[start..<position], as: UTF8.self)
+        let text = String(decoding: self.bytes[start..<self.position], as: UTF8.self)
         if isWhole {
             if text == "-0" { return .double(-0.0) }
             if let value = Int64(text) { return .integer(value) }
             if let value = UInt64(text) { return .unsigned(value) }
             // Decimal holds 38 digits exactly.
-            if position - firstDigit <= 38, let value = Decimal(string: text) { return .decimal(value) }
+            if self.position - firstDigit <= 38, let value = Decimal(string: text) { return .decimal(value) }
         }
         guard let value = Double(text), value.isFinite else { return nil }
         // 15 significant digits always survive a Double.
-        if position - firstDigit > 16 { isLossy = true }
+        if self.position - firstDigit > 16 { self.isLossy = true }
         return .double(value)
     }
 
     private mutating func skipDigits() -> Bool {
-        let start = position
-        while position < bytes.count, bytes[position] >= 0x30, bytes[position] <= 0x39 {
-            position += 1
+        let start = self.position
+        while self.position < self.bytes.count, self.bytes[self.position] >= 0x30, self.bytes[self.position] <= 0x39 {
+            self.position += 1
         }
-        return position > start
+        return self.position > start
     }
 
     private mutating func string() -> String? {
-        guard take(JSONByte.quote) else { return nil }
+        guard self.take(JSONByte.quote) else { return nil }
         var units: [UInt8] = []
-        var start = position
-        while position < bytes.count {
-            switch bytes[position] {
+        var start = self.position
+        while self.position < self.bytes.count {
+            switch self.bytes[self.position] {
             case JSONByte.quote:
-                units.append(contentsOf: bytes[start..<position])
-                position += 1
-                return text(units)
+                units.append(contentsOf: self.bytes[start..<self.position])
+                self.position += 1
+                return self.text(units)
             case JSONByte.backslash:
-                units.append(contentsOf: bytes[start..<position])
-                position += 1
-                guard let scalar = escape() else { return nil }
+                units.append(contentsOf: self.bytes[start..<self.position])
+                self.position += 1
+                guard let scalar = self.escape() else { return nil }
                 units.append(contentsOf: String(scalar).utf8)
-                start = position
+                start = self.position
             case 0..<0x20:
                 return nil
             default:
-                position += 1
+                self.position += 1
             }
         }
         return nil
@@ -246,14 +246,14 @@ struct JSONParser {
         if let text = String(validating: units, as: UTF8.self) {
             return text
         }
-        isLossy = true
+        self.isLossy = true
         return String(decoding: units, as: UTF8.self)
     }
 
     private mutating func escape() -> Unicode.Scalar? {
-        guard position < bytes.count else { return nil }
-        let byte = bytes[position]
-        position += 1
+        guard self.position < self.bytes.count else { return nil }
+        let byte = self.bytes[self.position]
+        self.position += 1
         switch byte {
         case JSONByte.quote, JSONByte.backslash, 0x2F: return Unicode.Scalar(byte)
         case 0x62: return "\u{08}"
@@ -261,34 +261,34 @@ struct JSONParser {
         case 0x6E: return "\n"
         case 0x72: return "\r"
         case 0x74: return "\t"
-        case 0x75: return unicodeEscape()
+        case 0x75: return self.unicodeEscape()
         default: return nil
         }
     }
 
     private mutating func unicodeEscape() -> Unicode.Scalar? {
-        guard let unit = hexadecimalUnit() else { return nil }
+        guard let unit = self.hexadecimalUnit() else { return nil }
         if let scalar = Unicode.Scalar(unit) { return scalar }
         // Half of a pair: the other half must follow (§7). A lone half has no scalar.
-        let mark = position
-        if unit < 0xDC00, take(JSONByte.backslash), take(0x75), let second = hexadecimalUnit(),
+        let mark = self.position
+        if unit < 0xDC00, self.take(JSONByte.backslash), self.take(0x75), let second = self.hexadecimalUnit(),
             second >= 0xDC00, second <= 0xDFFF
         {
             return Unicode.Scalar(0x10000 + (unit - 0xD800) << 10 + (second - 0xDC00))
         }
-        position = mark
-        isLossy = true
+        self.position = mark
+        self.isLossy = true
         return "\u{FFFD}"
     }
 
     private mutating func hexadecimalUnit() -> UInt32? {
-        guard bytes.count - position >= 4 else { return nil }
+        guard self.bytes.count - self.position >= 4 else { return nil }
         var unit: UInt32 = 0
-        for index in position..<position + 4 {
-            guard let digit = Hexadecimal.value(bytes[index]) else { return nil }
+        for index in self.position..<self.position + 4 {
+            guard let digit = Hexadecimal.value(self.bytes[index]) else { return nil }
             unit = unit << 4 | UInt32(digit)
         }
-        position += 4
+        self.position += 4
         return unit
     }
 }

@@ -22,11 +22,11 @@ enum JSONScalars {
             return true
         }
         if T.self == [String].self, let texts = value as? [String] {
-            strings(texts, to: &writer)
+            self.strings(texts, to: &writer)
             return true
         }
         if T.self == Data.self || T.self == URL.self || T.self == Decimal.self {
-            return try foundation(value, to: &writer)
+            return try self.foundation(value, to: &writer)
         }
         return false
     }

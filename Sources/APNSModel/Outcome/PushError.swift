@@ -13,7 +13,7 @@ public struct PushError: Error, Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// APNs answered that it refuses the push; see `rejection`.
         public static let rejected = Code(rawValue: "rejected")
@@ -74,51 +74,51 @@ public struct PushError: Error, Sendable, Hashable {
     private var storage: Storage
 
     private var fields: Fields {
-        get { storage.fields }
-        set { storage = Storage(newValue) }
+        get { self.storage.fields }
+        set { self.storage = Storage(newValue) }
     }
 
     /// What happened.
     public var code: Code {
-        get { storage.fields.code }
-        set { fields.code = newValue }
+        get { self.storage.fields.code }
+        set { self.fields.code = newValue }
     }
     /// What is certain; never `accepted`.
     public var certainty: Certainty {
-        get { storage.fields.certainty }
-        set { fields.certainty = newValue }
+        get { self.storage.fields.certainty }
+        set { self.fields.certainty = newValue }
     }
     /// The id that the push had; nil if it never got one.
     public var apnsID: APNSID? {
-        get { storage.fields.apnsID }
-        set { fields.apnsID = newValue }
+        get { self.storage.fields.apnsID }
+        set { self.fields.apnsID = newValue }
     }
     /// How often the push was given to a connection.
     public var attempts: Int {
-        get { storage.fields.attempts }
-        set { fields.attempts = newValue }
+        get { self.storage.fields.attempts }
+        set { self.fields.attempts = newValue }
     }
     /// What happened, for people. May name hosts, topics and reasons; holds neither secrets nor whole device tokens.
     public var message: String {
-        get { storage.fields.message }
-        set { fields.message = newValue }
+        get { self.storage.fields.message }
+        set { self.fields.message = newValue }
     }
     /// How long to wait before the push is sent again; nil if it should not be or nothing is known.
     public var retryAfter: Duration? {
-        get { storage.fields.retryAfter }
-        set { fields.retryAfter = newValue }
+        get { self.storage.fields.retryAfter }
+        set { self.fields.retryAfter = newValue }
     }
     /// APNs' answer, if there was one.
     public var rejection: Rejection? {
-        get { storage.fields.rejection }
-        set { fields.rejection = newValue }
+        get { self.storage.fields.rejection }
+        set { self.fields.rejection = newValue }
     }
     /// Why APNs refused the push; nil if it did not, or gave no reason.
-    public var reason: RejectionReason? { rejection?.reason }
+    public var reason: RejectionReason? { self.rejection?.reason }
     /// What was wrong before the network, with the code `validation`; else nil.
     public var validation: ValidationError? {
-        get { storage.fields.validation }
-        set { fields.validation = newValue }
+        get { self.storage.fields.validation }
+        set { self.fields.validation = newValue }
     }
 
     /// For senders of your own. A client makes its errors itself.
@@ -142,7 +142,7 @@ public struct PushError: Error, Sendable, Hashable {
         rejection: Rejection? = nil,
         validation: ValidationError? = nil
     ) {
-        storage = Storage(
+        self.storage = Storage(
             Fields(
                 code: code,
                 certainty: certainty,
@@ -161,7 +161,7 @@ public struct PushError: Error, Sendable, Hashable {
     }
 
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(storage.fields)
+        hasher.combine(self.storage.fields)
     }
 
     /// The error of a push that APNs refused.
@@ -198,29 +198,29 @@ public struct PushError: Error, Sendable, Hashable {
     /// False for `unknown` (it may have arrived), for rejections that would be repeated, and for pushes that are invalid,
     /// expired or superseded.
     public var canResend: Bool {
-        switch certainty {
+        switch self.certainty {
         case .accepted, .unknown: false
-        case .rejected: rejection?.mayBeResent ?? false
-        case .notProcessed, .notSent: code != .validation && code != .expired && code != .superseded
+        case .rejected: self.rejection?.mayBeResent ?? false
+        case .notProcessed, .notSent: self.code != .validation && self.code != .expired && self.code != .superseded
         }
     }
 
     /// That APNs called the device token invalid (status 410); nil otherwise.
     public var invalidation: TokenInvalidation? {
-        certainty == .rejected ? rejection?.invalidation : nil
+        self.certainty == .rejected ? self.rejection?.invalidation : nil
     }
 
     /// What to do now, in a word.
     public var advice: Advice {
-        switch certainty {
+        switch self.certainty {
         case .accepted, .unknown:
             return .none
         case .rejected:
-            return rejection.map(Self.advice(for:)) ?? .fixRequest
+            return self.rejection.map(Self.advice(for:)) ?? .fixRequest
         case .notProcessed, .notSent:
             break
         }
-        switch code {
+        switch self.code {
         case .validation: return .fixRequest
         case .credential: return .fixCredential
         case .configuration, .suspectedMisconfiguration: return .checkEnvironment
@@ -245,7 +245,7 @@ public struct PushError: Error, Sendable, Hashable {
 
 extension PushError: CustomStringConvertible {
     public var description: String {
-        var text = "\(code) (\(certainty.rawValue)): \(message)"
+        var text = "\(self.code) (\(self.certainty.rawValue)): \(self.message)"
         if let apnsID { text += " [apns-id \(apnsID)]" }
         return text
     }
@@ -273,14 +273,14 @@ extension PushError: Codable {
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(code, forKey: .code)
-        try container.encode(certainty, forKey: .certainty)
-        try container.encode(attempts, forKey: .attempts)
-        try container.encode(message, forKey: .message)
-        try container.encodeIfPresent(apnsID, forKey: .apnsID)
-        try container.encodeIfPresent(retryAfter?.secondsValue, forKey: .retryAfterSeconds)
-        try container.encodeIfPresent(rejection, forKey: .rejection)
-        try container.encodeIfPresent(validation, forKey: .validation)
+        try container.encode(self.code, forKey: .code)
+        try container.encode(self.certainty, forKey: .certainty)
+        try container.encode(self.attempts, forKey: .attempts)
+        try container.encode(self.message, forKey: .message)
+        try container.encodeIfPresent(self.apnsID, forKey: .apnsID)
+        try container.encodeIfPresent(self.retryAfter?.secondsValue, forKey: .retryAfterSeconds)
+        try container.encodeIfPresent(self.rejection, forKey: .rejection)
+        try container.encodeIfPresent(self.validation, forKey: .validation)
     }
 }
 
@@ -294,7 +294,7 @@ extension Duration {
     }
 
     fileprivate var secondsValue: Double {
-        let (seconds, attoseconds) = components
+        let (seconds, attoseconds) = self.components
         return Double(seconds) + (Double(attoseconds) / 1e15).rounded() / 1_000
     }
 }

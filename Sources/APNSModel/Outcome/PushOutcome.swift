@@ -28,7 +28,7 @@ public struct Advice: RawRepresentable, Sendable, Hashable, Codable, CustomStrin
         self.rawValue = rawValue
     }
 
-    public var description: String { rawValue }
+    public var description: String { self.rawValue }
 
     /// Nothing: it was accepted, or it is too late, or its fate is unknown and sending it again might show it twice.
     public static let none = Advice(rawValue: "none")
@@ -92,10 +92,10 @@ public enum PushOutcome: Sendable, Hashable {
     }
 
     /// The id of the push; nil if it never got one.
-    public var apnsID: APNSID? { receipt?.apnsID ?? error?.apnsID }
+    public var apnsID: APNSID? { self.receipt?.apnsID ?? self.error?.apnsID }
 
     /// How often the push was given to a connection; 0 if none had it.
-    public var attempts: Int { receipt?.attempts ?? error?.attempts ?? 0 }
+    public var attempts: Int { self.receipt?.attempts ?? self.error?.attempts ?? 0 }
 
     /// The receipt of an accepted push; nil otherwise.
     public var receipt: Receipt? {
@@ -112,20 +112,20 @@ public enum PushOutcome: Sendable, Hashable {
 
     /// The HTTP status of APNs' answer; nil if there was none.
     public var status: Int? {
-        if case .accepted = self { 200 } else { error?.rejection?.status }
+        if case .accepted = self { 200 } else { self.error?.rejection?.status }
     }
 
     /// Whether the same push may be sent again; false for accepted ones.
-    public var canResend: Bool { error?.canResend ?? false }
+    public var canResend: Bool { self.error?.canResend ?? false }
 
     /// How long to wait before that; nil if it should not be or nothing is known.
-    public var retryAfter: Duration? { error?.retryAfter }
+    public var retryAfter: Duration? { self.error?.retryAfter }
 
     /// That APNs called the device token invalid (status 410); nil otherwise.
-    public var invalidation: TokenInvalidation? { error?.invalidation }
+    public var invalidation: TokenInvalidation? { self.error?.invalidation }
 
     /// What to do now, in a word.
-    public var advice: Advice { error?.advice ?? .none }
+    public var advice: Advice { self.error?.advice ?? .none }
 
     /// The receipt of an accepted push.
     ///
@@ -153,8 +153,8 @@ extension PushOutcome: Codable {
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(certainty, forKey: .outcome)
-        try container.encodeIfPresent(receipt, forKey: .receipt)
-        try container.encodeIfPresent(error, forKey: .error)
+        try container.encode(self.certainty, forKey: .outcome)
+        try container.encodeIfPresent(self.receipt, forKey: .receipt)
+        try container.encodeIfPresent(self.error, forKey: .error)
     }
 }

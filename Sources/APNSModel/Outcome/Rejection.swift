@@ -43,7 +43,7 @@ public struct Rejection: Sendable, Hashable {
         self.status = status
         self.reason = reason
         self.timestamp = timestamp
-        rawBody = []
+        self.rawBody = []
         self.apnsID = apnsID
         self.apnsUniqueID = apnsUniqueID
     }
@@ -59,12 +59,12 @@ public struct Rejection: Sendable, Hashable {
         apnsUniqueID: String? = nil
     ) {
         self.init(status: status, reason: nil, apnsID: apnsID, apnsUniqueID: apnsUniqueID)
-        rawBody = Array(body.prefix(Self.maximumBodySize))
-        for member in JSONParser.leadingMembers(rawBody) {
+        self.rawBody = Array(body.prefix(Self.maximumBodySize))
+        for member in JSONParser.leadingMembers(self.rawBody) {
             switch (member.key, member.value) {
-            case ("reason", .string(let text)): reason = RejectionReason(rawValue: text)
-            case ("timestamp", .integer(let number)): timestamp = number
-            case ("timestamp", .double(let number)): timestamp = Int64(exactly: number.rounded(.down))
+            case ("reason", .string(let text)): self.reason = RejectionReason(rawValue: text)
+            case ("timestamp", .integer(let number)): self.timestamp = number
+            case ("timestamp", .double(let number)): self.timestamp = Int64(exactly: number.rounded(.down))
             default: break
             }
         }
@@ -72,28 +72,28 @@ public struct Rejection: Sendable, Hashable {
 
     /// What is to be done about it.
     public var disposition: RejectionReason.Disposition {
-        RejectionReason.disposition(of: reason, status: status)
+        RejectionReason.disposition(of: self.reason, status: self.status)
     }
 
     /// What the answer means, in a sentence.
     public var meaning: String {
-        if let meaning = reason?.meaning { return meaning }
+        if let meaning = self.reason?.meaning { return meaning }
         if let reason { return "APNs gave the reason \(ValidationError.shortened(reason.rawValue))" }
         return "the answer named no reason"
     }
 
     /// Whether the same push, sent again, may be accepted without anybody fixing anything.
     var mayBeResent: Bool {
-        reason?.entry?.mayBeResent ?? (disposition == .retryLater || disposition == .pauseDevice)
+        self.reason?.entry?.mayBeResent ?? (self.disposition == .retryLater || self.disposition == .pauseDevice)
     }
 
     /// How long to wait before that; nil where nothing is known.
-    var delay: Duration? { reason?.entry?.delay }
+    var delay: Duration? { self.reason?.entry?.delay }
 
     /// That the device token is dead; nil unless APNs said so with status 410.
     public var invalidation: TokenInvalidation? {
-        guard status == 410, disposition == .tokenInvalid else { return nil }
-        return TokenInvalidation(millisecondsSince1970: timestamp)
+        guard self.status == 410, self.disposition == .tokenInvalid else { return nil }
+        return TokenInvalidation(millisecondsSince1970: self.timestamp)
     }
 }
 
@@ -104,24 +104,24 @@ extension Rejection: Codable {
 
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
-        status = try container.decode(Int.self, forKey: .status)
-        reason = try container.decodeIfPresent(RejectionReason.self, forKey: .reason)
-        timestamp = try container.decodeIfPresent(Int64.self, forKey: .timestamp)
-        apnsID = try container.decodeIfPresent(APNSID.self, forKey: .apnsID)
-        apnsUniqueID = try container.decodeIfPresent(String.self, forKey: .apnsUniqueID)
+        self.status = try container.decode(Int.self, forKey: .status)
+        self.reason = try container.decodeIfPresent(RejectionReason.self, forKey: .reason)
+        self.timestamp = try container.decodeIfPresent(Int64.self, forKey: .timestamp)
+        self.apnsID = try container.decodeIfPresent(APNSID.self, forKey: .apnsID)
+        self.apnsUniqueID = try container.decodeIfPresent(String.self, forKey: .apnsUniqueID)
         let text = try container.decodeIfPresent(String.self, forKey: .rawBodyBase64) ?? ""
-        rawBody = Array(Data(base64Encoded: text) ?? Data())
+        self.rawBody = Array(Data(base64Encoded: text) ?? Data())
     }
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(status, forKey: .status)
-        try container.encodeIfPresent(reason, forKey: .reason)
-        try container.encodeIfPresent(timestamp, forKey: .timestamp)
-        try container.encodeIfPresent(apnsID, forKey: .apnsID)
-        try container.encodeIfPresent(apnsUniqueID, forKey: .apnsUniqueID)
-        if !rawBody.isEmpty {
-            try container.encode(Data(rawBody).base64EncodedString(), forKey: .rawBodyBase64)
+        try container.encode(self.status, forKey: .status)
+        try container.encodeIfPresent(self.reason, forKey: .reason)
+        try container.encodeIfPresent(self.timestamp, forKey: .timestamp)
+        try container.encodeIfPresent(self.apnsID, forKey: .apnsID)
+        try container.encodeIfPresent(self.apnsUniqueID, forKey: .apnsUniqueID)
+        if !self.rawBody.isEmpty {
+            try container.encode(Data(self.rawBody).base64EncodedString(), forKey: .rawBodyBase64)
         }
     }
 }
@@ -138,12 +138,12 @@ public struct TokenInvalidation: Sendable, Hashable {
 
     /// The same in seconds.
     public var secondsSince1970: Double? {
-        millisecondsSince1970.map { Double($0) / 1_000 }
+        self.millisecondsSince1970.map { Double($0) / 1_000 }
     }
 
     /// The same as a date.
     public var since: Date? {
-        secondsSince1970.map { Date(timeIntervalSince1970: $0) }
+        self.secondsSince1970.map { Date(timeIntervalSince1970: $0) }
     }
 
     /// Whether the token may be deleted: APNs learned of its end after the device last registered it.

@@ -177,10 +177,10 @@ extension RejectionReason {
         return entries
     }()
 
-    var entry: Entry? { Self.byName[Self.folded(rawValue)] }
+    var entry: Entry? { Self.byName[Self.folded(self.rawValue)] }
 
     /// The one name of all spellings.
-    var canonical: String { entry?.reason.rawValue ?? Self.folded(rawValue) }
+    var canonical: String { self.entry?.reason.rawValue ?? Self.folded(self.rawValue) }
 
     /// Without blanks: Apple's broadcast page prints one.
     private static func folded(_ text: String) -> String {

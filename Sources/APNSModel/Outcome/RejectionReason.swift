@@ -11,14 +11,14 @@ public struct RejectionReason: RawRepresentable, Sendable, Hashable, Codable, Cu
         self.rawValue = rawValue
     }
 
-    public var description: String { rawValue }
+    public var description: String { self.rawValue }
 
     public static func == (left: RejectionReason, right: RejectionReason) -> Bool {
         left.rawValue == right.rawValue || left.canonical == right.canonical
     }
 
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(canonical)
+        hasher.combine(self.canonical)
     }
 
     /// What is to be done about a rejection, coarsely.
@@ -29,7 +29,7 @@ public struct RejectionReason: RawRepresentable, Sendable, Hashable, Codable, Cu
             self.rawValue = rawValue
         }
 
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// The request is wrong and will be refused each time: fix the notification, the topic or the caller.
         public static let fixRequest = Disposition(rawValue: "fix-request")
@@ -47,13 +47,13 @@ public struct RejectionReason: RawRepresentable, Sendable, Hashable, Codable, Cu
     }
 
     /// The reasons that are documented or were seen on the wire.
-    public static var known: [RejectionReason] { table.map(\.reason) }
+    public static var known: [RejectionReason] { self.table.map(\.reason) }
 
     /// The status APNs sends the reason with; nil for unknown reasons.
-    public var status: Int? { entry?.status }
+    public var status: Int? { self.entry?.status }
 
     /// What the reason means, in a sentence; nil for unknown reasons.
-    public var meaning: String? { entry?.meaning }
+    public var meaning: String? { self.entry?.meaning }
 
     /// What is to be done; for an unknown reason or none it follows from the status.
     public static func disposition(of reason: RejectionReason?, status: Int) -> Disposition {

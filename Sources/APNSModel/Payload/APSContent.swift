@@ -45,18 +45,18 @@ struct APSContent: Sendable {
     }
 
     /// Whether there is anything in `rare`: cheaper to ask first.
-    var hasRare: Bool { rareBox != nil }
+    var hasRare: Bool { self.rareBox != nil }
 
-    var rare: Rare? { rareBox?.rare }
+    var rare: Rare? { self.rareBox?.rare }
 
     mutating func changeRare(_ body: (inout Rare) -> Void) {
-        var rare = rare ?? Rare()
+        var rare = self.rare ?? Rare()
         body(&rare)
-        rareBox = RareBox(rare)
+        self.rareBox = RareBox(rare)
     }
 
     mutating func changeLiveActivity(_ body: (inout LiveActivityContent) -> Void) {
-        changeRare { rare in
+        self.changeRare { rare in
             var activity = rare.liveActivity ?? LiveActivityContent()
             body(&activity)
             rare.liveActivity = activity
@@ -66,19 +66,19 @@ struct APSContent: Sendable {
     /// The keys that are set. Raw ones count for none.
     var fields: APSFields {
         var fields: APSFields = []
-        if alert != nil { fields.insert(.alert) }
-        if badge != nil { fields.insert(.badge) }
-        if sound != nil { fields.insert(.sound) }
-        if threadID != nil { fields.insert(.threadID) }
-        if category != nil { fields.insert(.category) }
-        if contentAvailable { fields.insert(.contentAvailable) }
-        if mutableContent { fields.insert(.mutableContent) }
-        if contentChanged { fields.insert(.contentChanged) }
-        if targetContentID != nil { fields.insert(.targetContentID) }
-        if interruptionLevel != nil { fields.insert(.interruptionLevel) }
-        if relevanceScore != nil { fields.insert(.relevanceScore) }
-        if filterCriteria != nil { fields.insert(.filterCriteria) }
-        if let rare = rareBox?.rare {
+        if self.alert != nil { fields.insert(.alert) }
+        if self.badge != nil { fields.insert(.badge) }
+        if self.sound != nil { fields.insert(.sound) }
+        if self.threadID != nil { fields.insert(.threadID) }
+        if self.category != nil { fields.insert(.category) }
+        if self.contentAvailable { fields.insert(.contentAvailable) }
+        if self.mutableContent { fields.insert(.mutableContent) }
+        if self.contentChanged { fields.insert(.contentChanged) }
+        if self.targetContentID != nil { fields.insert(.targetContentID) }
+        if self.interruptionLevel != nil { fields.insert(.interruptionLevel) }
+        if self.relevanceScore != nil { fields.insert(.relevanceScore) }
+        if self.filterCriteria != nil { fields.insert(.filterCriteria) }
+        if let rare = self.rareBox?.rare {
             if rare.urlArgs != nil { fields.insert(.urlArgs) }
             if rare.pushToTalk != nil { fields.insert(.pushToTalk) }
             if rare.accessory != nil { fields.insert(.accessory) }
@@ -92,11 +92,11 @@ struct APSContent: Sendable {
         return !rareBox.rare.members.isEmpty
     }
 
-    var isEmpty: Bool { fields.isEmpty && !hasMembers }
+    var isEmpty: Bool { self.fields.isEmpty && !self.hasMembers }
 
     /// Checks what APNs would refuse in these fields, and what it or the device would ignore without a word.
     func validate(_ rule: PushType.Rule) throws(ValidationError) {
-        let strangers = fields.subtracting(rule.allowed)
+        let strangers = self.fields.subtracting(rule.allowed)
         guard strangers.isEmpty else {
             throw ValidationError(
                 code: .contentNotAllowed,
@@ -107,10 +107,10 @@ struct APSContent: Sendable {
         if let badge, badge < 0 {
             throw ValidationError(code: .badgeInvalid, field: "aps.badge", value: String(badge))
         }
-        if let volume = sound?.criticalVolume, !(0...1).contains(volume) {
+        if let volume = self.sound?.criticalVolume, !(0...1).contains(volume) {
             throw ValidationError(code: .volumeOutOfRange, field: "aps.sound.volume", value: volume.description)
         }
-        if let score = relevanceScore, !rule.isLiveActivity, !(0...1).contains(score) {
+        if let score = self.relevanceScore, !rule.isLiveActivity, !(0...1).contains(score) {
             throw ValidationError(
                 code: .relevanceScoreInvalid,
                 field: "aps.relevance-score",
@@ -118,18 +118,18 @@ struct APSContent: Sendable {
             )
         }
         if rule.isLiveActivity {
-            try validateLiveActivity()
+            try self.validateLiveActivity()
         }
     }
 
     private func validateLiveActivity() throws(ValidationError) {
-        let rare = rare
+        let rare = self.rare
         if let activity = rare?.liveActivity, activity.event != nil {
-            try activity.validate(hasAlert: alert != nil)
-        } else if !hasMembers {
+            try activity.validate(hasAlert: self.alert != nil)
+        } else if !self.hasMembers {
             throw ValidationError(code: .contentMissing, field: "aps.event", value: "liveactivity")
         }
-        if case .dictionary(let alert) = alert {
+        if case .dictionary(let alert) = self.alert {
             try alert.validateForLiveActivity()
         }
     }
@@ -153,18 +153,19 @@ extension Alert {
     /// Title and body are all that ActivityKit reads, each as a text or as a key.
     fileprivate func validateForLiveActivity() throws(ValidationError) {
         let strangers: [(Bool, String)] = [
-            (subtitle != nil, "subtitle"), (launchImage != nil, "launch-image"),
-            (subtitleLocKey != nil, "subtitle-loc-key"), (subtitleLocArgs != nil, "subtitle-loc-args"),
-            (action != nil, "action"), (actionLocKey != nil, "action-loc-key"), (summaryArg != nil, "summary-arg"),
-            (summaryArgCount != nil, "summary-arg-count"),
+            (self.subtitle != nil, "subtitle"), (self.launchImage != nil, "launch-image"),
+            (self.subtitleLocKey != nil, "subtitle-loc-key"), (self.subtitleLocArgs != nil, "subtitle-loc-args"),
+            (self.action != nil, "action"), (self.actionLocKey != nil, "action-loc-key"),
+            (self.summaryArg != nil, "summary-arg"),
+            (self.summaryArgCount != nil, "summary-arg-count"),
         ]
         for (isSet, name) in strangers where isSet {
             throw ValidationError(code: .contentNotAllowed, field: "aps.alert.\(name)", value: "liveactivity")
         }
-        if title != nil, titleLocKey != nil {
+        if self.title != nil, self.titleLocKey != nil {
             throw ValidationError(code: .contentContradictory, field: "aps.alert.title", value: "title and titleLocKey")
         }
-        if body != nil, locKey != nil {
+        if self.body != nil, self.locKey != nil {
             throw ValidationError(code: .contentContradictory, field: "aps.alert.body", value: "body and locKey")
         }
     }

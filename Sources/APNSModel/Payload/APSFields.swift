@@ -39,7 +39,7 @@ struct APSFields: OptionSet, Sendable {
 
     /// The first key of the set, for an error.
     var firstName: String {
-        for (field, name) in Self.names where contains(field) {
+        for (field, name) in Self.names where self.contains(field) {
             return "aps.\(name)"
         }
         return "aps"

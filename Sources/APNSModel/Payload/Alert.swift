@@ -78,40 +78,40 @@ extension Alert {
     }
 
     var legacy: Legacy? {
-        guard case .fields(let fields) = legacyBox else { return nil }
+        guard case .fields(let fields) = self.legacyBox else { return nil }
         return fields
     }
 
     private mutating func change(_ body: (inout Legacy) -> Void) {
-        var fields = legacy ?? Legacy()
+        var fields = self.legacy ?? Legacy()
         body(&fields)
-        legacyBox = fields == Legacy() ? nil : .fields(fields)
+        self.legacyBox = fields == Legacy() ? nil : .fields(fields)
     }
 
     /// The label of the action button of a notification to a website in Safari (before web push); see
     /// `PushNotification.urlArgs(_:)`. Source: Apple, "Notification Programming Guide for Websites".
     public var action: String? {
-        get { legacy?.action }
-        set { change { $0.action = newValue } }
+        get { self.legacy?.action }
+        set { self.change { $0.action = newValue } }
     }
 
     /// The key of the action button's label: of iOS before 10, ignored since. Source: Apple, "Local and Remote
     /// Notification Programming Guide".
     public var actionLocKey: String? {
-        get { legacy?.actionLocKey }
-        set { change { $0.actionLocKey = newValue } }
+        get { self.legacy?.actionLocKey }
+        set { self.change { $0.actionLocKey = newValue } }
     }
 
     /// What a group's summary names: iOS 12 to 14, ignored since. Source: Apple, "Generating a remote notification".
     public var summaryArg: String? {
-        get { legacy?.summaryArg }
-        set { change { $0.summaryArg = newValue } }
+        get { self.legacy?.summaryArg }
+        set { self.change { $0.summaryArg = newValue } }
     }
 
     /// How many items the notification adds to its group's summary: iOS 12 to 14, ignored since.
     public var summaryArgCount: Int? {
-        get { legacy?.summaryArgCount }
-        set { change { $0.summaryArgCount = newValue } }
+        get { self.legacy?.summaryArgCount }
+        set { self.change { $0.summaryArgCount = newValue } }
     }
 }
 
@@ -149,7 +149,7 @@ public struct InterruptionLevel: RawRepresentable, Sendable, Hashable, Codable, 
         self.rawValue = rawValue
     }
 
-    public var description: String { rawValue }
+    public var description: String { self.rawValue }
 
     /// Shown in the list without light or sound.
     public static let passive = InterruptionLevel(rawValue: "passive")

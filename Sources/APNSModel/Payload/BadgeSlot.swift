@@ -26,20 +26,20 @@ struct BadgeSlot: Sendable, Equatable {
 
     /// The payload with this number, and the number's place in it. One allocation: this is done for each device.
     func patched(_ payload: [UInt8], _ number: Int) -> ([UInt8], BadgeSlot) {
-        let key = range.isEmpty ? Self.key.utf8CodeUnitCount : 0
-        let comma = range.isEmpty && !endsObject(payload) ? 1 : 0
-        let numberStart = range.lowerBound + key
+        let key = self.range.isEmpty ? Self.key.utf8CodeUnitCount : 0
+        let comma = self.range.isEmpty && !self.endsObject(payload) ? 1 : 0
+        let numberStart = self.range.lowerBound + key
         let numberEnd = numberStart + Self.length(number)
-        let rest = payload.count - range.upperBound
+        let rest = payload.count - self.range.upperBound
         let count = numberEnd + comma + rest
         let patched = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             guard let target = buffer.baseAddress else { return }
             payload.withUnsafeBufferPointer { payload in
                 guard let source = payload.baseAddress else { return }
-                target.initialize(from: source, count: range.lowerBound)
-                (target + numberEnd + comma).initialize(from: source + range.upperBound, count: rest)
+                target.initialize(from: source, count: self.range.lowerBound)
+                (target + numberEnd + comma).initialize(from: source + self.range.upperBound, count: rest)
             }
-            (target + range.lowerBound).initialize(from: Self.key.utf8Start, count: key)
+            (target + self.range.lowerBound).initialize(from: Self.key.utf8Start, count: key)
             var position = numberEnd
             var magnitude = number.magnitude
             repeat {
@@ -67,7 +67,7 @@ struct BadgeSlot: Sendable, Equatable {
 
     /// Whether only blanks stand between the place and the end of `aps`.
     private func endsObject(_ payload: [UInt8]) -> Bool {
-        for byte in payload[range.upperBound...] where ![0x20, 0x09, 0x0A, 0x0D].contains(byte) {
+        for byte in payload[self.range.upperBound...] where ![0x20, 0x09, 0x0A, 0x0D].contains(byte) {
             return byte == JSONByte.closeObject
         }
         return true

@@ -11,12 +11,12 @@ struct EncodedCustom: Sendable {
     /// - Parameter field: what the error names; the path to the faulty value follows it.
     init(_ value: some Encodable, field: String, _ encoder: JSONEncoder) {
         do {
-            json = .success(Array(try encoder.encode(value)))
+            self.json = .success(Array(try encoder.encode(value)))
         } catch let error as ValidationError {
-            json = .failure(error)
+            self.json = .failure(error)
         } catch EncodingError.invalidValue(let value, let context) {
             let path = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }
-            json = .failure(
+            self.json = .failure(
                 ValidationError(
                     code: .notEncodable,
                     field: ([field] + path).joined(separator: "."),
@@ -25,7 +25,7 @@ struct EncodedCustom: Sendable {
             )
         } catch {
             let text = ValidationError.shortened("\(error)")
-            json = .failure(ValidationError(code: .notEncodable, field: field, value: text))
+            self.json = .failure(ValidationError(code: .notEncodable, field: field, value: text))
         }
     }
 }

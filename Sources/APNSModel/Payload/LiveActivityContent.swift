@@ -14,7 +14,7 @@ public struct LiveActivityEvent: RawRepresentable, Sendable, Hashable, Codable, 
         self.rawValue = rawValue
     }
 
-    public var description: String { rawValue }
+    public var description: String { self.rawValue }
 
     /// Sent to the push-to-start token of the app (iOS 17.2).
     public static let start = LiveActivityEvent(rawValue: "start")
@@ -46,38 +46,38 @@ struct LiveActivityContent: Sendable {
     func validate(hasAlert: Bool) throws(ValidationError) {
         func require(_ isThere: Bool, _ key: String) throws(ValidationError) {
             if !isThere {
-                throw ValidationError(code: .contentMissing, field: "aps.\(key)", value: event?.rawValue)
+                throw ValidationError(code: .contentMissing, field: "aps.\(key)", value: self.event?.rawValue)
             }
         }
         func only(_ allowed: LiveActivityEvent, _ isThere: Bool, _ key: String) throws(ValidationError) {
             // An event this library does not know may have any key.
-            if isThere, event != allowed, event == .start || event == .update || event == .end {
-                throw ValidationError(code: .contentNotAllowed, field: "aps.\(key)", value: event?.rawValue)
+            if isThere, self.event != allowed, self.event == .start || self.event == .update || self.event == .end {
+                throw ValidationError(code: .contentNotAllowed, field: "aps.\(key)", value: self.event?.rawValue)
             }
         }
-        if event == .start {
-            try require(attributesType != nil, "attributes-type")
-            try require(attributes != nil, "attributes")
+        if self.event == .start {
+            try require(self.attributesType != nil, "attributes-type")
+            try require(self.attributes != nil, "attributes")
             try require(hasAlert, "alert")
         }
-        if event == .start || event == .update {
-            try require(contentState != nil, "content-state")
+        if self.event == .start || self.event == .update {
+            try require(self.contentState != nil, "content-state")
         }
-        try only(.start, attributesType != nil, "attributes-type")
-        try only(.start, attributes != nil, "attributes")
-        try only(.start, inputPushToken, "input-push-token")
-        try only(.start, inputPushChannel != nil, "input-push-channel")
-        try only(.end, dismissalDate != nil, "dismissal-date")
-        if inputPushToken, inputPushChannel != nil {
+        try only(.start, self.attributesType != nil, "attributes-type")
+        try only(.start, self.attributes != nil, "attributes")
+        try only(.start, self.inputPushToken, "input-push-token")
+        try only(.start, self.inputPushChannel != nil, "input-push-channel")
+        try only(.end, self.dismissalDate != nil, "dismissal-date")
+        if self.inputPushToken, self.inputPushChannel != nil {
             throw ValidationError(
                 code: .contentContradictory,
                 field: "aps.input-push-token",
                 value: "input-push-token and input-push-channel"
             )
         }
-        try Self.checkTime(timestamp, "timestamp")
-        try Self.checkTime(staleDate, "stale-date")
-        try Self.checkTime(dismissalDate, "dismissal-date")
+        try Self.checkTime(self.timestamp, "timestamp")
+        try Self.checkTime(self.staleDate, "stale-date")
+        try Self.checkTime(self.dismissalDate, "dismissal-date")
     }
 
     private static func checkTime(_ seconds: Int64?, _ key: String) throws(ValidationError) {
@@ -117,7 +117,7 @@ extension PushNotification {
         contentState: some Encodable & Sendable,
         alert: Alert
     ) -> PushNotification {
-        liveActivity(topic: topic, event: .start)
+        self.liveActivity(topic: topic, event: .start)
             .attributes(attributes, type: attributesType)
             .contentState(contentState)
             .alert(alert)
@@ -131,18 +131,18 @@ extension PushNotification {
     ///
     /// Priority 10 counts against the device's hourly budget, 5 does not.
     public static func liveActivityUpdate(topic: String, contentState: some Encodable & Sendable) -> PushNotification {
-        liveActivity(topic: topic, event: .update).contentState(contentState)
+        self.liveActivity(topic: topic, event: .update).contentState(contentState)
     }
 
     /// Ends a Live Activity with what it shows last. `dismissalDate` says how long it stays; by default the system
     /// decides, at most four hours.
     public static func liveActivityEnd(topic: String, contentState: some Encodable & Sendable) -> PushNotification {
-        liveActivity(topic: topic, event: .end).contentState(contentState)
+        self.liveActivity(topic: topic, event: .end).contentState(contentState)
     }
 
     /// Ends a Live Activity as it is. Apple advises to send the last content state along.
     public static func liveActivityEnd(topic: String) -> PushNotification {
-        liveActivity(topic: topic, event: .end)
+        self.liveActivity(topic: topic, event: .end)
     }
 
     /// A push to a Live Activity with any event, also one that Apple adds later.
@@ -154,13 +154,13 @@ extension PushNotification {
 
     /// What the Live Activity shows: must encode as an object that decodes as the app's `ContentState`.
     public consuming func contentState(_ state: some Encodable & Sendable) -> PushNotification {
-        content.changeLiveActivity { $0.contentState = state }
+        self.content.changeLiveActivity { $0.contentState = state }
         return consume self
     }
 
     /// What stays the same for the whole activity, and the name of the app's Swift type for it. With `start` only.
     public consuming func attributes(_ attributes: some Encodable & Sendable, type: String) -> PushNotification {
-        content.changeLiveActivity {
+        self.content.changeLiveActivity {
             $0.attributes = attributes
             $0.attributesType = type
         }
@@ -170,48 +170,48 @@ extension PushNotification {
     /// When this state was true: of two pushes the device keeps the one with the later timestamp, whichever comes last.
     /// Whole seconds. Left out, it is the time at which the push is prepared (or coded).
     public consuming func timestamp(_ date: Date) -> PushNotification {
-        timestamp(secondsSince1970: LiveActivityContent.seconds(date))
+        self.timestamp(secondsSince1970: LiveActivityContent.seconds(date))
     }
 
     /// As `timestamp(_:)`, in seconds since 1970. Below 0 and in milliseconds it is refused (`timeInvalid`).
     public consuming func timestamp(secondsSince1970 seconds: Int64) -> PushNotification {
-        content.changeLiveActivity { $0.timestamp = seconds }
+        self.content.changeLiveActivity { $0.timestamp = seconds }
         return consume self
     }
 
     /// From when on the Live Activity counts as outdated. Whole seconds.
     public consuming func staleDate(_ date: Date) -> PushNotification {
-        staleDate(secondsSince1970: LiveActivityContent.seconds(date))
+        self.staleDate(secondsSince1970: LiveActivityContent.seconds(date))
     }
 
     /// As `staleDate(_:)`, in seconds since 1970. Below 0 and in milliseconds it is refused (`timeInvalid`).
     public consuming func staleDate(secondsSince1970 seconds: Int64) -> PushNotification {
-        content.changeLiveActivity { $0.staleDate = seconds }
+        self.content.changeLiveActivity { $0.staleDate = seconds }
         return consume self
     }
 
     /// When an ended Live Activity leaves the Lock Screen: at once if the date has passed, then if it lies within four
     /// hours. With `end` only. Whole seconds.
     public consuming func dismissalDate(_ date: Date) -> PushNotification {
-        dismissalDate(secondsSince1970: LiveActivityContent.seconds(date))
+        self.dismissalDate(secondsSince1970: LiveActivityContent.seconds(date))
     }
 
     /// As `dismissalDate(_:)`, in seconds since 1970. Below 0 and in milliseconds it is refused (`timeInvalid`).
     public consuming func dismissalDate(secondsSince1970 seconds: Int64) -> PushNotification {
-        content.changeLiveActivity { $0.dismissalDate = seconds }
+        self.content.changeLiveActivity { $0.dismissalDate = seconds }
         return consume self
     }
 
     /// Whether the app is asked for the token of the activity that starts, for updates (iOS 18). With `start` only.
     public consuming func inputPushToken(_ enabled: Bool = true) -> PushNotification {
-        content.changeLiveActivity { $0.inputPushToken = enabled }
+        self.content.changeLiveActivity { $0.inputPushToken = enabled }
         return consume self
     }
 
     /// The broadcast channel that the starting activity takes its updates from (iOS 18; older devices do not start it).
     /// The channel must exist. With `start` only, and not together with `inputPushToken`.
     public consuming func inputPushChannel(_ channel: ChannelID) -> PushNotification {
-        content.changeLiveActivity { $0.inputPushChannel = channel }
+        self.content.changeLiveActivity { $0.inputPushChannel = channel }
         return consume self
     }
 }

@@ -42,21 +42,21 @@ public struct PreparedPush: Sendable, Hashable {
             self.priority = priority
             self.expiration = expiration
             self.collapseID = collapseID
-            origin = nil
+            self.origin = nil
         }
 
         init(_ payload: [UInt8], _ badge: BadgePlace, of other: Storage) {
             self.payload = payload
             self.badge = badge
-            topic = other.topic
-            pushType = other.pushType
-            priority = other.priority
-            expiration = other.expiration
-            collapseID = other.collapseID
-            origin = other.first
+            self.topic = other.topic
+            self.pushType = other.pushType
+            self.priority = other.priority
+            self.expiration = other.expiration
+            self.collapseID = other.collapseID
+            self.origin = other.first
         }
 
-        var first: Storage { origin ?? self }
+        var first: Storage { self.origin ?? self }
 
         static func == (left: Storage, right: Storage) -> Bool {
             left === right
@@ -66,29 +66,29 @@ public struct PreparedPush: Sendable, Hashable {
         }
 
         func hash(into hasher: inout Hasher) {
-            hasher.combine(payload)
-            hasher.combine(topic)
-            hasher.combine(pushType)
-            hasher.combine(priority)
-            hasher.combine(expiration)
-            hasher.combine(collapseID)
+            hasher.combine(self.payload)
+            hasher.combine(self.topic)
+            hasher.combine(self.pushType)
+            hasher.combine(self.priority)
+            hasher.combine(self.expiration)
+            hasher.combine(self.collapseID)
         }
     }
 
     private let storage: Storage
 
     /// The body of the request, at most 4,096 bytes (5,120 for `voip` and broadcasts).
-    public var payload: [UInt8] { storage.payload }
+    public var payload: [UInt8] { self.storage.payload }
     /// The header `apns-topic`, with the suffix of the push type.
-    public var topic: String { storage.topic }
+    public var topic: String { self.storage.topic }
     /// The header `apns-push-type`.
-    public var pushType: PushType { storage.pushType }
+    public var pushType: PushType { self.storage.pushType }
     /// Nil leaves the header out.
-    public var priority: Priority? { storage.priority }
+    public var priority: Priority? { self.storage.priority }
     /// The header `apns-expiration`; `systemDefault` leaves it out.
-    public var expiration: Expiration { storage.expiration }
+    public var expiration: Expiration { self.storage.expiration }
     /// The header `apns-collapse-id`; nil leaves it out.
-    public var collapseID: CollapseID? { storage.collapseID }
+    public var collapseID: CollapseID? { self.storage.collapseID }
 
     /// Made of raw parts, for relays and queues: nothing is added, the topic must have its suffix already.
     ///
@@ -143,7 +143,7 @@ public struct PreparedPush: Sendable, Hashable {
         if let rule {
             try Self.check(payload: payload, priority: priority, expiration: expiration, rule)
         }
-        storage = Storage(payload, badge, topic, pushType, priority, expiration, collapseID)
+        self.storage = Storage(payload, badge, topic, pushType, priority, expiration, collapseID)
     }
 
     /// Size, priority and expiration by the table of push types.
@@ -179,14 +179,14 @@ public struct PreparedPush: Sendable, Hashable {
     }
 
     /// Whether both are the same object: then they are equal, and nothing was compared.
-    package func isIdentical(to other: PreparedPush) -> Bool { storage === other.storage }
+    package func isIdentical(to other: PreparedPush) -> Bool { self.storage === other.storage }
 
     /// Whether both have one set of headers, as pushes do that differ by their badge. True only if the headers are equal.
-    package func sharesHeaders(with other: PreparedPush) -> Bool { storage.first === other.storage.first }
+    package func sharesHeaders(with other: PreparedPush) -> Bool { self.storage.first === other.storage.first }
 
     /// Whether APNs would drop the push by now: its date has come. False without a date, and for `immediate`.
     public func isExpired(atSecondsSince1970 now: Int64) -> Bool {
-        switch expiration {
+        switch self.expiration {
         case .systemDefault, .immediate, .at(secondsSince1970: 0): false
         case .at(let seconds): seconds <= now
         }
@@ -210,7 +210,7 @@ extension PreparedPush {
     /// - Throws: `badgeInvalid` below 0; `contentNotAllowed` if the push type has no badge; `payloadTooLarge` if the
     ///   number needs more digits than there is room for; `payloadIsRaw` if the payload is no JSON object with an `aps`.
     public func badge(_ number: Int, skippingValidation: Bool = false) throws(ValidationError) -> PreparedPush {
-        let rule = pushType.rule
+        let rule = self.pushType.rule
         if !skippingValidation {
             guard number >= 0 else {
                 throw ValidationError(code: .badgeInvalid, field: "aps.badge", value: String(number))
@@ -219,16 +219,16 @@ extension PreparedPush {
                 throw ValidationError(
                     code: .contentNotAllowed,
                     field: "aps.badge",
-                    value: ValidationError.shortened(pushType.rawValue)
+                    value: ValidationError.shortened(self.pushType.rawValue)
                 )
             }
         }
-        guard let slot = storage.badge.slot(in: storage.payload) else {
+        guard let slot = self.storage.badge.slot(in: self.storage.payload) else {
             throw ValidationError(code: .payloadIsRaw, field: "aps.badge")
         }
-        let (patched, newSlot) = slot.patched(storage.payload, number)
+        let (patched, newSlot) = slot.patched(self.storage.payload, number)
         // A payload that was too large before was meant to be.
-        if !skippingValidation, patched.count > rule.payloadLimit, patched.count > storage.payload.count {
+        if !skippingValidation, patched.count > rule.payloadLimit, patched.count > self.storage.payload.count {
             throw ValidationError(
                 code: .payloadTooLarge,
                 field: "payload",
@@ -236,7 +236,7 @@ extension PreparedPush {
                 actual: patched.count
             )
         }
-        return PreparedPush(Storage(patched, .at(newSlot), of: storage))
+        return PreparedPush(Storage(patched, .at(newSlot), of: self.storage))
     }
 }
 
@@ -261,14 +261,14 @@ extension PreparedPush: Codable {
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(topic, forKey: .topic)
-        try container.encode(pushType, forKey: .pushType)
-        try container.encodeIfPresent(priority, forKey: .priority)
-        if expiration != .systemDefault {
-            try container.encode(expiration, forKey: .expiration)
+        try container.encode(self.topic, forKey: .topic)
+        try container.encode(self.pushType, forKey: .pushType)
+        try container.encodeIfPresent(self.priority, forKey: .priority)
+        if self.expiration != .systemDefault {
+            try container.encode(self.expiration, forKey: .expiration)
         }
-        try container.encodeIfPresent(collapseID, forKey: .collapseID)
-        try CodedPayload(bytes: payload).encode(to: encoder)
+        try container.encodeIfPresent(self.collapseID, forKey: .collapseID)
+        try CodedPayload(bytes: self.payload).encode(to: encoder)
     }
 }
 
@@ -287,7 +287,7 @@ struct CodedPayload: Codable {
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         if let value = try container.decodeIfPresent(JSONValue.self, forKey: .payload) {
-            bytes = value.bytes
+            self.bytes = value.bytes
             return
         }
         let text = try container.decode(String.self, forKey: .payloadBase64)
@@ -298,15 +298,15 @@ struct CodedPayload: Codable {
                 debugDescription: "not base64"
             )
         }
-        bytes = Array(data)
+        self.bytes = Array(data)
     }
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        if let object = JSONParser.exactObject(bytes) {
+        if let object = JSONParser.exactObject(self.bytes) {
             try container.encode(object, forKey: .payload)
         } else {
-            try container.encode(Data(bytes).base64EncodedString(), forKey: .payloadBase64)
+            try container.encode(Data(self.bytes).base64EncodedString(), forKey: .payloadBase64)
         }
     }
 }

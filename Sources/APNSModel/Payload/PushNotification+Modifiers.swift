@@ -8,92 +8,92 @@
 extension PushNotification {
     /// What the notification says: `aps.alert` as a dictionary. Replaces an alert given before.
     public consuming func alert(_ alert: Alert) -> PushNotification {
-        content.alert = .dictionary(alert)
+        self.content.alert = .dictionary(alert)
         return consume self
     }
 
     /// The short form of an alert: only a text, which becomes the body.
     public consuming func alert(_ text: String) -> PushNotification {
-        content.alert = .text(text)
+        self.content.alert = .text(text)
         return consume self
     }
 
     /// The number on the app's icon; 0 removes it, below 0 is refused. Absent, it stays as it is.
     public consuming func badge(_ number: Int) -> PushNotification {
-        content.badge = number
+        self.content.badge = number
         return consume self
     }
 
     /// A sound file by name, or `default`.
     public consuming func sound(_ name: String) -> PushNotification {
-        content.sound = .named(name)
+        self.content.sound = .named(name)
         return consume self
     }
 
     /// A sound, with its volume if it is a critical one. Outside 0...1 the volume is refused (`volumeOutOfRange`).
     public consuming func sound(_ sound: Sound) -> PushNotification {
-        content.sound = sound
+        self.content.sound = sound
         return consume self
     }
 
     /// Notifications with the same thread id are grouped.
     public consuming func threadID(_ id: String) -> PushNotification {
-        content.threadID = id
+        self.content.threadID = id
         return consume self
     }
 
     /// A category that the app registered, which gives the notification its buttons.
     public consuming func category(_ identifier: String) -> PushNotification {
-        content.category = identifier
+        self.content.category = identifier
         return consume self
     }
 
     /// Whether the app's service extension runs and may change the notification before it is shown.
     public consuming func mutableContent(_ enabled: Bool = true) -> PushNotification {
-        content.mutableContent = enabled
+        self.content.mutableContent = enabled
         return consume self
     }
 
     /// Whether the app is woken in the background. In an alert push it may go along with the alert.
     public consuming func contentAvailable(_ enabled: Bool = true) -> PushNotification {
-        content.contentAvailable = enabled
+        self.content.contentAvailable = enabled
         return consume self
     }
 
     /// Whether WidgetKit reloads. Pushes of the types `widgets` and `controls` say so by themselves.
     public consuming func contentChanged(_ enabled: Bool = true) -> PushNotification {
-        content.contentChanged = enabled
+        self.content.contentChanged = enabled
         return consume self
     }
 
     /// The window or scene that is brought forward.
     public consuming func targetContentID(_ id: String) -> PushNotification {
-        content.targetContentID = id
+        self.content.targetContentID = id
         return consume self
     }
 
     /// How much the notification may interrupt: `aps.interruption-level`. Absent, the system assumes `active`.
     public consuming func interruptionLevel(_ level: InterruptionLevel) -> PushNotification {
-        content.interruptionLevel = level
+        self.content.interruptionLevel = level
         return consume self
     }
 
     /// The rank in a summary, from 0 to 1; for Live Activities any finite number.
     public consuming func relevanceScore(_ score: Double) -> PushNotification {
-        content.relevanceScore = score
+        self.content.relevanceScore = score
         return consume self
     }
 
     /// What a Focus filter decides by.
     public consuming func filterCriteria(_ criteria: String) -> PushNotification {
-        content.filterCriteria = criteria
+        self.content.filterCriteria = criteria
         return consume self
     }
 
     /// What replaces the placeholders of the website's `urlFormatString`, as many as it has: for notifications to a website
     /// in Safari (before web push). Source: Apple, "Notification Programming Guide for Websites".
     public consuming func urlArgs(_ arguments: [String]) -> PushNotification {
-        content.changeRare { $0.urlArgs = arguments }
+        self.content.changeRare { $0.urlArgs = arguments }
         return consume self
     }
 
@@ -104,19 +104,19 @@ extension PushNotification {
     /// A key that is written already makes `prepared()` throw `customKeyDuplicate`. The app's own values belong beside
     /// `aps`, see `custom`: inside, the system drops what it does not know.
     public consuming func aps(key: String, _ value: some Encodable & Sendable) -> PushNotification {
-        content.changeRare { $0.members.append(APSContent.Rare.Member(key: key, value: value)) }
+        self.content.changeRare { $0.members.append(APSContent.Rare.Member(key: key, value: value)) }
         return consume self
     }
 
     /// The header `apns-priority`. Absent, APNs assumes 10; background pushes get 5.
     public consuming func priority(_ priority: Priority) -> PushNotification {
-        urgency = priority
+        self.urgency = priority
         return consume self
     }
 
     /// The header `apns-expiration`. Absent, it is `immediate` for `voip` and `pushtotalk`, else `systemDefault`.
     public consuming func expiration(_ expiration: Expiration) -> PushNotification {
-        storage = expiration
+        self.storage = expiration
         return consume self
     }
 
@@ -124,25 +124,25 @@ extension PushNotification {
     ///
     /// - Parameter duration: at most 30 days; rounded up to a whole second; 0 and less is `immediate`.
     public consuming func expires(in duration: Duration) -> PushNotification {
-        storage = .in(duration)
+        self.storage = .in(duration)
         return consume self
     }
 
     /// The header `apns-collapse-id`, at most 64 bytes, checked by `prepared()`.
     public consuming func collapseID(_ id: String) -> PushNotification {
-        collapse = id
+        self.collapse = id
         return consume self
     }
 
     /// The header `apns-collapse-id`, checked before.
     public consuming func collapseID(_ id: CollapseID) -> PushNotification {
-        collapse = id.rawValue
+        self.collapse = id.rawValue
         return consume self
     }
 
     /// Another push type. Topic suffix, default headers and checks follow it; what was set explicitly stays.
     public consuming func pushType(_ pushType: PushType) -> PushNotification {
-        type = pushType
+        self.type = pushType
         return consume self
     }
 
@@ -161,9 +161,9 @@ extension PushNotification {
         encoder: JSONEncoder? = nil
     ) -> PushNotification {
         if let encoder {
-            customs.append(.encoded(key: nil, EncodedCustom(value, field: "custom", encoder)))
+            self.customs.append(.encoded(key: nil, EncodedCustom(value, field: "custom", encoder)))
         } else {
-            customs.append(.merged(value))
+            self.customs.append(.merged(value))
         }
         return consume self
     }
@@ -180,9 +180,9 @@ extension PushNotification {
         encoder: JSONEncoder? = nil
     ) -> PushNotification {
         if let encoder {
-            customs.append(.encoded(key: key, EncodedCustom(value, field: key, encoder)))
+            self.customs.append(.encoded(key: key, EncodedCustom(value, field: key, encoder)))
         } else {
-            customs.append(.member(key, value))
+            self.customs.append(.member(key, value))
         }
         return consume self
     }

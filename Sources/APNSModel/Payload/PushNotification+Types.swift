@@ -72,7 +72,7 @@ extension PushNotification {
     ///
     /// Source: Apple's engineers in the developer forums; the articles do not describe it.
     public static func pushToTalkServiceUpdate(topic: String) -> PushNotification {
-        var notification = pushToTalk(topic: topic)
+        var notification = self.pushToTalk(topic: topic)
         notification.content.changeRare { $0.pushToTalk = "service-update" }
         return notification
     }

@@ -38,7 +38,7 @@ public struct PushNotification: Sendable {
     public let topic: String
 
     var type: PushType
-    package var pushType: PushType { type }
+    package var pushType: PushType { self.type }
     var content: APSContent
     var customs: [Custom] = []
     /// The whole payload if it was given as bytes; then `content` and `customs` must be empty.
@@ -105,17 +105,17 @@ extension PushNotification {
         skippingValidation: Bool = false,
         now: @autoclosure () -> Date = Date()
     ) throws(ValidationError) -> PreparedPush {
-        try prepared(type.rule, skippingValidation: skippingValidation) { LiveActivityContent.seconds(now()) }
+        try self.prepared(self.type.rule, skippingValidation: skippingValidation) { LiveActivityContent.seconds(now()) }
     }
 
     /// The same with the timestamp in seconds since 1970, for senders that see to it that it never goes backwards.
     package func prepared(timestamp: Int64) throws(ValidationError) -> PreparedPush {
-        try prepared(type.rule, skippingValidation: false) { timestamp }
+        try self.prepared(self.type.rule, skippingValidation: false) { timestamp }
     }
 
     /// Whether preparing fills in a timestamp: a Live Activity's push without one of its own.
     package var takesTimestamp: Bool {
-        guard raw == nil, let activity = content.rare?.liveActivity else { return false }
+        guard self.raw == nil, let activity = self.content.rare?.liveActivity else { return false }
         return activity.event != nil && activity.timestamp == nil
     }
 
@@ -125,19 +125,24 @@ extension PushNotification {
         timestamp: () -> Int64
     ) throws(ValidationError) -> PreparedPush {
         var badge = PreparedPush.BadgePlace.unsearched
-        let payload = try payload(rule, skippingValidation: skippingValidation, timestamp: timestamp, badge: &badge)
+        let payload = try self.payload(
+            rule,
+            skippingValidation: skippingValidation,
+            timestamp: timestamp,
+            badge: &badge
+        )
         var identifier: CollapseID?
         if let collapse {
             identifier = try CollapseID(collapse)
         }
         return try PreparedPush(
             checking: skippingValidation ? nil : rule,
-            topic: Self.topic(topic, suffix: rule.topicSuffix),
-            pushType: type,
+            topic: Self.topic(self.topic, suffix: rule.topicSuffix),
+            pushType: self.type,
             payload: payload,
             badge: badge,
-            priority: urgency ?? rule.defaultPriority,
-            expiration: storage ?? rule.defaultExpiration,
+            priority: self.urgency ?? rule.defaultPriority,
+            expiration: self.storage ?? rule.defaultExpiration,
             collapseID: identifier
         )
     }
@@ -154,36 +159,36 @@ extension PushNotification {
         badge: inout PreparedPush.BadgePlace
     ) throws(ValidationError) -> [UInt8] {
         if let raw {
-            guard content.isEmpty, customs.isEmpty else {
-                throw ValidationError(code: .payloadIsRaw, field: customs.isEmpty ? "aps" : "custom")
+            guard self.content.isEmpty, self.customs.isEmpty else {
+                throw ValidationError(code: .payloadIsRaw, field: self.customs.isEmpty ? "aps" : "custom")
             }
             return raw
         }
         if !skippingValidation {
-            try content.validate(rule)
-            if let rootKey = rule.rootKey, customs.isEmpty {
+            try self.content.validate(rule)
+            if let rootKey = rule.rootKey, self.customs.isEmpty {
                 throw ValidationError(
                     code: .contentMissing,
                     field: rootKey,
-                    value: ValidationError.shortened(type.rawValue)
+                    value: ValidationError.shortened(self.type.rawValue)
                 )
             }
         }
-        let omitsAPS = rule.rootKey != nil && content.isEmpty
+        let omitsAPS = rule.rootKey != nil && self.content.isEmpty
         var writer = PayloadWriter(capacity: 256)
         badge = .nowhere
         if !omitsAPS {
-            try writer.aps(content, rule, timestamp: timestamp)
+            try writer.aps(self.content, rule, timestamp: timestamp)
             // A raw key may be the badge.
-            badge = content.hasMembers ? .unsearched : .at(writer.badge)
+            badge = self.content.hasMembers ? .unsearched : .at(writer.badge)
         }
-        guard !customs.isEmpty else {
+        guard !self.customs.isEmpty else {
             writer.closeRoot()
             return writer.json.bytes()
         }
         let encoder = JSONBytesEncoder.reused(writer: writer.taken())
         encoder.continueRoot(after: omitsAPS ? nil : "aps")
-        for custom in customs {
+        for custom in self.customs {
             switch custom {
             case .merged(let value): try encoder.merge(value)
             case .member(let key, let value): try encoder.member(key, value)
@@ -200,8 +205,8 @@ extension PushNotification {
     /// The payload as it would be sent now, unchecked: for the coded form.
     fileprivate func uncheckedPayload() throws(ValidationError) -> [UInt8] {
         var badge = PreparedPush.BadgePlace.unsearched
-        return try payload(
-            type.rule,
+        return try self.payload(
+            self.type.rule,
             skippingValidation: true,
             timestamp: { LiveActivityContent.seconds(Date()) },
             badge: &badge
@@ -221,19 +226,19 @@ extension PushNotification: Codable {
             pushType: try container.decode(PushType.self, forKey: .pushType),
             rawPayload: try CodedPayload(from: decoder).bytes
         )
-        urgency = try container.decodeIfPresent(Priority.self, forKey: .priority)
-        storage = try container.decodeIfPresent(Expiration.self, forKey: .expiration)
-        collapse = try container.decodeIfPresent(String.self, forKey: .collapseID)
+        self.urgency = try container.decodeIfPresent(Priority.self, forKey: .priority)
+        self.storage = try container.decodeIfPresent(Expiration.self, forKey: .expiration)
+        self.collapse = try container.decodeIfPresent(String.self, forKey: .collapseID)
     }
 
     /// Throws a `ValidationError` if a custom value cannot be encoded. Other faults stay for `prepared()` to report.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(topic, forKey: .topic)
-        try container.encode(type, forKey: .pushType)
-        try container.encodeIfPresent(urgency, forKey: .priority)
-        try container.encodeIfPresent(storage, forKey: .expiration)
-        try container.encodeIfPresent(collapse, forKey: .collapseID)
-        try CodedPayload(bytes: uncheckedPayload()).encode(to: encoder)
+        try container.encode(self.topic, forKey: .topic)
+        try container.encode(self.type, forKey: .pushType)
+        try container.encodeIfPresent(self.urgency, forKey: .priority)
+        try container.encodeIfPresent(self.storage, forKey: .expiration)
+        try container.encodeIfPresent(self.collapse, forKey: .collapseID)
+        try CodedPayload(bytes: self.uncheckedPayload()).encode(to: encoder)
     }
 }

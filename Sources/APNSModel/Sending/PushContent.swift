@@ -25,7 +25,7 @@ extension PushContent {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
-        await deliverPrepared(with: sender, to: token, options: options)
+        await self.deliverPrepared(with: sender, to: token, options: options)
     }
 
     @inlinable
@@ -36,7 +36,7 @@ extension PushContent {
     ) async -> PushOutcome {
         let push: PreparedPush
         do throws(ValidationError) {
-            push = try prepared()
+            push = try self.prepared()
         } catch {
             return .failed(.validation(error, apnsID: options.apnsID))
         }
@@ -56,7 +56,7 @@ extension PushNotification: PushContent {
     /// - Returns: checked bytes and headers, for one device or a million.
     /// - Throws: `ValidationError`: the first thing that is wrong.
     public func prepared() throws(ValidationError) -> PreparedPush {
-        try prepared(skippingValidation: false)
+        try self.prepared(skippingValidation: false)
     }
 
     /// Delivers it with the sender, which prepares it.

@@ -117,6 +117,6 @@ extension PushSender {
         to token: some DeviceTokenConvertible,
         options: DeliveryOptions = DeliveryOptions()
     ) async throws(PushError) -> Receipt {
-        try await deliver(push, to: token, options: options).get()
+        try await self.deliver(push, to: token, options: options).get()
     }
 }

@@ -30,6 +30,6 @@ public struct SupersedeKey: RawRepresentable, Sendable, Hashable, ExpressibleByS
 extension PreparedPush {
     /// Whether it ends a Live Activity.
     package var endsActivity: Bool {
-        pushType == .liveactivity && JSONParser.apsEvent(payload) == LiveActivityEvent.end.rawValue
+        self.pushType == .liveactivity && JSONParser.apsEvent(self.payload) == LiveActivityEvent.end.rawValue
     }
 }

@@ -13,7 +13,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
                 self.rawValue = rawValue
             }
 
-            public var description: String { rawValue }
+            public var description: String { self.rawValue }
 
             /// The client runs.
             public static let client = Name(rawValue: "client")

@@ -12,7 +12,7 @@ public struct APNSConfigurationError: Error, Sendable, Hashable, CustomStringCon
             self.rawValue = rawValue
         }
 
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// A setting that is needed is absent or empty.
         public static let missing = Code(rawValue: "missing")
@@ -52,6 +52,6 @@ public struct APNSConfigurationError: Error, Sendable, Hashable, CustomStringCon
     }
 
     public var description: String {
-        "APNs client configuration, \(setting): \(message) (\(code))"
+        "APNs client configuration, \(self.setting): \(self.message) (\(self.code))"
     }
 }

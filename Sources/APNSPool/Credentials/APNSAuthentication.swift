@@ -165,8 +165,8 @@ public struct APNSAuthentication: Sendable {
     /// - Parameter wallNow: Seconds since 1970, for the certificate's validity.
     /// - Throws: What is wrong with the first wrong setting, and what to do.
     func resolve(wallNow: Int64) throws(APNSConfigurationError) -> ResolvedAuthentication {
-        let policy = try tokenPolicy()
-        if let interval = fileCheckInterval, interval < .seconds(1) {
+        let policy = try self.tokenPolicy()
+        if let interval = self.fileCheckInterval, interval < .seconds(1) {
             throw APNSConfigurationError(
                 .outOfRange,
                 setting: "authentication.fileCheckInterval",
@@ -174,19 +174,19 @@ public struct APNSAuthentication: Sendable {
             )
         }
         var resolved = ResolvedAuthentication(authentication: self, policy: policy)
-        resolved.stamps = files.map(FileStamp.init(of:))
-        if case .certificate(let input) = credential {
+        resolved.stamps = self.files.map(FileStamp.init(of:))
+        if case .certificate(let input) = self.credential {
             resolved.certificate = try input.read(wallNow: wallNow)
         } else {
-            resolved.signer = try resolve()
+            resolved.signer = try self.resolve()
         }
         return resolved
     }
 
     /// What signs provider tokens; `nil` without a key.
     func resolve() throws(APNSConfigurationError) -> ProviderTokenSigner? {
-        _ = try tokenPolicy()
-        switch credential {
+        _ = try self.tokenPolicy()
+        switch self.credential {
         case .withoutToken, .certificate:
             return nil
         case .signer(let signer, let keyID, let teamID):
@@ -210,7 +210,7 @@ public struct APNSAuthentication: Sendable {
 
     /// The files that a change of the credential may come from.
     var files: [String] {
-        switch credential {
+        switch self.credential {
         case .keyFile(let path, _, _): [path]
         case .certificate(let input): input.paths
         default: []
@@ -222,12 +222,12 @@ public struct APNSAuthentication: Sendable {
     /// - Parameter issuedAt: seconds since 1970.
     /// - Throws: `APNSConfigurationError`, as the client's initialiser does; the signer's error.
     package func providerToken(issuedAt: Int64) async throws -> String? {
-        guard let signer = try resolve() else { return nil }
+        guard let signer = try self.resolve() else { return nil }
         guard let tokenSource else { return try await signer.jwt(issuedAt: issuedAt) }
         let request = ProviderTokenRequest(
             signer: signer,
             now: issuedAt,
-            refreshAge: min(try tokenPolicy().refreshInterval, TokenPolicy.refreshAge),
+            refreshAge: min(try self.tokenPolicy().refreshInterval, TokenPolicy.refreshAge),
             refused: nil
         )
         return try await tokenSource.token(for: request).jwt
@@ -235,14 +235,14 @@ public struct APNSAuthentication: Sendable {
 
     /// The rules of the token's life, with the refresh interval checked.
     func tokenPolicy() throws(APNSConfigurationError) -> TokenPolicy {
-        try TokenPolicy(refreshInterval: tokenRefreshInterval)
+        try TokenPolicy(refreshInterval: self.tokenRefreshInterval)
     }
 }
 
 extension APNSAuthentication: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Names the key and the team, or the certificate's file; never the key itself nor a passphrase.
     public var description: String {
-        switch credential {
+        switch self.credential {
         case .keyFile(let path, let keyID, let teamID):
             "provider token (key file \(path), key id \(keyID ?? "from the file's name"), team id \(teamID))"
         case .pem(_, let keyID, let teamID), .bytes(_, let keyID, let teamID),
@@ -256,10 +256,10 @@ extension APNSAuthentication: CustomStringConvertible, CustomDebugStringConverti
         }
     }
 
-    public var debugDescription: String { description }
+    public var debugDescription: String { self.description }
 
     /// Shows the description only, so that `dump` and test frameworks do not print the key.
     public var customMirror: Mirror {
-        Mirror(self, children: ["description": description])
+        Mirror(self, children: ["description": self.description])
     }
 }

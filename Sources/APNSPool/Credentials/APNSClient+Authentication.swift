@@ -101,7 +101,7 @@ public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringCo
             self.rawValue = rawValue
         }
 
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// It cannot be used at all; see `configuration`.
         public static let configuration = Code(rawValue: "configuration")
@@ -124,7 +124,7 @@ public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringCo
     /// What is wrong with the setting, with the code `configuration`.
     public let configuration: APNSConfigurationError?
 
-    public var description: String { "\(message) (\(code))" }
+    public var description: String { "\(self.message) (\(self.code))" }
 
     init(_ code: Code, _ message: String) {
         self.code = code

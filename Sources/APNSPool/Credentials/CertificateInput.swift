@@ -20,11 +20,11 @@ enum CertificateInput: Sendable {
     ///
     /// - Parameter wallNow: Seconds since 1970.
     func read(wallNow: Int64) throws(APNSConfigurationError) -> TLSIdentity {
-        let identity = try identity()
+        let identity = try self.identity()
         guard identity.notAfter > wallNow else {
             throw APNSConfigurationError(
                 .certificateExpired,
-                setting: setting,
+                setting: self.setting,
                 message: "The certificate '\(identity.commonName)' expired on \(CivilDate.text(identity.notAfter)). "
                     + "Make a new one in the developer portal, or use a .p8 key, which does not expire."
             )
@@ -32,7 +32,7 @@ enum CertificateInput: Sendable {
         guard identity.notBefore <= wallNow else {
             throw APNSConfigurationError(
                 .certificateNotYetValid,
-                setting: setting,
+                setting: self.setting,
                 message: "The certificate '\(identity.commonName)' is valid from "
                     + "\(CivilDate.text(identity.notBefore)) only. Is this machine's clock right?"
             )
@@ -51,25 +51,25 @@ enum CertificateInput: Sendable {
 
     private var keySetting: String {
         switch self {
-        case .files(_, let key, _): key == nil ? setting : "authentication.keyFile"
+        case .files(_, let key, _): key == nil ? self.setting : "authentication.keyFile"
         case .bytes: "authentication.privateKeyBytes"
-        case .pkcs12File, .pkcs12: setting
+        case .pkcs12File, .pkcs12: self.setting
         }
     }
 
     private func identity() throws(APNSConfigurationError) -> TLSIdentity {
         switch self {
         case .files(let path, let keyPath, let passphrase):
-            let certificate = try KeyFile.read(path, setting: setting, kind: "certificate's file")
+            let certificate = try KeyFile.read(path, setting: self.setting, kind: "certificate's file")
             var key = certificate
-            if let keyPath { key = try KeyFile.read(keyPath, setting: keySetting, kind: "certificate's key file") }
-            return try identity(certificate, key, passphrase)
+            if let keyPath { key = try KeyFile.read(keyPath, setting: self.keySetting, kind: "certificate's key file") }
+            return try self.identity(certificate, key, passphrase)
         case .bytes(let certificate, let key, let passphrase):
-            return try identity(certificate, key, passphrase)
+            return try self.identity(certificate, key, passphrase)
         case .pkcs12File(let path, let passphrase):
-            return try identity(try KeyFile.read(path, setting: setting, kind: ".p12 file"), passphrase)
+            return try self.identity(try KeyFile.read(path, setting: self.setting, kind: ".p12 file"), passphrase)
         case .pkcs12(let bytes, let passphrase):
-            return try identity(bytes, passphrase)
+            return try self.identity(bytes, passphrase)
         }
     }
 
@@ -109,8 +109,8 @@ enum CertificateInput: Sendable {
         case .notACertificate:
             APNSConfigurationError(
                 .notACertificate,
-                setting: setting,
-                message: isPKCS12
+                setting: self.setting,
+                message: self.isPKCS12
                     ? "It is not a PKCS#12 file, or a part of it is missing: \(fault.detail). "
                         + "If it is a PEM text, give it as a certificate in PEM form."
                     : "It holds no certificate in PEM form or DER: \(fault.detail). "
@@ -119,7 +119,7 @@ enum CertificateInput: Sendable {
         case .notAKey:
             APNSConfigurationError(
                 .notAKey,
-                setting: keySetting,
+                setting: self.keySetting,
                 message: "There is no private key that can be read: \(fault.detail). The key is made together with the "
                     + "request for the certificate; Apple does not have it."
             )
@@ -139,7 +139,7 @@ enum CertificateInput: Sendable {
         case .encryptionTooOld:
             APNSConfigurationError(
                 .encryptionTooOld,
-                setting: isPKCS12 ? setting : keySetting,
+                setting: self.isPKCS12 ? self.setting : self.keySetting,
                 message:
                     "It is encrypted in an old way (RC2 or the like) that OpenSSL 3 reads with its legacy provider "
                     + "only. Convert it: 'openssl pkcs12 -legacy -in OLD.p12 -nodes -out apns.pem', then give "
@@ -148,7 +148,7 @@ enum CertificateInput: Sendable {
         case .keyMismatch:
             APNSConfigurationError(
                 .keyMismatch,
-                setting: keySetting,
+                setting: self.keySetting,
                 message: "The private key is not the one of this certificate. Give the key that the certificate was "
                     + "requested with."
             )

@@ -12,11 +12,11 @@ package enum ClockSkew {
     /// - Returns: For example "this machine's clock is 2 h ahead of APNs"; `nil` when the clocks differ by 60 s or less,
     ///   or the field is absent or unreadable.
     package static func skewHint(dateHeader: String?, wallNow: Int64) -> String? {
-        guard let dateHeader, let theirs = seconds(imfFixdate: dateHeader) else { return nil }
+        guard let dateHeader, let theirs = self.seconds(imfFixdate: dateHeader) else { return nil }
         let (skew, overflow) = wallNow.subtractingReportingOverflow(theirs)
-        guard overflow || skew.magnitude > UInt64(tolerance) else { return nil }
+        guard overflow || skew.magnitude > UInt64(self.tolerance) else { return nil }
         let isAhead = wallNow > theirs
-        let amount = overflow ? "an age" : words(skew.magnitude)
+        let amount = overflow ? "an age" : self.words(skew.magnitude)
         return "this machine's clock is \(amount) \(isAhead ? "ahead of" : "behind") APNs"
     }
 
@@ -26,13 +26,14 @@ package enum ClockSkew {
         guard bytes.count == 29, Array(bytes[25...]) == Array(" GMT".utf8), bytes[3] == UInt8(ascii: ","),
             [4, 7, 11, 16].allSatisfy({ bytes[$0] == UInt8(ascii: " ") }),
             bytes[19] == UInt8(ascii: ":"), bytes[22] == UInt8(ascii: ":"),
-            weekdays.contains(Array(bytes[0..<3])),
-            let month = months.firstIndex(of: Array(bytes[8..<11])),
-            let day = number(bytes[5..<7]), let year = number(bytes[12..<16]),
-            let hour = number(bytes[17..<19]), let minute = number(bytes[20..<22]), let second = number(bytes[23..<25]),
+            self.weekdays.contains(Array(bytes[0..<3])),
+            let month = self.months.firstIndex(of: Array(bytes[8..<11])),
+            let day = self.number(bytes[5..<7]), let year = self.number(bytes[12..<16]),
+            let hour = self.number(bytes[17..<19]), let minute = self.number(bytes[20..<22]),
+            let second = self.number(bytes[23..<25]),
             (1...31).contains(day), year >= 1970, hour < 24, minute < 60, second <= 60
         else { return nil }
-        return days(year: year, month: Int64(month) + 1, day: day) * 86_400 + hour * 3_600 + minute * 60 + second
+        return self.days(year: year, month: Int64(month) + 1, day: day) * 86_400 + hour * 3_600 + minute * 60 + second
     }
 
     private static let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].map { Array($0.utf8) }

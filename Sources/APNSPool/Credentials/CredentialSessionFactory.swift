@@ -45,7 +45,7 @@ final class CredentialSessionFactory: Sendable {
     ) throws(APNSConfigurationError) -> CredentialSession {
         let context = try self.contexts.context(for: resolved.certificate)
         let credentials = CredentialGuard(isOnTrial: onVerdict != nil) {
-            [events = self.monitor.events, version] event in
+            [events = self.monitor.events, version = self.version] event in
             switch event {
             case .proven, .refusedOnTrial: onVerdict?(event)
             case .declared, .ended:

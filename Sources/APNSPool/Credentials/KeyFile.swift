@@ -35,14 +35,14 @@ enum KeyFile {
         let descriptor: Int32
         switch SystemFile.openRegular(path) {
         case .success(let opened): descriptor = opened
-        case .failure(let error): throw unreadable(path, error.code, setting, kind)
+        case .failure(let error): throw self.unreadable(path, error.code, setting, kind)
         }
         defer { SystemFile.close(descriptor) }
-        switch SystemFile.contents(of: descriptor, limit: limit) {
+        switch SystemFile.contents(of: descriptor, limit: self.limit) {
         case .failure(let error):
-            throw unreadable(path, error.code, setting, kind)
+            throw self.unreadable(path, error.code, setting, kind)
         case .success(let bytes):
-            guard bytes.count <= limit else {
+            guard bytes.count <= self.limit else {
                 throw APNSConfigurationError(
                     .notAKey,
                     setting: setting,
@@ -66,10 +66,10 @@ enum KeyFile {
     /// The path, or that of the file that a symbolic link leads to if only that one's name holds a key id: keys are then
     /// changed by changing the link.
     static func nameWithKeyID(_ path: String) -> String {
-        guard keyID(inNameOf: path) == nil, let target = realpath(path, nil) else { return path }
+        guard self.keyID(inNameOf: path) == nil, let target = realpath(path, nil) else { return path }
         defer { free(target) }
         let name = String(cString: target)
-        return keyID(inNameOf: name) == nil ? path : name
+        return self.keyID(inNameOf: name) == nil ? path : name
     }
 
     private static func unreadable(

@@ -8,7 +8,7 @@ enum PrivateKeyText {
     /// - Throws: `missing`, `notAKey`, `keyEncrypted`, `keyDamaged` or `keyTypeWrong`.
     static func key(in text: [UInt8], setting: String) throws(APNSConfigurationError) -> ES256PrivateKey {
         do throws(Fault) {
-            return try key(in: text)
+            return try self.key(in: text)
         } catch {
             throw APNSConfigurationError(error.code, setting: setting, message: error.message)
         }
@@ -26,16 +26,16 @@ enum PrivateKeyText {
     }
 
     private static func key(in text: [UInt8]) throws(Fault) -> ES256PrivateKey {
-        let text = plainPEM(text)
-        if text.first == DER.sequence { return try key(inDER: text) }
-        if let block = PEMBlock.mostPromising(in: text) { return try key(in: block) }
+        let text = self.plainPEM(text)
+        if text.first == DER.sequence { return try self.key(inDER: text) }
+        if let block = PEMBlock.mostPromising(in: text) { return try self.key(in: block) }
         if text.range(of: PEMBlock.begin) != nil {
             throw Fault(
                 .keyDamaged,
-                "Its first line is cut off: it should be '-----BEGIN PRIVATE KEY-----'. \(askAgain)"
+                "Its first line is cut off: it should be '-----BEGIN PRIVATE KEY-----'. \(self.askAgain)"
             )
         }
-        guard !trimmed(text[...]).isEmpty else {
+        guard !self.trimmed(text[...]).isEmpty else {
             throw Fault(.missing, "It is empty. It must hold the text of the .p8 file from the developer portal.")
         }
         throw Fault(
@@ -50,9 +50,9 @@ enum PrivateKeyText {
         case "PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY", "DSA PRIVATE KEY":
             break
         case "ENCRYPTED PRIVATE KEY":
-            throw encrypted
+            throw self.encrypted
         case "OPENSSH PRIVATE KEY":
-            throw wrongType("an SSH key")
+            throw self.wrongType("an SSH key")
         case "CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE":
             throw Fault(
                 .notAKey,
@@ -71,11 +71,11 @@ enum PrivateKeyText {
             )
         }
         // RFC 1421 header fields, which encrypted keys of the old form have.
-        if block.body.range(of: Array("ENCRYPTED".utf8)) != nil { throw encrypted }
-        guard let der = base64(Array(block.body)), !der.isEmpty else {
-            throw Fault(.keyDamaged, "What stands between its BEGIN and END lines is not base64. \(askAgain)")
+        if block.body.range(of: Array("ENCRYPTED".utf8)) != nil { throw self.encrypted }
+        guard let der = self.base64(Array(block.body)), !der.isEmpty else {
+            throw Fault(.keyDamaged, "What stands between its BEGIN and END lines is not base64. \(self.askAgain)")
         }
-        return try key(inDER: der)
+        return try self.key(inDER: der)
     }
 
     private static func key(inDER bytes: [UInt8]) throws(Fault) -> ES256PrivateKey {
@@ -84,20 +84,20 @@ enum PrivateKeyText {
         } catch {
             switch error {
             case .encrypted:
-                throw encrypted
+                throw self.encrypted
             case .wrongAlgorithm(let name):
-                throw wrongType("a key of the type \(name)")
+                throw self.wrongType("a key of the type \(name)")
             case .wrongCurve(let name):
-                throw wrongType("an EC key on the curve \(name)")
+                throw self.wrongType("an EC key on the curve \(name)")
             case .unreadable:
                 throw Fault(
                     .keyDamaged,
-                    "Its bytes are not those of a whole private key: it is damaged or cut off. \(askAgain)"
+                    "Its bytes are not those of a whole private key: it is damaged or cut off. \(self.askAgain)"
                 )
             case .inconsistent:
                 throw Fault(
                     .keyDamaged,
-                    "It looks like a P-256 key, but its numbers are not valid or do not fit each other. \(askAgain)"
+                    "It looks like a P-256 key, but its numbers are not valid or do not fit each other. \(self.askAgain)"
                 )
             }
         }
@@ -126,12 +126,12 @@ enum PrivateKeyText {
     static func plainPEM(_ bytes: [UInt8]) -> [UInt8] {
         // No text starts like this: base64 of PEM starts with L, of DER with M.
         guard bytes.first != DER.sequence else { return bytes }
-        var text = withoutEscapes(trimmed(bytes[...]))
+        var text = self.withoutEscapes(self.trimmed(bytes[...]))
         if text.range(of: PEMBlock.begin) == nil {
-            guard let decoded = base64(text) else { return bytes }
+            guard let decoded = self.base64(text) else { return bytes }
             // A PEM text whose first and last line are lost.
             if decoded.first == DER.sequence { return decoded }
-            text = withoutEscapes(trimmed(decoded[...]))
+            text = self.withoutEscapes(self.trimmed(decoded[...]))
             guard text.range(of: PEMBlock.begin) != nil else { return bytes }
         }
         return text.contains(0x0A) ? text + [0x0A] : PEMBlock.withLines(text)
@@ -148,8 +148,8 @@ enum PrivateKeyText {
         var text = text
         if text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
         func dropBlanks() {
-            while let first = text.first, isBlank(first) { text.removeFirst() }
-            while let last = text.last, isBlank(last) { text.removeLast() }
+            while let first = text.first, self.isBlank(first) { text.removeFirst() }
+            while let last = text.last, self.isBlank(last) { text.removeLast() }
         }
         dropBlanks()
         for quote in [UInt8(ascii: "\""), UInt8(ascii: "'")]
@@ -177,12 +177,12 @@ enum PrivateKeyText {
                 result.append(byte)
             }
         }
-        return Array(trimmed(result[...]))
+        return Array(self.trimmed(result[...]))
     }
 
     /// Base64 with blanks anywhere. `nil` when it is not base64.
     private static func base64(_ text: [UInt8]) -> [UInt8]? {
-        Base64.decode(text.filter { !isBlank($0) })
+        Base64.decode(text.filter { !self.isBlank($0) })
     }
 }
 
@@ -198,7 +198,7 @@ private struct PEMBlock {
 
     /// The blocks of a text whose line ends are lost, written anew. A text without a block stays as it is.
     static func withLines(_ text: [UInt8]) -> [UInt8] {
-        let blocks = all(in: text)
+        let blocks = self.all(in: text)
         guard !blocks.isEmpty else { return text }
         var result: [UInt8] = []
         for block in blocks {
@@ -214,7 +214,7 @@ private struct PEMBlock {
 
     /// The first private key in the text, else the first block of another kind.
     static func mostPromising(in text: [UInt8]) -> PEMBlock? {
-        let blocks = all(in: text)
+        let blocks = self.all(in: text)
         return blocks.first { $0.label.hasSuffix("PRIVATE KEY") } ?? blocks.first
     }
 
@@ -222,9 +222,9 @@ private struct PEMBlock {
     private static func all(in text: [UInt8]) -> [PEMBlock] {
         var blocks: [PEMBlock] = []
         var rest = text[...]
-        while let start = rest.range(of: begin) {
+        while let start = rest.range(of: self.begin) {
             rest = rest[start.upperBound...]
-            guard let labelEnd = rest.range(of: dashes), labelEnd.lowerBound - rest.startIndex <= 64 else { break }
+            guard let labelEnd = rest.range(of: self.dashes), labelEnd.lowerBound - rest.startIndex <= 64 else { break }
             let label = String(decoding: rest[..<labelEnd.lowerBound], as: UTF8.self)
             rest = rest[labelEnd.upperBound...]
             let end = rest.range(of: Array("-----END \(label)-----".utf8))

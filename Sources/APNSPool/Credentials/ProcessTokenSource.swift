@@ -23,23 +23,23 @@ actor ProcessTokenSource: ProviderTokenSource {
 
     func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
         let key = request.key
-        if let token = tokens[key], request.serves(token) { return token }
-        if let call = calls[key] {
-            if call.began.duration(to: clock.now) < TokenPolicy.longestWait { return try await call.task.value }
+        if let token = self.tokens[key], request.serves(token) { return token }
+        if let call = self.calls[key] {
+            if call.began.duration(to: self.clock.now) < TokenPolicy.longestWait { return try await call.task.value }
             // The signer hangs: another call may not.
             call.task.cancel()
         }
         // In a task of its own: the client that asked first may stop before the others have their token.
         let task = Task { @concurrent in try await request.sign() }
-        lastNumber &+= 1
-        let number = lastNumber
-        calls[key] = Call(number: number, began: clock.now, task: task)
-        defer { if calls[key]?.number == number { calls[key] = nil } }
+        self.lastNumber &+= 1
+        let number = self.lastNumber
+        self.calls[key] = Call(number: number, began: self.clock.now, task: task)
+        defer { if self.calls[key]?.number == number { self.calls[key] = nil } }
         let token = try await task.value
-        tokens = tokens.filter { $0.value.issuedAt > request.oldestUsable }
+        self.tokens = self.tokens.filter { $0.value.issuedAt > request.oldestUsable }
         // A call that was given up may answer after a later one.
-        if let newer = tokens[key], newer.issuedAt >= token.issuedAt, request.serves(newer) { return newer }
-        tokens[key] = token
+        if let newer = self.tokens[key], newer.issuedAt >= token.issuedAt, request.serves(newer) { return newer }
+        self.tokens[key] = token
         return token
     }
 }
@@ -48,21 +48,21 @@ actor ProcessTokenSource: ProviderTokenSource {
 struct ProcessTokenSources: Sendable {
     private var sources: [SigningKey: (source: ProcessTokenSource, apps: Int)] = [:]
 
-    var count: Int { sources.count }
+    var count: Int { self.sources.count }
 
     /// The source for one more app. `release` must follow.
     ///
     /// - Parameter key: Nil where the public key is not known: the app shares its tokens with no other one.
     mutating func retain(_ key: SigningKey?, clock: any MonotonicClock) -> ProcessTokenSource {
         guard let key else { return ProcessTokenSource(clock: clock) }
-        let known = sources[key] ?? (ProcessTokenSource(clock: clock), 0)
-        sources[key] = (known.source, known.apps + 1)
+        let known = self.sources[key] ?? (ProcessTokenSource(clock: clock), 0)
+        self.sources[key] = (known.source, known.apps + 1)
         return known.source
     }
 
     /// The app is gone, or has another key.
     mutating func release(_ key: SigningKey?) {
-        guard let key, let known = sources[key] else { return }
-        sources[key] = known.apps > 1 ? (known.source, known.apps - 1) : nil
+        guard let key, let known = self.sources[key] else { return }
+        self.sources[key] = known.apps > 1 ? (known.source, known.apps - 1) : nil
     }
 }

@@ -18,10 +18,10 @@ final class ProviderToken: Sendable, CustomStringConvertible {
         self.jwt = jwt
         self.generation = generation
         self.issuedAt = issuedAt
-        authorization = HeaderBlock([.init("authorization", "bearer " + jwt, .never)])
+        self.authorization = HeaderBlock([.init("authorization", "bearer " + jwt, .never)])
     }
 
-    var description: String { "provider token \(generation), issued at \(issuedAt)" }
+    var description: String { "provider token \(self.generation), issued at \(self.issuedAt)" }
 }
 
 /// Where the provider token of one key lives, with all that is known about it. It outlives the ``TokenActor``, so that a
@@ -43,8 +43,8 @@ final class ProviderTokenCache: Sendable {
 
         /// The token after the machine allowed it.
         mutating func handOut(now: MonotonicInstant) -> ProviderToken? {
-            unaskedUntil = machine.unaskedUntil(now: now)
-            return token
+            self.unaskedUntil = self.machine.unaskedUntil(now: now)
+            return self.token
         }
     }
 
@@ -53,7 +53,7 @@ final class ProviderTokenCache: Sendable {
 
     /// - Parameter version: advanced when routes with the token before are outdated.
     init(policy: TokenPolicy = .standard, version: SendRouteVersion = SendRouteVersion()) {
-        state = Mutex(State(machine: TokenStateMachine(policy: policy)))
+        self.state = Mutex(State(machine: TokenStateMachine(policy: policy)))
         self.version = version
     }
 
@@ -61,7 +61,7 @@ final class ProviderTokenCache: Sendable {
     ///
     /// - Returns: `nil` when ``TokenActor/token()`` has to be asked.
     func current(now: MonotonicInstant) -> (token: ProviderToken, until: MonotonicInstant)? {
-        state.withLock { state in
+        self.state.withLock { state in
             guard now < state.unaskedUntil, let token = state.token else { return nil }
             return (token, state.unaskedUntil)
         }
@@ -76,7 +76,7 @@ final class ProviderTokenCache: Sendable {
 
     /// A request needs a token.
     func next(now: MonotonicInstant, wallNow: Int64) -> Step {
-        state.withLock { state in
+        self.state.withLock { state in
             switch state.machine.use(now: now, wallNow: wallNow) {
             case .useCurrent:
                 if let token = state.handOut(now: now) { return .use(token) }
@@ -106,8 +106,8 @@ final class ProviderTokenCache: Sendable {
         isShared: Bool = false
     ) -> ProviderToken {
         let token = ProviderToken(jwt: jwt, generation: order.generation, issuedAt: order.issuedAt)
-        defer { version.advance() }
-        return state.withLock { state in
+        defer { self.version.advance() }
+        return self.state.withLock { state in
             if state.machine.signed(order, now: now, isUsed: isUsed, isShared: isShared) {
                 state.fallback = state.token
                 state.token = token
@@ -129,7 +129,7 @@ final class ProviderTokenCache: Sendable {
     ///
     /// - Parameter isSilent: Whether the signer did not answer in time.
     func signingFailed(_ error: TokenError, isSilent: Bool, now: MonotonicInstant, wallNow: Int64) -> Failure {
-        state.withLock { state in
+        self.state.withLock { state in
             state.lastFailure = error
             switch state.machine.signingFailed(isSilent: isSilent, now: now, wallNow: wallNow) {
             case .useCurrent:
@@ -146,7 +146,7 @@ final class ProviderTokenCache: Sendable {
     ///
     /// - Returns: The current token if it still serves.
     func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> ProviderToken? {
-        state.withLock { $0.machine.signerIsGone(now: now, wallNow: wallNow) ? $0.token : nil }
+        self.state.withLock { $0.machine.signerIsGone(now: now, wallNow: wallNow) ? $0.token : nil }
     }
 
     /// APNs rejected a request that carried the token of this generation.
@@ -161,8 +161,8 @@ final class ProviderTokenCache: Sendable {
         now: MonotonicInstant,
         wallNow: Int64
     ) -> TokenStateMachine.Verdict {
-        defer { version.advance() }
-        return state.withLock { state in
+        defer { self.version.advance() }
+        return self.state.withLock { state in
             let verdict = state.machine.rejected(
                 reason,
                 generation: generation,
@@ -188,8 +188,8 @@ final class ProviderTokenCache: Sendable {
 
     /// Another authentication with the same key: its refresh interval counts from now on.
     func setPolicy(_ policy: TokenPolicy) {
-        defer { version.advance() }
-        state.withLock { state in
+        defer { self.version.advance() }
+        self.state.withLock { state in
             state.machine.policy = policy
             state.unaskedUntil = State.never
         }
@@ -197,7 +197,7 @@ final class ProviderTokenCache: Sendable {
 
     /// The time until the signer is called again although nobody asks for a token; nil unless a signature has failed.
     func nextTry(now: MonotonicInstant) -> Duration? {
-        state.withLock { $0.machine.retryAt.map { max(now.duration(to: $0), .zero) } }
+        self.state.withLock { $0.machine.retryAt.map { max(now.duration(to: $0), .zero) } }
     }
 
     /// What is to be known before a new token is made.
@@ -212,7 +212,7 @@ final class ProviderTokenCache: Sendable {
     }
 
     func inspect(now: MonotonicInstant, wallNow: Int64) -> Current {
-        state.withLock { state in
+        self.state.withLock { state in
             Current(
                 jwt: state.token?.jwt,
                 isUsable: state.machine.isUsable(now: now, wallNow: wallNow),
@@ -245,14 +245,14 @@ final class ProviderTokenCache: Sendable {
 
     /// Nil while all is well.
     func trouble(now: MonotonicInstant, wallNow: Int64) -> Trouble? {
-        state.withLock { state in
+        self.state.withLock { state in
             guard let failure = state.lastFailure else { return nil }
             return state.machine.isUsable(now: now, wallNow: wallNow) ? .notRenewed(failure) : .noToken(failure)
         }
     }
 
     func status(now: MonotonicInstant) -> Status {
-        state.withLock { state in
+        self.state.withLock { state in
             Status(
                 generation: state.token?.generation,
                 age: state.machine.age(now: now),

@@ -35,7 +35,7 @@ struct ProviderTokenSigner: Sendable {
     private let sign: Sign
 
     /// Nil where the public key is not known: then nothing tells whether another signer has the same key.
-    var key: SigningKey? { publicKey.map { SigningKey(identifiers: identifiers, publicKey: $0) } }
+    var key: SigningKey? { self.publicKey.map { SigningKey(identifiers: self.identifiers, publicKey: $0) } }
 
     init(identifiers: TokenIdentifiers, publicKey: [UInt8]? = nil, sign: @escaping Sign) {
         self.identifiers = identifiers
@@ -64,10 +64,10 @@ struct ProviderTokenSigner: Sendable {
     /// - Parameter issuedAt: Whole seconds since 1970 (`iat`).
     /// - Throws: `signingFailed`.
     func jwt(issuedAt: Int64) async throws(TokenError) -> String {
-        let input = JWT.signingInput(identifiers: identifiers, issuedAt: issuedAt)
+        let input = JWT.signingInput(identifiers: self.identifiers, issuedAt: issuedAt)
         let signature: [UInt8]
         do {
-            signature = try await sign(Array(input.utf8))
+            signature = try await self.sign(Array(input.utf8))
         } catch {
             throw TokenError(.signingFailed, "The provider token could not be signed: \(error)")
         }
@@ -102,7 +102,7 @@ struct TokenError: Error, Sendable, Hashable, CustomStringConvertible {
         self.message = message
     }
 
-    var description: String { message }
+    var description: String { self.message }
 
     static let stopped = TokenError(
         .stopped,

@@ -61,10 +61,12 @@ public struct SharedProviderToken: Sendable, Hashable {
 
 extension SharedProviderToken: CustomStringConvertible, CustomReflectable {
     /// Without the token itself.
-    public var description: String { "provider token of key \(keyID), team \(teamID), issued at \(issuedAt)" }
+    public var description: String {
+        "provider token of key \(self.keyID), team \(self.teamID), issued at \(self.issuedAt)"
+    }
 
     /// Shows the description only.
-    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
+    public var customMirror: Mirror { Mirror(self, children: ["description": self.description]) }
 }
 
 /// What a ``ProviderTokenSource`` is asked for.
@@ -96,30 +98,32 @@ public struct ProviderTokenRequest: Sendable {
     /// The ids of key and team are not secret. Unless the key is an ``APNSTokenSigner``, whose public key is not known,
     /// the token's signature is checked too.
     public func accepts(_ token: SharedProviderToken) -> Bool {
-        serves(token) && (signer.key?.hasSigned(token.jwt) ?? true)
+        self.serves(token) && (self.signer.key?.hasSigned(token.jwt) ?? true)
     }
 
     /// The same without a look at the signature.
     func serves(_ token: SharedProviderToken) -> Bool {
-        isOurs(token) && token.jwt != refused && age(token) < refreshAge
-            && age(token) >= .zero - TokenPolicy.futureTolerance
+        self.isOurs(token) && token.jwt != self.refused && self.age(token) < self.refreshAge
+            && self.age(token) >= .zero - TokenPolicy.futureTolerance
     }
 
     /// The `iat` of the oldest tokens that still serve.
-    var oldestUsable: Int64 { now.subtractingReportingOverflow(TokenPolicy.usableAge.components.seconds).partialValue }
+    var oldestUsable: Int64 {
+        self.now.subtractingReportingOverflow(TokenPolicy.usableAge.components.seconds).partialValue
+    }
 
     /// The key that signs; nil where its public key is not known.
-    var key: SigningKey? { signer.key }
+    var key: SigningKey? { self.signer.key }
 
     /// Makes a new token.
     ///
     /// - Throws: An error that says why the signer failed.
     public func sign() async throws -> SharedProviderToken {
         SharedProviderToken(
-            jwt: try await signer.jwt(issuedAt: now),
-            keyID: keyID,
-            teamID: teamID,
-            issuedAt: now
+            jwt: try await self.signer.jwt(issuedAt: self.now),
+            keyID: self.keyID,
+            teamID: self.teamID,
+            issuedAt: self.now
         )
     }
 
@@ -134,28 +138,30 @@ public struct ProviderTokenRequest: Sendable {
         checksSignature: Bool
     ) throws(TokenError) {
         func fault(_ text: String) -> TokenError { TokenError(.signingFailed, "The token source gave \(text).") }
-        guard isOurs(token) else {
-            throw fault("a token of key \(token.keyID), team \(token.teamID) for key \(keyID), team \(teamID)")
+        guard self.isOurs(token) else {
+            throw fault(
+                "a token of key \(token.keyID), team \(token.teamID) for key \(self.keyID), team \(self.teamID)"
+            )
         }
-        if token.jwt == refused { throw fault("the token that APNs has just refused") }
+        if token.jwt == self.refused { throw fault("the token that APNs has just refused") }
         if token.jwt == current { throw fault("the token that is in use already") }
-        guard age(token) < TokenPolicy.usableAge else { throw fault("a token that is \(age(token)) old") }
-        guard age(token) >= .zero - TokenPolicy.futureTolerance else { throw fault("a token from the future") }
+        guard self.age(token) < TokenPolicy.usableAge else { throw fault("a token that is \(self.age(token)) old") }
+        guard self.age(token) >= .zero - TokenPolicy.futureTolerance else { throw fault("a token from the future") }
         // It goes into a header field.
         guard !token.jwt.isEmpty, token.jwt.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw fault("a text that is no token")
         }
-        if checksSignature, let key = signer.key, !key.hasSigned(token.jwt) {
+        if checksSignature, let key = self.signer.key, !key.hasSigned(token.jwt) {
             throw fault("a token that another key has signed, although it has the ids of this one")
         }
     }
 
     private func isOurs(_ token: SharedProviderToken) -> Bool {
-        token.keyID == keyID && token.teamID == teamID
+        token.keyID == self.keyID && token.teamID == self.teamID
     }
 
     private func age(_ token: SharedProviderToken) -> Duration {
-        let (difference, overflow) = now.subtractingReportingOverflow(token.issuedAt)
-        return .seconds(overflow ? (now < token.issuedAt ? Int64.min : .max) : difference)
+        let (difference, overflow) = self.now.subtractingReportingOverflow(token.issuedAt)
+        return .seconds(overflow ? (self.now < token.issuedAt ? Int64.min : .max) : difference)
     }
 }

@@ -21,7 +21,8 @@ struct ResolvedAuthentication: Sendable {
         if let certificate {
             return "certificate '\(certificate.commonName)', valid until \(CivilDate.text(certificate.notAfter))"
         }
-        return signer.map { "key id \($0.identifiers.keyID), team id \($0.identifiers.teamID)" } ?? "no provider token"
+        return self.signer.map { "key id \($0.identifiers.keyID), team id \($0.identifiers.teamID)" }
+            ?? "no provider token"
     }
 
     /// Whether both are the same key or certificate, whatever file they came from.

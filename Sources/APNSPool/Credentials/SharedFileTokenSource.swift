@@ -46,22 +46,22 @@ public struct SharedFileTokenSource: ProviderTokenSource {
     ///
     /// - Throws: An error that names the file when it cannot be locked; the signer's error.
     public func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
-        if let token = await FileThreads.run({ read() }), request.accepts(token) { return token }
-        let lock = try await lock()
-        let result = await lockedToken(request)
+        if let token = await FileThreads.run({ self.read() }), request.accepts(token) { return token }
+        let lock = try await self.lock()
+        let result = await self.lockedToken(request)
         await FileThreads.run { _ = SystemFile.close(lock) }
         return try result.get()
     }
 
     private func lockedToken(_ request: ProviderTokenRequest) async -> Result<SharedProviderToken, any Error> {
         // Somebody may have written it while this process waited.
-        if let token = await FileThreads.run({ read() }), request.accepts(token) { return .success(token) }
+        if let token = await FileThreads.run({ self.read() }), request.accepts(token) { return .success(token) }
         do {
             let token = try await request.sign()
-            if let trouble = await FileThreads.run({ write(token) }) {
-                logger.warning(
+            if let trouble = await FileThreads.run({ self.write(token) }) {
+                self.logger.warning(
                     "the shared provider token cannot be written: each process signs its own, which APNs may refuse",
-                    metadata: ["file": "\(path)", "error": "\(trouble)"]
+                    metadata: ["file": "\(self.path)", "error": "\(trouble)"]
                 )
             }
             return .success(token)
@@ -72,7 +72,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
 
     /// The token in the file; nil if there is none that can be believed.
     package func read() -> SharedProviderToken? {
-        guard case .success(let descriptor) = SystemFile.openRegular(path) else { return nil }
+        guard case .success(let descriptor) = SystemFile.openRegular(self.path) else { return nil }
         defer { SystemFile.close(descriptor) }
         var information = stat()
         guard fstat(descriptor, &information) == 0, information.st_mode & 0o077 == 0, information.st_uid == geteuid()
@@ -86,7 +86,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
     private func lock() async throws(TokenError) -> Int32 {
         let descriptor: Int32
         let opening = await FileThreads.run {
-            SystemFile.open("\(path).lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, mode: 0o600)
+            SystemFile.open("\(self.path).lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, mode: 0o600)
         }
         switch opening {
         case .success(let opened):
@@ -94,26 +94,26 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         case .failure(let error):
             throw TokenError(
                 .signingFailed,
-                "'\(path).lock' cannot be opened: \(error). The shared token needs a directory to write to."
+                "'\(self.path).lock' cannot be opened: \(error). The shared token needs a directory to write to."
             )
         }
-        let end = clock.now.advanced(by: lockTimeout)
+        let end = self.clock.now.advanced(by: self.lockTimeout)
         var pause = Duration.milliseconds(5)
         while true {
             let code = await FileThreads.run { flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno }
             if code == 0 { return descriptor }
             if code == EINTR { continue }
-            let now = clock.now
+            let now = self.clock.now
             guard code == EWOULDBLOCK, now < end, !Task.isCancelled else {
                 await FileThreads.run { _ = SystemFile.close(descriptor) }
                 throw TokenError(
                     .signingFailed,
                     code == EWOULDBLOCK
-                        ? "Another process has held '\(path).lock' for \(lockTimeout)."
-                        : "'\(path).lock' cannot be locked: \(SystemError(code: code))."
+                        ? "Another process has held '\(self.path).lock' for \(self.lockTimeout)."
+                        : "'\(self.path).lock' cannot be locked: \(SystemError(code: code))."
                 )
             }
-            try? await clock.sleep(until: min(now.advanced(by: pause), end))
+            try? await self.clock.sleep(until: min(now.advanced(by: pause), end))
             pause = min(pause * 2, .milliseconds(100))
         }
     }
@@ -126,7 +126,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         } catch {
             return error.description
         }
-        let new = "\(path).new"
+        let new = "\(self.path).new"
         _ = unlink(new)
         let descriptor: Int32
         switch SystemFile.open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600) {
@@ -137,7 +137,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         if trouble == nil, fsync(descriptor) != 0 { trouble = SystemError(code: errno) }
         let closing = SystemFile.close(descriptor)
         trouble = trouble ?? closing
-        if trouble == nil, rename(new, path) != 0 { trouble = SystemError(code: errno) }
+        if trouble == nil, rename(new, self.path) != 0 { trouble = SystemError(code: errno) }
         guard let trouble else { return nil }
         _ = unlink(new)
         return trouble.description
@@ -171,12 +171,12 @@ enum SharedTokenFile {
 
     /// Nil for a file that is cut off, damaged or something else.
     static func token(in bytes: ArraySlice<UInt8>) -> SharedProviderToken? {
-        guard bytes.count <= limit else { return nil }
+        guard bytes.count <= self.limit else { return nil }
         let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
         guard lines.count == 6, lines[5].isEmpty,
-            let keyID = value("key-id ", lines[1]), let teamID = value("team-id ", lines[2]),
-            let issuedAt = value("issued-at ", lines[3]).flatMap({ Int64($0) }),
-            let sum = value("sha256 ", lines[4]),
+            let keyID = self.value("key-id ", lines[1]), let teamID = self.value("team-id ", lines[2]),
+            let issuedAt = self.value("issued-at ", lines[3]).flatMap({ Int64($0) }),
+            let sum = self.value("sha256 ", lines[4]),
             sum == (try? SHA256Digest.hexadecimal(of: Array(bytes[..<lines[4].startIndex])))
         else { return nil }
         return SharedProviderToken(

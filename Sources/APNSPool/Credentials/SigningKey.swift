@@ -11,7 +11,7 @@ struct SigningKey: Sendable, Hashable {
         guard let dot = jwt.utf8.lastIndex(of: UInt8(ascii: ".")),
             let bytes = Base64.decodeForURL(jwt.utf8[jwt.utf8.index(after: dot)...]),
             let signature = ES256Signature(rawRepresentation: bytes),
-            let key = try? ES256PublicKey(rawRepresentation: publicKey)
+            let key = try? ES256PublicKey(rawRepresentation: self.publicKey)
         else { return false }
         return key.isValid(signature, of: Array(jwt.utf8[..<dot]))
     }

@@ -75,7 +75,7 @@ actor TokenActor {
         // A plain signer and `ProcessTokenSource` may be asked again before they have answered; other sources may not.
         let mayOverlap = source == nil || source is ProcessTokenSource
         self.machine = SignerCallMachine(patience: mayOverlap ? .zero : TokenPolicy.sourcePatience)
-        (events, event) = AsyncStream.makeStream()
+        (self.events, self.event) = AsyncStream.makeStream()
     }
 
     /// The system's wall clock in whole seconds since 1970.
@@ -88,21 +88,21 @@ actor TokenActor {
     ///
     /// - Returns: The token; or `signingFailed`, `stopped` or `cancelled`.
     nonisolated func token() async -> Result<ProviderToken, TokenError> {
-        switch cache.next(now: clock.now, wallNow: wallClock()) {
+        switch self.cache.next(now: self.clock.now, wallNow: self.wallClock()) {
         case .use(let token): .success(token)
-        case .sign: await nextSignature()
+        case .sign: await self.nextSignature()
         case .unavailable(let error, _): .failure(error)
         }
     }
 
     private nonisolated func nextSignature() async -> Result<ProviderToken, TokenError> {
-        let id = waiting.withLock { waiting in
+        let id = self.waiting.withLock { waiting in
             waiting.lastID &+= 1
             return waiting.lastID
         }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: Waiter) in
-                let (refusal, isFirst) = waiting.withLock { waiting -> (TokenError?, Bool) in
+                let (refusal, isFirst) = self.waiting.withLock { waiting -> (TokenError?, Bool) in
                     if waiting.hasEnded { return (.stopped, false) }
                     // Before the waiter is in the table the handler finds nothing; then this finds the cancellation.
                     if Task.isCancelled { return (.cancelled, false) }
@@ -111,19 +111,20 @@ actor TokenActor {
                     return (nil, !waiting.isSignalled)
                 }
                 switch refusal {
-                case nil: if isFirst { event.yield(.wanted) }
-                case TokenError.stopped?: waiter.resume(returning: resultWithoutSigner())
+                case nil: if isFirst { self.event.yield(.wanted) }
+                case TokenError.stopped?: waiter.resume(returning: self.resultWithoutSigner())
                 case let refusal?: waiter.resume(returning: .failure(refusal))
                 }
             }
         } onCancel: {
-            let waiter = waiting.withLock { $0.waiters.removeValue(forKey: id) }
+            let waiter = self.waiting.withLock { $0.waiters.removeValue(forKey: id) }
             waiter?.resume(returning: .failure(.cancelled))
         }
     }
 
     private nonisolated func resultWithoutSigner() -> Result<ProviderToken, TokenError> {
-        cache.signerIsGone(now: clock.now, wallNow: wallClock()).map(Result.success) ?? .failure(.stopped)
+        self.cache.signerIsGone(now: self.clock.now, wallNow: self.wallClock()).map(Result.success)
+            ?? .failure(.stopped)
     }
 
     // MARK: - The actor's life
@@ -133,46 +134,46 @@ actor TokenActor {
     ///
     /// - Throws: `CancellationError`; `TokenError` when it is called a second time. A failed signature is no reason.
     func run(_ context: ChildContext) async throws {
-        guard !hasRun else { throw TokenError(.stopped, "A token actor runs once.") }
-        hasRun = true
-        defer { end() }
+        guard !self.hasRun else { throw TokenError(.stopped, "A token actor runs once.") }
+        self.hasRun = true
+        defer { self.end() }
         context.onShutdown { [event] in event.finish() }
         context.started()
-        for await event in events {
+        for await event in self.events {
             if context.isShuttingDown { break }
-            handle(event)
+            self.handle(event)
         }
         try Task.checkCancellation()
     }
 
     private func handle(_ event: Event) {
-        let now = clock.now
+        let now = self.clock.now
         switch event {
         case .wanted:
             // All may have been cancelled; then nothing is signed.
-            let isWanted = waiting.withLock { waiting in
+            let isWanted = self.waiting.withLock { waiting in
                 waiting.isSignalled = false
                 return !waiting.waiters.isEmpty
             }
-            if isWanted { serve(now) }
+            if isWanted { self.serve(now) }
         case .answered(let number, let result):
-            guard let call = calls.removeValue(forKey: number) else { return }
-            answered(number, call.order, result, now)
+            guard let call = self.calls.removeValue(forKey: number) else { return }
+            self.answered(number, call.order, result, now)
         case .timer(let timer):
-            perform(machine.fired(timer, now: now), now)
+            self.perform(self.machine.fired(timer, now: now), now)
         }
     }
 
     /// Answers all who wait, at once or when a call has ended.
     private func serve(_ now: MonotonicInstant) {
-        switch cache.next(now: now, wallNow: wallClock()) {
+        switch self.cache.next(now: now, wallNow: self.wallClock()) {
         case .use(let token):
-            resume(takeWaiters(), with: .success(token))
+            self.resume(self.takeWaiters(), with: .success(token))
         case .unavailable(let error, let until):
-            resume(takeWaiters(), with: .failure(error))
-            perform(machine.tryAgain(at: until), now)
+            self.resume(self.takeWaiters(), with: .failure(error))
+            self.perform(self.machine.tryAgain(at: until), now)
         case .sign(let order):
-            perform(machine.wanted(order, now: now), now)
+            self.perform(self.machine.wanted(order, now: now), now)
         }
     }
 
@@ -180,24 +181,25 @@ actor TokenActor {
         for action in actions {
             switch action {
             case .call(let number, let order):
-                call(number, order, now)
+                self.call(number, order, now)
             case .cancel(let number):
-                calls[number]?.task.cancel()
+                self.calls[number]?.task.cancel()
             case .fail:
-                failed(.tooSlow, isSilent: true, now)
+                self.failed(.tooSlow, isSilent: true, now)
             case .refuse:
-                resume(
-                    takeWaiters(),
-                    with: cache.signerIsGone(now: now, wallNow: wallClock()).map(Result.success) ?? .failure(.tooSlow)
+                self.resume(
+                    self.takeWaiters(),
+                    with: self.cache.signerIsGone(now: now, wallNow: self.wallClock()).map(Result.success)
+                        ?? .failure(.tooSlow)
                 )
             case .arm(let timer):
-                arm(timer)
+                self.arm(timer)
             case .disarm(let kind):
-                timers.removeValue(forKey: kind)?.cancel()
+                self.timers.removeValue(forKey: kind)?.cancel()
             case .tryAgain:
                 // Nobody may be waiting: a client without a token is to recover before the next push comes.
-                guard !cache.inspect(now: now, wallNow: wallClock()).isUsable else { break }
-                serve(now)
+                guard !self.cache.inspect(now: now, wallNow: self.wallClock()).isUsable else { break }
+                self.serve(now)
             }
         }
     }
@@ -208,40 +210,40 @@ actor TokenActor {
         _ result: Result<SharedProviderToken, TokenError>,
         _ now: MonotonicInstant
     ) {
-        let isCurrent = machine.isCurrent(number)
+        let isCurrent = self.machine.isCurrent(number)
         switch result {
         case .success(let shared):
             // Also that of a call that was given up, unless another token came first.
-            let token = install(shared, order, isUsed: waiting.withLock { !$0.waiters.isEmpty })
+            let token = self.install(shared, order, isUsed: self.waiting.withLock { !$0.waiters.isEmpty })
             let isInstalled = token.jwt == shared.jwt
-            perform(machine.answered(number, hasToken: isInstalled), now)
+            self.perform(self.machine.answered(number, hasToken: isInstalled), now)
             guard isInstalled || isCurrent else { return }
-            timers.removeValue(forKey: .retry)?.cancel()
-            resume(takeWaiters(), with: .success(token))
-            onResult(.success(()), hasFailed)
-            hasFailed = false
+            self.timers.removeValue(forKey: .retry)?.cancel()
+            self.resume(self.takeWaiters(), with: .success(token))
+            self.onResult(.success(()), self.hasFailed)
+            self.hasFailed = false
         case .failure(let error):
-            perform(machine.answered(number, hasToken: false), now)
-            if isCurrent { failed(error, isSilent: false, now) }
+            self.perform(self.machine.answered(number, hasToken: false), now)
+            if isCurrent { self.failed(error, isSilent: false, now) }
         }
     }
 
     private func failed(_ error: TokenError, isSilent: Bool, _ now: MonotonicInstant) {
-        switch cache.signingFailed(error, isSilent: isSilent, now: now, wallNow: wallClock()) {
+        switch self.cache.signingFailed(error, isSilent: isSilent, now: now, wallNow: self.wallClock()) {
         case .serves(let old):
-            resume(takeWaiters(), with: .success(old))
+            self.resume(self.takeWaiters(), with: .success(old))
         case .noToken(let nextTry):
-            resume(takeWaiters(), with: .failure(error))
-            perform(machine.tryAgain(at: nextTry), now)
+            self.resume(self.takeWaiters(), with: .failure(error))
+            self.perform(self.machine.tryAgain(at: nextTry), now)
         }
-        onResult(.failure(error), !hasFailed)
-        hasFailed = true
+        self.onResult(.failure(error), !self.hasFailed)
+        self.hasFailed = true
     }
 
     private func call(_ number: Int, _ order: TokenStateMachine.Order, _ now: MonotonicInstant) {
-        let current = cache.inspect(now: now, wallNow: wallClock())
+        let current = self.cache.inspect(now: now, wallNow: self.wallClock())
         let request = ProviderTokenRequest(
-            signer: signer,
+            signer: self.signer,
             now: order.issuedAt,
             refreshAge: min(current.refreshInterval, TokenPolicy.refreshAge),
             refused: current.isRefused ? current.jwt : nil
@@ -250,7 +252,7 @@ actor TokenActor {
             let result = await Self.newToken(request, source, isReplacing: current.jwt)
             event.yield(.answered(call: number, result))
         }
-        calls[number] = (order, task)
+        self.calls[number] = (order, task)
     }
 
     private static func newToken(
@@ -276,37 +278,43 @@ actor TokenActor {
         isUsed: Bool
     ) -> ProviderToken {
         var order = order
-        if source != nil {
+        if self.source != nil {
             // As old as it is, whoever signed it.
             let age = max(order.issuedAt.subtractingReportingOverflow(shared.issuedAt).partialValue, 0)
             order.orderedAt = order.orderedAt.advanced(by: .zero - .seconds(age))
             order.issuedAt = shared.issuedAt
         }
-        return cache.install(shared.jwt, for: order, now: clock.now, isUsed: isUsed, isShared: source != nil)
+        return self.cache.install(
+            shared.jwt,
+            for: order,
+            now: self.clock.now,
+            isUsed: isUsed,
+            isShared: self.source != nil
+        )
     }
 
     private func arm(_ timer: SignerCallMachine.Timer) {
-        timers[timer.kind]?.cancel()
-        timers[timer.kind] = Task { @concurrent [event, clock] in
+        self.timers[timer.kind]?.cancel()
+        self.timers[timer.kind] = Task { @concurrent [event, clock] in
             do { try await clock.sleep(until: timer.at) } catch { return }
             event.yield(.timer(timer))
         }
     }
 
     private func end() {
-        event.finish()
-        for call in calls.values { call.task.cancel() }
-        for timer in timers.values { timer.cancel() }
-        let waiters = waiting.withLock { waiting in
+        self.event.finish()
+        for call in self.calls.values { call.task.cancel() }
+        for timer in self.timers.values { timer.cancel() }
+        let waiters = self.waiting.withLock { waiting in
             waiting.hasEnded = true
             return Self.take(from: &waiting)
         }
         guard !waiters.isEmpty else { return }
-        resume(waiters, with: resultWithoutSigner())
+        self.resume(waiters, with: self.resultWithoutSigner())
     }
 
     private func takeWaiters() -> [Waiter] {
-        waiting.withLock { Self.take(from: &$0) }
+        self.waiting.withLock { Self.take(from: &$0) }
     }
 
     private static func take(from waiting: inout Waiting) -> [Waiter] {

@@ -60,9 +60,9 @@ struct TokenIdentifiers: Sendable, Hashable {
     }
 
     private static func check(_ id: String, _ name: String, setting: String) throws(APNSConfigurationError) {
-        let isPlain = id.utf8.allSatisfy { isLetterOrDigit($0) }
-        guard !isPlain || id.utf8.count != length else { return }
-        var message = "A \(name) has \(length) letters and digits, but '\(id.prefix(40))' "
+        let isPlain = id.utf8.allSatisfy { self.isLetterOrDigit($0) }
+        guard !isPlain || id.utf8.count != self.length else { return }
+        var message = "A \(name) has \(self.length) letters and digits, but '\(id.prefix(40))' "
         message += isPlain ? "has \(id.utf8.count)." : "has other characters or another length."
         if id.contains(".") {
             message += " It looks like a bundle id, which belongs into the topic."

@@ -35,7 +35,7 @@ struct TokenPolicy: Sendable, Hashable {
     static let standard = TokenPolicy(unchecked: .seconds(50 * 60))
 
     private init(unchecked interval: Duration) {
-        refreshInterval = interval
+        self.refreshInterval = interval
     }
 
     /// - Parameter refreshInterval: How long a token is used, from its first use: 20 to 60 minutes.
@@ -124,15 +124,15 @@ struct TokenStateMachine: Sendable {
 
     /// A request is about to be sent. Asking again while a signature is under way gives the same order again.
     mutating func use(now: MonotonicInstant, wallNow: Int64) -> UseDecision {
-        if needsSignature(now: now, wallNow: wallNow) {
+        if self.needsSignature(now: now, wallNow: wallNow) {
             guard let silentUntil, now < silentUntil else {
                 return .sign(
-                    Order(generation: lastGeneration.saturatingSuccessor, issuedAt: wallNow, orderedAt: now)
+                    Order(generation: self.lastGeneration.saturatingSuccessor, issuedAt: wallNow, orderedAt: now)
                 )
             }
-            guard isUsable(now: now, wallNow: wallNow) else { return .unavailable(until: silentUntil) }
+            guard self.isUsable(now: now, wallNow: wallNow) else { return .unavailable(until: silentUntil) }
         }
-        noteUse(now: now)
+        self.noteUse(now: now)
         return .useCurrent
     }
 
@@ -140,7 +140,7 @@ struct TokenStateMachine: Sendable {
         guard let token, !token.isRefused else { return true }
         let age = token.signedAt.duration(to: now)
         let wallAge = token.ignoresWallClock ? age : Self.wallAge(issuedAt: token.issuedAt, wallNow: wallNow)
-        guard isUsable(now: now, wallNow: wallNow) else { return true }
+        guard self.isUsable(now: now, wallNow: wallNow) else { return true }
 
         let isFromTheFuture = wallAge < .zero - TokenPolicy.futureTolerance
         guard let firstUse = token.firstUse else {
@@ -150,8 +150,8 @@ struct TokenStateMachine: Sendable {
         }
         let use = firstUse.duration(to: now)
         let isDue =
-            use >= policy.refreshInterval || max(age, wallAge) >= TokenPolicy.refreshAge || isFromTheFuture
-        return isDue && use >= TokenPolicy.shortestUse && !isHeldBack(now: now) && now >= (retryAt ?? now)
+            use >= self.policy.refreshInterval || max(age, wallAge) >= TokenPolicy.refreshAge || isFromTheFuture
+        return isDue && use >= TokenPolicy.shortestUse && !self.isHeldBack(now: now) && now >= (self.retryAt ?? now)
     }
 
     /// Whether the current token may be sent, however much a new one is due.
@@ -163,11 +163,11 @@ struct TokenStateMachine: Sendable {
         guard Self.wallAge(issuedAt: token.issuedAt, wallNow: wallNow) >= TokenPolicy.usableAge else { return true }
         // Old by the wall clock alone: the machine was suspended, or its clock was set. That may lead to a signature,
         // not to one a minute.
-        return age < TokenPolicy.shortestForcedAge || isHeldBack(now: now)
+        return age < TokenPolicy.shortestForcedAge || self.isHeldBack(now: now)
     }
 
     private mutating func noteUse(now: MonotonicInstant) {
-        if token?.firstUse == nil { token?.firstUse = now }
+        if self.token?.firstUse == nil { self.token?.firstUse = now }
     }
 
     // MARK: - A signature ends
@@ -178,20 +178,20 @@ struct TokenStateMachine: Sendable {
     ///   - isUsed: Whether a request will carry it at once.
     ///   - isShared: Others have it too, perhaps since it was signed: its use counts from there.
     mutating func signed(_ order: Order, now: MonotonicInstant, isUsed: Bool, isShared: Bool = false) -> Bool {
-        guard order.generation > lastGeneration else { return false }
-        fallback = token.flatMap { $0.isRefused ? nil : $0 }
-        lastGeneration = order.generation
-        token = Token(
+        guard order.generation > self.lastGeneration else { return false }
+        self.fallback = self.token.flatMap { $0.isRefused ? nil : $0 }
+        self.lastGeneration = order.generation
+        self.token = Token(
             generation: order.generation,
             issuedAt: order.issuedAt,
             signedAt: order.orderedAt,
             firstUse: isShared ? order.orderedAt : isUsed ? now : nil,
-            isForced: token?.isRefused ?? false
+            isForced: self.token?.isRefused ?? false
         )
-        retryAt = nil
-        silentUntil = nil
-        retryDelay = TokenPolicy.firstRetry
-        isClockSuspect = false
+        self.retryAt = nil
+        self.silentUntil = nil
+        self.retryDelay = TokenPolicy.firstRetry
+        self.isClockSuspect = false
         return true
     }
 
@@ -208,19 +208,19 @@ struct TokenStateMachine: Sendable {
     /// - Parameter isSilent: Whether the signer did not answer in time. Each try then costs those who wait their time, so
     ///   that there is none before the next one is due.
     mutating func signingFailed(isSilent: Bool = false, now: MonotonicInstant, wallNow: Int64) -> FailureDecision {
-        let next = now.advanced(by: retryDelay)
-        retryAt = next
-        silentUntil = isSilent ? next : nil
-        retryDelay = min(retryDelay * 2, TokenPolicy.longestRetry)
-        guard isUsable(now: now, wallNow: wallNow) else { return .fail(nextTry: next) }
-        noteUse(now: now)
+        let next = now.advanced(by: self.retryDelay)
+        self.retryAt = next
+        self.silentUntil = isSilent ? next : nil
+        self.retryDelay = min(self.retryDelay * 2, TokenPolicy.longestRetry)
+        guard self.isUsable(now: now, wallNow: wallNow) else { return .fail(nextTry: next) }
+        self.noteUse(now: now)
         return .useCurrent
     }
 
     /// Nobody signs any more: whether the current token serves all the same.
     mutating func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> Bool {
-        guard isUsable(now: now, wallNow: wallNow) else { return false }
-        noteUse(now: now)
+        guard self.isUsable(now: now, wallNow: wallNow) else { return false }
+        self.noteUse(now: now)
         return true
     }
 
@@ -252,17 +252,17 @@ struct TokenStateMachine: Sendable {
     ) -> Verdict {
         switch reason {
         case .some(.tooManyProviderTokenUpdates):
-            let isNew = heldBackUntil(now: now) == nil
-            return .tooManyUpdates(until: tooManyUpdates(now: now), isNew: isNew)
+            let isNew = self.heldBackUntil(now: now) == nil
+            return .tooManyUpdates(until: self.tooManyUpdates(now: now), isNew: isNew)
         case .some(.invalidProviderToken), .some(.expiredProviderToken):
-            switch refusedFromFuture(generation: generation, serverTime: serverTime, now: now, wallNow: wallNow) {
+            switch self.refusedFromFuture(generation: generation, serverTime: serverTime, now: now, wallNow: wallNow) {
             case .restored: return .replaced(isRestored: true)
             case .refresh: return .replaced(isRestored: false)
             case .clockSuspect: return .clockSuspect
             case .unrelated: break
             }
             guard reason == .expiredProviderToken else { return .unrelated }
-            let decision = expired(generation: generation, now: now)
+            let decision = self.expired(generation: generation, now: now)
             return decision == .clockSuspect ? .clockSuspect : .expired(decision)
         default:
             return .unrelated
@@ -300,7 +300,7 @@ struct TokenStateMachine: Sendable {
         }
         let shortestAge = token.isForced ? TokenPolicy.shortestUse : TokenPolicy.shortestForcedAge
         if age < shortestAge {
-            isClockSuspect = true
+            self.isClockSuspect = true
             return .clockSuspect
         }
         self.token?.isRefused = true
@@ -332,7 +332,7 @@ struct TokenStateMachine: Sendable {
         wallNow: Int64
     ) -> FutureDecision {
         guard let token else { return .unrelated }
-        if generation == lastFromFuture { return .refresh }
+        if generation == self.lastFromFuture { return .refresh }
         guard generation == token.generation, !token.isRefused,
             Self.wallAge(issuedAt: token.issuedAt, wallNow: serverTime ?? wallNow) < .zero - TokenPolicy.futureTolerance
         else { return .unrelated }
@@ -340,20 +340,20 @@ struct TokenStateMachine: Sendable {
             Self.wallAge(issuedAt: fallback.issuedAt, wallNow: serverTime ?? wallNow)
                 >= .zero - TokenPolicy.futureTolerance
         {
-            lastFromFuture = generation
+            self.lastFromFuture = generation
             self.token = fallback
             self.token?.ignoresWallClock = true
             self.fallback = nil
             // The clock may still be ahead: a refresh that can wait waits.
-            retryAt = now.advanced(by: TokenPolicy.shortestUse)
+            self.retryAt = now.advanced(by: TokenPolicy.shortestUse)
             return .restored
         }
         let isAhead = serverTime.map { Self.wallAge(issuedAt: $0, wallNow: wallNow) > TokenPolicy.futureTolerance }
         if isAhead == true || token.isForced && token.signedAt.duration(to: now) < TokenPolicy.shortestUse {
-            isClockSuspect = true
+            self.isClockSuspect = true
             return .clockSuspect
         }
-        lastFromFuture = generation
+        self.lastFromFuture = generation
         self.token?.isRefused = true
         return .refresh
     }
@@ -363,8 +363,8 @@ struct TokenStateMachine: Sendable {
     ///
     /// - Returns: The end of that time.
     mutating func tooManyUpdates(now: MonotonicInstant) -> MonotonicInstant {
-        let until = max(heldBackUntil ?? now, now.advanced(by: TokenPolicy.holdBack))
-        heldBackUntil = until
+        let until = max(self.heldBackUntil ?? now, now.advanced(by: TokenPolicy.holdBack))
+        self.heldBackUntil = until
         return until
     }
 
@@ -379,10 +379,10 @@ struct TokenStateMachine: Sendable {
             token.signedAt.advanced(by: TokenPolicy.usableAge)
         )
         let changes = [
-            firstUse.advanced(by: TokenPolicy.shortestUse), firstUse.advanced(by: policy.refreshInterval),
+            firstUse.advanced(by: TokenPolicy.shortestUse), firstUse.advanced(by: self.policy.refreshInterval),
             token.signedAt.advanced(by: TokenPolicy.refreshAge),
         ]
-        for change in changes + [retryAt, heldBackUntil].compactMap(\.self) where change > now {
+        for change in changes + [self.retryAt, self.heldBackUntil].compactMap(\.self) where change > now {
             until = min(until, change)
         }
         return until
@@ -390,22 +390,22 @@ struct TokenStateMachine: Sendable {
 
     /// The end of the time in which nothing is signed because of `TooManyProviderTokenUpdates`, if it lasts.
     func heldBackUntil(now: MonotonicInstant) -> MonotonicInstant? {
-        isHeldBack(now: now) ? heldBackUntil : nil
+        self.isHeldBack(now: now) ? self.heldBackUntil : nil
     }
 
     /// Whether APNs has refused the current token.
-    var isRefused: Bool { token?.isRefused ?? false }
+    var isRefused: Bool { self.token?.isRefused ?? false }
 
     /// The current token's generation.
-    var generation: Int? { token?.generation }
+    var generation: Int? { self.token?.generation }
 
     /// The current token's age since it was ordered.
     func age(now: MonotonicInstant) -> Duration? {
-        token?.signedAt.duration(to: now)
+        self.token?.signedAt.duration(to: now)
     }
 
     private func isHeldBack(now: MonotonicInstant) -> Bool {
-        now < (heldBackUntil ?? now)
+        now < (self.heldBackUntil ?? now)
     }
 
     private static func wallAge(issuedAt: Int64, wallNow: Int64) -> Duration {

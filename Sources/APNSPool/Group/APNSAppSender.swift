@@ -77,6 +77,8 @@ public struct APNSAppSender: PushSender {
             return check
         case .success(let use):
             defer { self.core.leave(use) }
+            // A client that was started for this call may not run yet.
+            _ = await use.client.runtime.sending.waitUntilRunning(deadline)
             let left = max(self.core.now.duration(to: deadline), .milliseconds(1))
             return await use.client.check(topic: self.core.topic(self.app) ?? "", within: left)
         }

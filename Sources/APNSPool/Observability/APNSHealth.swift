@@ -25,7 +25,7 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
                 self.rawValue = rawValue
             }
 
-            public var description: String { rawValue }
+            public var description: String { self.rawValue }
 
             // Degraded.
 

@@ -19,25 +19,25 @@ enum JSONSettings {
         let bytes: [UInt8]
         switch SystemFile.open(path, O_RDONLY | O_CLOEXEC) {
         case .failure(let error):
-            throw fault(.fileUnreadable, path, "the file cannot be opened: \(error)")
+            throw self.fault(.fileUnreadable, path, "the file cannot be opened: \(error)")
         case .success(let descriptor):
             defer { SystemFile.close(descriptor) }
-            switch SystemFile.contents(of: descriptor, limit: limit) {
-            case .failure(let error): throw fault(.fileUnreadable, path, "the file cannot be read: \(error)")
+            switch SystemFile.contents(of: descriptor, limit: self.limit) {
+            case .failure(let error): throw self.fault(.fileUnreadable, path, "the file cannot be read: \(error)")
             case .success(let contents): bytes = contents
             }
         }
-        guard bytes.count <= limit else { throw fault(.malformed, path, "the file has more than 1 MiB") }
-        return try source(bytes, name: path)
+        guard bytes.count <= self.limit else { throw self.fault(.malformed, path, "the file has more than 1 MiB") }
+        return try self.source(bytes, name: path)
     }
 
     static func source(_ json: [UInt8], name: String) throws(APNSSettingsError) -> APNSSettingsSource {
         do {
             var values: [String: APNSSettingsSource.Finding] = [:]
-            flatten(try JSONDecoder().decode([String: Node].self, from: Data(json)), "", into: &values)
+            self.flatten(try JSONDecoder().decode([String: Node].self, from: Data(json)), "", into: &values)
             return .flat(values, name: name)
         } catch {
-            throw fault(.malformed, name, "it is not a JSON object: \(what(error))")
+            throw self.fault(.malformed, name, "it is not a JSON object: \(self.what(error))")
         }
     }
 
@@ -69,7 +69,7 @@ enum JSONSettings {
             switch node {
             case .value(let text): values[path] = .text(text)
             case .list: values[path] = .unusable("a list")
-            case .object(let tree): flatten(tree, path, into: &values)
+            case .object(let tree): self.flatten(tree, path, into: &values)
             case .null: break
             }
         }

@@ -178,9 +178,9 @@ package enum SettingKind: Sendable, Hashable {
 
     /// Seconds, or a number with a unit. Nil for all else, and for what no timer could measure.
     static func time(_ text: String) -> Duration? {
-        let (number, unit) = split(text)
+        let (number, unit) = self.split(text)
         guard !number.isEmpty, number.utf8.contains(where: { $0 != UInt8(ascii: ".") }), let count = Double(number),
-            let factor = unit.isEmpty ? 1e9 : timeUnits.first(where: { $0.name == unit })?.nanoseconds
+            let factor = unit.isEmpty ? 1e9 : self.timeUnits.first(where: { $0.name == unit })?.nanoseconds
         else { return nil }
         let nanoseconds = (count * factor).rounded()
         // 285 years, which fit into 64 bits.
@@ -189,10 +189,10 @@ package enum SettingKind: Sendable, Hashable {
 
     /// A whole number of bytes, or of a unit of them.
     static func byteCount(_ text: String) -> Int? {
-        let (number, unit) = split(text)
+        let (number, unit) = self.split(text)
         guard let count = Int(number) else { return nil }
         guard !unit.isEmpty else { return count }
-        guard let found = sizeUnits.first(where: { $0.name.lowercased() == unit.lowercased() }) else { return nil }
+        guard let found = self.sizeUnits.first(where: { $0.name.lowercased() == unit.lowercased() }) else { return nil }
         let (bytes, overflow) = count.multipliedReportingOverflow(by: found.bytes)
         return overflow ? nil : bytes
     }
@@ -219,7 +219,7 @@ package enum SettingKind: Sendable, Hashable {
 
     /// In the largest unit that is whole.
     static func text(bytes: Int) -> String {
-        for (unit, length) in sizeUnits.suffix(4).reversed() where bytes > 0 && bytes % length == 0 {
+        for (unit, length) in self.sizeUnits.suffix(4).reversed() where bytes > 0 && bytes % length == 0 {
             return "\(bytes / length)\(unit)"
         }
         return "\(bytes)"

@@ -43,7 +43,7 @@ public struct ChannelCallRecord: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// A broadcast to a channel's subscribers.
         public static let broadcast = Operation(rawValue: "broadcast")

@@ -8,7 +8,7 @@ public struct SimulatorError: Error, Sendable, Hashable, CustomStringConvertible
             self.rawValue = rawValue
         }
 
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// The address cannot be listened on, or no certificate could be made.
         public static let startFailed = Code(rawValue: "start-failed")

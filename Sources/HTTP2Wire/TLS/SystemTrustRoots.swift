@@ -26,20 +26,20 @@ package struct SystemTrustRoots: Sendable, Hashable {
     ///
     /// - Returns: nil if there are none.
     static func find() -> SystemTrustRoots? {
-        let file = environment("SSL_CERT_FILE") ?? String(cString: X509_get_default_cert_file())
-        let directories = environment("SSL_CERT_DIR") ?? String(cString: X509_get_default_cert_dir())
+        let file = self.environment("SSL_CERT_FILE") ?? String(cString: X509_get_default_cert_file())
+        let directories = self.environment("SSL_CERT_DIR") ?? String(cString: X509_get_default_cert_dir())
         let found = SystemTrustRoots(
-            file: isReadable(file) ? file : nil,
-            directories: directories.split(separator: ":").contains { !entries(of: String($0)).isEmpty }
+            file: self.isReadable(file) ? file : nil,
+            directories: directories.split(separator: ":").contains { !self.entries(of: String($0)).isEmpty }
                 ? directories : nil
         )
         if found.file != nil || found.directories != nil { return found }
-        guard environment("SSL_CERT_FILE") == nil, environment("SSL_CERT_DIR") == nil else { return nil }
+        guard self.environment("SSL_CERT_FILE") == nil, self.environment("SSL_CERT_DIR") == nil else { return nil }
         let elsewhere = [
             "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
             "/etc/ssl/cert.pem",
         ]
-        return elsewhere.first(where: isReadable).map { SystemTrustRoots(file: $0) }
+        return elsewhere.first(where: self.isReadable).map { SystemTrustRoots(file: $0) }
     }
 
     /// Makes `store` find these roots, and those that it holds already.

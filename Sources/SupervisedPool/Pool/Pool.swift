@@ -18,7 +18,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         seed: UInt64? = nil,
         onEvent: @escaping @Sendable (PoolEvent) -> Void = { _ in }
     ) {
-        core = PoolCore(configuration: configuration, clock: clock, seed: seed, onEvent: onEvent)
+        self.core = PoolCore(configuration: configuration, clock: clock, seed: seed, onEvent: onEvent)
     }
 
     /// Serves until the supervisor asks for an end or the task is cancelled. However it ends, all waiting checkouts are
@@ -27,7 +27,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// - Throws: ``PoolConfigurationError``; ``PoolError`` with `alreadyRunning` or `invariantBroken`;
     ///   `CancellationError` when the task was cancelled.
     public func run(_ context: ChildContext) async throws {
-        try await core.run(context)
+        try await self.core.run(context)
     }
 
     // MARK: What workers say
@@ -43,18 +43,18 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///     worker surplus; see ``reconfigure(_:)``.
     ///   - context: The context that the worker's `run` was given.
     public func register(_ worker: Worker, id: WorkerID, for context: ChildContext) {
-        register(worker, id: id)
+        self.register(worker, id: id)
         context.onEnd { [mailbox = core.mailbox] in mailbox.post(.workerEnded(id), isUrgent: true) }
     }
 
     /// Without a monitor: the worker must report its end.
     func register(_ worker: Worker, id: WorkerID) {
-        core.mailbox.post(.register(worker, id), isUrgent: true)
+        self.core.mailbox.post(.register(worker, id), isUrgent: true)
     }
 
     /// A worker tells how it is. Reports of an earlier generation are dropped. Never waits; from any thread.
     public func report(_ report: WorkerReport, from id: WorkerID) {
-        core.mailbox.post(.report(report, id), isUrgent: true)
+        self.core.mailbox.post(.report(report, id), isUrgent: true)
     }
 
     // MARK: Slots
@@ -79,7 +79,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         lane: PoolLane = .interactive,
         atFront: Bool = false
     ) async throws(PoolError) -> PoolLease<Worker> {
-        let granted = try await core.checkout(
+        let granted = try await self.core.checkout(
             PoolStateMachine.Request(
                 wanted: wanted,
                 deadline: deadline,
@@ -92,7 +92,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         // The core has its workers from `register` alone, which takes nothing but a `Worker`. A checked cast would cost
         // as much as the rest of the checkout.
         let worker = unsafeDowncast(granted.worker, to: Worker.self)
-        return PoolLease(worker: worker, grant: granted.grant, count: granted.count, mailbox: core.mailbox)
+        return PoolLease(worker: worker, grant: granted.grant, count: granted.count, mailbox: self.core.mailbox)
     }
 
     /// Leases a slot, calls `body` and returns the slot, however `body` ends: poolboy's `transaction`.
@@ -112,7 +112,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         lane: PoolLane = .interactive,
         _ body: (inout PoolLease<Worker>) async throws -> Value
     ) async throws -> Value {
-        var lease = try await checkout(wanted: wanted, deadline: deadline, block: block, lane: lane)
+        var lease = try await self.checkout(wanted: wanted, deadline: deadline, block: block, lane: lane)
         let value = try await body(&lease)
         lease.release()
         return value
@@ -128,7 +128,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         onAnswer: @escaping @Sendable (Result<PoolGrant<Worker>, PoolError>) -> Void
     ) async -> PoolCheckoutStart<Worker> {
         let request = PoolStateMachine.Request(wanted: wanted, deadline: deadline, lane: lane)
-        let start = await core.startCheckout(request) { answer in
+        let start = await self.core.startCheckout(request) { answer in
             switch answer {
             case .success(let granted?): onAnswer(.success(PoolGrant(granted)))
             case .success(nil): break  // Observers only.
@@ -144,7 +144,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
 
     /// Gives a waiting checkout up. It is answered all the same, with `cancelled` unless something else was first.
     package func withdraw(_ ticket: PoolTicket) {
-        core.mailbox.post(.cancel(ticket.id), isUrgent: true)
+        self.core.mailbox.post(.cancel(ticket.id), isUrgent: true)
     }
 
     /// Returns slots that ``PoolLease/take(_:)`` moved out of a lease. Never waits; from any thread.
@@ -152,7 +152,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// Returning more than was leased is a defect that ends the pool.
     public func checkin(_ grant: SlotGrant, count: Int) {
         guard count > 0 else { return }
-        core.mailbox.post(.checkin(grant, count))
+        self.core.mailbox.post(.checkin(grant, count))
     }
 
     /// Returns when so many workers are ready.
@@ -162,7 +162,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///   - deadline: Until when to wait.
     /// - Throws: ``PoolError`` when they are not by the deadline, or it is known before that they will not be.
     public func waitUntilReady(_ workers: Int = 1, deadline: MonotonicInstant) async throws(PoolError) {
-        try await core.waitUntilReady(workers, deadline: deadline)
+        try await self.core.waitUntilReady(workers, deadline: deadline)
     }
 
     // MARK: Opening and replacing
@@ -175,15 +175,15 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///   - deadline: Until when to wait. Connects go on after it.
     /// - Throws: ``PoolError`` as ``waitUntilReady(_:deadline:)``.
     public func prewarm(_ workers: Int, deadline: MonotonicInstant) async throws(PoolError) {
-        await core.prewarm(workers)
-        try await core.waitUntilReady(workers, deadline: deadline)
+        await self.core.prewarm(workers)
+        try await self.core.waitUntilReady(workers, deadline: deadline)
     }
 
     /// Has every session that exists replaced by a fresh one, one worker after another,
     /// ``PoolConfiguration/connectSpacing`` apart, while the pool goes on serving: after a change of key, or to see new
     /// addresses. Does not wait; ``PoolStatus/Worker/age`` shows how far it is.
     public func replaceAll() {
-        core.mailbox.post(.replaceAll, isUrgent: true)
+        self.core.mailbox.post(.replaceAll, isUrgent: true)
     }
 
     // MARK: Changing
@@ -201,7 +201,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// - Throws: What ``PoolConfiguration/validate()`` throws. Nothing is changed then.
     public func reconfigure(_ configuration: PoolConfiguration) throws(PoolConfigurationError) {
         try configuration.validate()
-        core.mailbox.post(.reconfigure(configuration), isUrgent: true)
+        self.core.mailbox.post(.reconfigure(configuration), isUrgent: true)
     }
 
     /// Waits until surplus workers have nothing to do any more, or there are none.
@@ -211,20 +211,20 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///   pool has ended. Call it again until it is empty.
     /// - Throws: ``PoolError`` with `cancelled`.
     public func retireSurplus() async throws(PoolError) -> [Int] {
-        try await core.retireSurplus()
+        try await self.core.retireSurplus()
     }
 
     /// The workers of these places have been ended, as ``retireSurplus()`` asked for, or there were none. Others may be started in their
     /// places if the pool has grown again. Never waits; from any thread.
     public func ended(_ places: [Int]) {
-        core.mailbox.post(.ended(places), isUrgent: true)
+        self.core.mailbox.post(.ended(places), isUrgent: true)
     }
 
     // MARK: Stopping and looking
 
     /// From now on checkouts fail with `shuttingDown`, resent work (`atFront`) excepted. Those that wait go on.
     public func drain() async {
-        await core.drain()
+        await self.core.drain()
     }
 
     /// The same, and returns when nothing is leased and nobody waits. When the time is over first, those who wait fail
@@ -233,7 +233,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// - Parameter time: How long that may take.
     /// - Returns: What was not done.
     public func drain(within time: Duration) async -> PoolDrainReport {
-        await core.drain(until: core.clock.now.advanced(by: time))
+        await self.core.drain(until: self.core.clock.now.advanced(by: time))
     }
 
     /// Ends the waiting of all checkouts with `shuttingDown`.
@@ -241,12 +241,12 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// - Returns: how many there were.
     @discardableResult
     public func failWaiters() async -> Int {
-        await core.failWaiters()
+        await self.core.failWaiters()
     }
 
     /// The pool as it is now. Never waits for a worker.
     public func status() async -> PoolStatus {
-        await core.status()
+        await self.core.status()
     }
 
     /// What happens, as an asynchronous sequence for logs and metrics. Each call makes another one; it holds the events
@@ -255,7 +255,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// - Parameter bufferingNewest: How many events wait for a slow reader, at least 1. Older ones are dropped, and
     ///   ``PoolEvent/missed(_:)`` tells how many.
     public func events(bufferingNewest: Int = 256) -> EventStream<PoolEvent> {
-        core.hub.stream(bufferingNewest: bufferingNewest)
+        self.core.hub.stream(bufferingNewest: bufferingNewest)
     }
 }
 
@@ -266,7 +266,7 @@ public struct PoolDrainReport: Sendable, Hashable {
     /// Slots that have not been returned yet.
     public let leased: Int
     /// Whether all was done in time.
-    public var isComplete: Bool { unserved == 0 && leased == 0 }
+    public var isComplete: Bool { self.unserved == 0 && self.leased == 0 }
 }
 
 /// Slots that were leased to a ``Pool/startCheckout(wanted:deadline:lane:onAnswer:)``. Whoever has it must return each
@@ -278,9 +278,9 @@ package struct PoolGrant<Worker: PoolWorker>: Sendable {
 
     init(_ granted: PoolCore.Granted) {
         // As in `checkout`: the core's workers are all `Worker`s.
-        worker = unsafeDowncast(granted.worker, to: Worker.self)
-        grant = granted.grant
-        count = granted.count
+        self.worker = unsafeDowncast(granted.worker, to: Worker.self)
+        self.grant = granted.grant
+        self.count = granted.count
     }
 }
 

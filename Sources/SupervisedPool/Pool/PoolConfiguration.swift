@@ -93,35 +93,47 @@ public struct PoolConfiguration: Sendable, Hashable {
         ) throws(PoolConfigurationError) {
             if !holds { throw PoolConfigurationError(setting: setting, message: rule()) }
         }
-        try require((0...Self.maximumWorkers).contains(size), "size", "must be 0 to 1000, is \(size)")
+        try require((0...Self.maximumWorkers).contains(self.size), "size", "must be 0 to 1000, is \(self.size)")
         try require(
-            (0...Self.maximumWorkers).contains(maxOverflow),
+            (0...Self.maximumWorkers).contains(self.maxOverflow),
             "maxOverflow",
-            "must be 0 to 1000, is \(maxOverflow)"
+            "must be 0 to 1000, is \(self.maxOverflow)"
         )
-        try require(size + maxOverflow > 0, "size", "is 0, and so is maxOverflow: the pool could never connect")
         try require(
-            size + maxOverflow <= Self.maximumWorkers,
+            self.size + self.maxOverflow > 0,
+            "size",
+            "is 0, and so is maxOverflow: the pool could never connect"
+        )
+        try require(
+            self.size + self.maxOverflow <= Self.maximumWorkers,
             "maxOverflow",
-            "size + maxOverflow must be at most 1000, is \(size + maxOverflow)"
+            "size + maxOverflow must be at most 1000, is \(self.size + self.maxOverflow)"
         )
-        try require((0...1_000_000).contains(maxWaiters), "maxWaiters", "must be 0 to 1,000,000, is \(maxWaiters)")
         try require(
-            (0...(1 << 40)).contains(maxQueuedBytes),
+            (0...1_000_000).contains(self.maxWaiters),
+            "maxWaiters",
+            "must be 0 to 1,000,000, is \(self.maxWaiters)"
+        )
+        try require(
+            (0...(1 << 40)).contains(self.maxQueuedBytes),
             "maxQueuedBytes",
-            "must be 0 to 2^40, is \(maxQueuedBytes)"
+            "must be 0 to 2^40, is \(self.maxQueuedBytes)"
         )
         if let maxQueueAge {
             try require(maxQueueAge > .zero, "maxQueueAge", "must be more than zero, is \(maxQueueAge)")
         }
         try require(
-            (0...90).contains(interactiveReservePercent),
+            (0...90).contains(self.interactiveReservePercent),
             "interactiveReservePercent",
-            "must be 0 to 90, is \(interactiveReservePercent)"
+            "must be 0 to 90, is \(self.interactiveReservePercent)"
         )
-        try require(connectSpacing >= .zero, "connectSpacing", "must not be negative, is \(connectSpacing)")
-        try require(idleTimeout >= .milliseconds(1), "idleTimeout", "must be 1 ms or more, is \(idleTimeout)")
-        try require(unavailableAfter >= .zero, "unavailableAfter", "must not be negative, is \(unavailableAfter)")
+        try require(self.connectSpacing >= .zero, "connectSpacing", "must not be negative, is \(self.connectSpacing)")
+        try require(self.idleTimeout >= .milliseconds(1), "idleTimeout", "must be 1 ms or more, is \(self.idleTimeout)")
+        try require(
+            self.unavailableAfter >= .zero,
+            "unavailableAfter",
+            "must not be negative, is \(self.unavailableAfter)"
+        )
         if let maximumLifetime {
             try require(
                 maximumLifetime >= .seconds(1),
@@ -133,7 +145,7 @@ public struct PoolConfiguration: Sendable, Hashable {
 
     /// The number of slots for workers, within its limits whatever the settings are.
     var workerCount: Int {
-        min(max(0, size), Self.maximumWorkers) + min(max(0, maxOverflow), Self.maximumWorkers)
+        min(max(0, self.size), Self.maximumWorkers) + min(max(0, self.maxOverflow), Self.maximumWorkers)
     }
 }
 
@@ -144,5 +156,5 @@ public struct PoolConfigurationError: Error, Sendable, Hashable, CustomStringCon
     /// The rule and the value that breaks it.
     public let message: String
 
-    public var description: String { "PoolConfiguration.\(setting) \(message)" }
+    public var description: String { "PoolConfiguration.\(self.setting) \(self.message)" }
 }

@@ -78,37 +78,39 @@ actor PoolCore {
     // MARK: Running
 
     func run(_ context: ChildContext) async throws {
-        guard machine.phase == .notStarted else { throw machine.error(.alreadyRunning, clock.now) }
-        defer { hub.finish() }
+        guard self.machine.phase == .notStarted else { throw self.machine.error(.alreadyRunning, self.clock.now) }
+        defer { self.hub.finish() }
         do {
-            try machine.configuration.validate()
+            try self.machine.configuration.validate()
         } catch {
-            stop()
+            self.stop()
             throw error
         }
-        machine.start()
+        self.machine.start()
         context.onShutdown { [mailbox] in mailbox.post(.stop, isUrgent: true) }
         context.started()
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
-                advance(clock.now, isTimer: true)
-                while !isStopping, machine.broken == nil {
-                    timer.arm(for: machine.nextDeadline, clock: clock, in: &group) { [mailbox] in mailbox.wake() }
-                    await mailbox.wait()
-                    advance(clock.now, isTimer: true)
+                self.advance(self.clock.now, isTimer: true)
+                while !self.isStopping, self.machine.broken == nil {
+                    self.timer.arm(for: self.machine.nextDeadline, clock: self.clock, in: &group) { [mailbox] in
+                        mailbox.wake()
+                    }
+                    await self.mailbox.wait()
+                    self.advance(self.clock.now, isTimer: true)
                 }
-                timer.cancel()
+                self.timer.cancel()
             }
         } onCancel: { [mailbox] in
             mailbox.post(.stop, isUrgent: true)
         }
-        let broken = machine.broken
-        stop()
+        let broken = self.machine.broken
+        self.stop()
         if let broken {
-            onEvent(.invariantBroken(broken))
+            self.onEvent(.invariantBroken(broken))
             throw PoolError(
                 code: .invariantBroken,
-                status: machine.status(clock.now),
+                status: self.machine.status(self.clock.now),
                 fault: PoolFault(description: broken)
             )
         }
@@ -116,113 +118,115 @@ actor PoolCore {
     }
 
     private func onEvent(_ event: PoolEvent) {
-        tell(event)
-        hub.post(event)
+        self.tell(event)
+        self.hub.post(event)
     }
 
     private func stop() {
-        machine.stop(now: clock.now, into: &actions)
-        perform()
-        mailbox.close()
-        workers = workers.map { _ in nil }
+        self.machine.stop(now: self.clock.now, into: &self.actions)
+        self.perform()
+        self.mailbox.close()
+        self.workers = self.workers.map { _ in nil }
     }
 
     /// Takes what was posted, then does what follows from it. Every entry to the actor begins with it.
     private func advance(_ now: MonotonicInstant, isTimer: Bool = false) {
-        var isAttentive = machine.hasWaiters
-        mailbox.take(into: &batch, isAttentive: isAttentive)
+        var isAttentive = self.machine.hasWaiters
+        self.mailbox.take(into: &self.batch, isAttentive: isAttentive)
         while true {
-            if batch.isEmpty, !machine.needsSettling, !isTimer { return }
-            for item in batch { apply(item, now) }
-            batch.removeAll(keepingCapacity: true)
-            if machine.needsSettling || (isTimer && machine.phase != .stopped) {
-                machine.settle(now: now, using: &random, into: &actions)
+            if self.batch.isEmpty, !self.machine.needsSettling, !isTimer { return }
+            for item in self.batch { self.apply(item, now) }
+            self.batch.removeAll(keepingCapacity: true)
+            if self.machine.needsSettling || (isTimer && self.machine.phase != .stopped) {
+                self.machine.settle(now: now, using: &self.random, into: &self.actions)
             }
-            perform()
-            fitWorkers()
+            self.perform()
+            self.fitWorkers()
             // What was posted before the mailbox knew that somebody waits would wake nobody.
-            guard machine.hasWaiters, !isAttentive else { break }
+            guard self.machine.hasWaiters, !isAttentive else { break }
             isAttentive = true
-            mailbox.take(into: &batch, isAttentive: true)
-            if batch.isEmpty { break }
+            self.mailbox.take(into: &self.batch, isAttentive: true)
+            if self.batch.isEmpty { break }
         }
-        if !isTimer, timer.isLater(than: machine.nextDeadline) || machine.broken != nil { mailbox.wake() }
+        if !isTimer, self.timer.isLater(than: self.machine.nextDeadline) || self.machine.broken != nil {
+            self.mailbox.wake()
+        }
     }
 
     private func apply(_ item: PoolItem, _ now: MonotonicInstant) {
         switch item {
         case .checkin(let grant, let count):
-            machine.checkin(grant, count: count)
+            self.machine.checkin(grant, count: count)
         case .cancel(let id):
-            machine.cancel(id, now: now, into: &actions)
+            self.machine.cancel(id, now: now, into: &self.actions)
         case .register(let worker, let id):
-            guard machine.register(id, now: now) else { return }
-            fitWorkers()
-            workers[id.slot] = worker
-            onEvent(.registered(id))
+            guard self.machine.register(id, now: now) else { return }
+            self.fitWorkers()
+            self.workers[id.slot] = worker
+            self.onEvent(.registered(id))
         case .report(let report, let id):
-            machine.report(report, from: id, now: now)
-            onEvent(.reported(id, report))
+            self.machine.report(report, from: id, now: now)
+            self.onEvent(.reported(id, report))
         case .workerEnded(let id):
-            guard machine.isRegistered(id) else { return }
-            machine.report(.gone, from: id, now: now)
-            onEvent(.reported(id, .gone))
+            guard self.machine.isRegistered(id) else { return }
+            self.machine.report(.gone, from: id, now: now)
+            self.onEvent(.reported(id, .gone))
         case .replaceAll:
-            machine.replaceAll(now: now)
+            self.machine.replaceAll(now: now)
         case .broken(let grant):
-            machine.replace(grant, now: now)
+            self.machine.replace(grant, now: now)
         case .reconfigure(let configuration):
-            machine.reconfigure(configuration)
-            fitWorkers()
+            self.machine.reconfigure(configuration)
+            self.fitWorkers()
         case .ended(let places):
-            machine.ended(places, now: now)
+            self.machine.ended(places, now: now)
         case .stop:
-            isStopping = true
+            self.isStopping = true
         }
     }
 
     /// As many as the machine has places.
     private func fitWorkers() {
-        while workers.count < machine.slots.count { workers.append(nil) }
+        while self.workers.count < self.machine.slots.count { self.workers.append(nil) }
         // Those beyond have ended, and nothing more is asked of them.
-        if actions.isEmpty, workers.count > machine.slots.count {
-            workers.removeLast(workers.count - machine.slots.count)
+        if self.actions.isEmpty, self.workers.count > self.machine.slots.count {
+            self.workers.removeLast(self.workers.count - self.machine.slots.count)
         }
     }
 
     private func perform() {
-        if actions.isEmpty { return }
-        for action in actions {
+        if self.actions.isEmpty { return }
+        for action in self.actions {
             switch action {
             case .grant(let id, let grant, let count):
-                guard let worker = workers[grant.worker.slot] else {
-                    answer(id, .failure(machine.error(.poolStopped, clock.now)))
+                guard let worker = self.workers[grant.worker.slot] else {
+                    self.answer(id, .failure(self.machine.error(.poolStopped, self.clock.now)))
                     continue
                 }
-                answer(id, .success(Granted(worker: worker, grant: grant, count: count)))
+                self.answer(id, .success(Granted(worker: worker, grant: grant, count: count)))
             case .reached(let id):
-                answer(id, .success(nil))
+                self.answer(id, .success(nil))
             case .fail(let id, let error):
-                answer(id, .failure(error))
+                self.answer(id, .failure(error))
             case .connect(let id, let reason):
-                workers[id.slot]?.connect(reason)
+                self.workers[id.slot]?.connect(reason)
             case .disconnect(let id, let reason):
-                workers[id.slot]?.disconnect(reason)
+                self.workers[id.slot]?.disconnect(reason)
             case .event(let event):
-                onEvent(event)
+                self.onEvent(event)
             }
         }
-        actions.removeAll(keepingCapacity: true)
+        self.actions.removeAll(keepingCapacity: true)
     }
 
     // MARK: Checkout
 
     func checkout(_ request: PoolStateMachine.Request) async throws(PoolError) -> Granted {
-        let now = clock.now
-        switch begin(request, now) {
+        let now = self.clock.now
+        switch self.begin(request, now) {
         case .granted(let granted): return granted
         case .failed(let error): throw error
-        case .waiting(let id): return try await waited(id, request.deadline, since: now)
+        case .waiting(let id): return try await self.waited(id, request.deadline, since: now)
         }
     }
 
@@ -230,19 +234,21 @@ actor PoolCore {
     /// 3 KB that most checkouts do not need.
     @inline(never)
     private func begin(_ request: PoolStateMachine.Request, _ now: MonotonicInstant) -> Start {
-        advance(now)
-        if Task.isCancelled { return .failed(machine.error(.cancelled, now)) }
-        switch machine.checkout(request, now: now, using: &random, into: &actions) {
+        self.advance(now)
+        if Task.isCancelled { return .failed(self.machine.error(.cancelled, now)) }
+        switch self.machine.checkout(request, now: now, using: &self.random, into: &self.actions) {
         case .granted(let grant, let count):
-            guard let worker = workers[grant.worker.slot] else { return .failed(machine.error(.poolStopped, now)) }
+            guard let worker = self.workers[grant.worker.slot] else {
+                return .failed(self.machine.error(.poolStopped, now))
+            }
             return .granted(Granted(worker: worker, grant: grant, count: count))
         case .failed(let error):
-            perform()
+            self.perform()
             // A refused checkout may have asked for a connect, whose answer has a time.
-            if timer.isLater(than: machine.nextDeadline) { mailbox.wake() }
+            if self.timer.isLater(than: self.machine.nextDeadline) { self.mailbox.wake() }
             return .failed(error)
         case .wait(let id):
-            expect(id)
+            self.expect(id)
             return .waiting(id)
         }
     }
@@ -253,13 +259,13 @@ actor PoolCore {
         _ deadline: MonotonicInstant,
         since now: MonotonicInstant
     ) async throws(PoolError) -> Granted {
-        guard let granted = try await wait(id, deadline).get() else {
-            throw machine.error(.cancelled, clock.now, since: now)
+        guard let granted = try await self.wait(id, deadline).get() else {
+            throw self.machine.error(.cancelled, self.clock.now, since: now)
         }
         if Task.isCancelled {
             // The slot came together with the cancellation: it goes to the next.
-            mailbox.post(.checkin(granted.grant, granted.count))
-            throw machine.error(.cancelled, clock.now, since: now)
+            self.mailbox.post(.checkin(granted.grant, granted.count))
+            throw self.machine.error(.cancelled, self.clock.now, since: now)
         }
         return granted
     }
@@ -269,33 +275,41 @@ actor PoolCore {
         _ request: PoolStateMachine.Request,
         onAnswer: @escaping @Sendable (Answer) -> Void
     ) -> Start {
-        let now = clock.now
-        advance(now)
-        switch machine.checkout(request, now: now, using: &random, into: &actions) {
+        let now = self.clock.now
+        self.advance(now)
+        switch self.machine.checkout(request, now: now, using: &self.random, into: &self.actions) {
         case .granted(let grant, let count):
-            guard let worker = workers[grant.worker.slot] else { return .failed(machine.error(.poolStopped, now)) }
+            guard let worker = self.workers[grant.worker.slot] else {
+                return .failed(self.machine.error(.poolStopped, now))
+            }
             return .granted(Granted(worker: worker, grant: grant, count: count))
         case .failed(let error):
-            perform()
-            if timer.isLater(than: machine.nextDeadline) { mailbox.wake() }
+            self.perform()
+            if self.timer.isLater(than: self.machine.nextDeadline) { self.mailbox.wake() }
             return .failed(error)
         case .wait(let id):
-            while parked.count <= id.index { parked.append(.nobody) }
-            parked[id.index] = .calling(onAnswer)
-            perform()
+            while self.parked.count <= id.index { self.parked.append(.nobody) }
+            self.parked[id.index] = .calling(onAnswer)
+            self.perform()
             // The mailbox must know that somebody waits.
-            machine.needsSettling = true
-            advance(clock.now)
+            self.machine.needsSettling = true
+            self.advance(self.clock.now)
             return .waiting(id)
         }
     }
 
     func waitUntilReady(_ wanted: Int, deadline: MonotonicInstant) async throws(PoolError) {
-        let now = clock.now
-        advance(now)
-        if Task.isCancelled { throw machine.error(.cancelled, now) }
-        let observation = machine.awaitReady(wanted, deadline: deadline, now: now, using: &random, into: &actions)
-        try await observe(observation, deadline)
+        let now = self.clock.now
+        self.advance(now)
+        if Task.isCancelled { throw self.machine.error(.cancelled, now) }
+        let observation = self.machine.awaitReady(
+            wanted,
+            deadline: deadline,
+            now: now,
+            using: &self.random,
+            into: &self.actions
+        )
+        try await self.observe(observation, deadline)
     }
 
     private func observe(
@@ -306,24 +320,24 @@ actor PoolCore {
         case .reached:
             return
         case .failed(let error):
-            perform()
+            self.perform()
             throw error
         case .wait(let id):
-            expect(id)
-            _ = try await wait(id, deadline).get()
+            self.expect(id)
+            _ = try await self.wait(id, deadline).get()
         }
     }
 
     /// From here to the storing of the continuation in ``park(_:)`` the actor is not left: a call from an actor to its
     /// own methods does not suspend. So no other checkout can take this waiter's place before its answer is taken.
     private func expect(_ id: WaiterID) {
-        while parked.count <= id.index { parked.append(.nobody) }
-        parked[id.index] = .expected
-        perform()
+        while self.parked.count <= id.index { self.parked.append(.nobody) }
+        self.parked[id.index] = .expected
+        self.perform()
     }
 
     private func wait(_ id: WaiterID, _ deadline: MonotonicInstant) async -> Answer {
-        guard machine.phase == .notStarted else { return await park(id) }
+        guard self.machine.phase == .notStarted else { return await self.park(id) }
         // Nobody runs the pool, so nobody watches the time or the mailbox: this checkout does it itself.
         return await withDiscardingTaskGroup(returning: Answer.self) { group in
             group.addTask { [clock, mailbox] in
@@ -334,29 +348,29 @@ actor PoolCore {
                 }
                 await self.lookAgain()
             }
-            let answer = await park(id)
+            let answer = await self.park(id)
             group.cancelAll()
             return answer
         }
     }
 
     private func lookAgain() {
-        machine.needsSettling = true
-        advance(clock.now)
+        self.machine.needsSettling = true
+        self.advance(self.clock.now)
     }
 
     private func park(_ id: WaiterID) async -> Answer {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if case .answered(let answer) = parked[id.index] {
-                    parked[id.index] = .nobody
+                if case .answered(let answer) = self.parked[id.index] {
+                    self.parked[id.index] = .nobody
                     continuation.resume(returning: answer)
                     return
                 }
-                parked[id.index] = .waiting(continuation)
+                self.parked[id.index] = .waiting(continuation)
                 // The mailbox must know that somebody waits.
-                machine.needsSettling = true
-                advance(clock.now)
+                self.machine.needsSettling = true
+                self.advance(self.clock.now)
             }
         } onCancel: { [mailbox] in
             mailbox.post(.cancel(id), isUrgent: true)
@@ -364,15 +378,15 @@ actor PoolCore {
     }
 
     private func answer(_ id: WaiterID, _ answer: Answer) {
-        switch parked[id.index] {
+        switch self.parked[id.index] {
         case .waiting(let continuation):
-            parked[id.index] = .nobody
+            self.parked[id.index] = .nobody
             continuation.resume(returning: answer)
         case .calling(let onAnswer):
-            parked[id.index] = .nobody
+            self.parked[id.index] = .nobody
             onAnswer(answer)
         case .expected:
-            parked[id.index] = .answered(answer)
+            self.parked[id.index] = .answered(answer)
         case .nobody, .answered:
             break
         }
@@ -381,50 +395,50 @@ actor PoolCore {
     // MARK: Changing
 
     func retireSurplus() async throws(PoolError) -> [Int] {
-        let now = clock.now
-        advance(now)
-        if Task.isCancelled { throw machine.error(.cancelled, now) }
-        try await observe(machine.awaitRetirable(now: now), .distantFuture)
-        advance(clock.now)
-        return machine.sealRetirable()
+        let now = self.clock.now
+        self.advance(now)
+        if Task.isCancelled { throw self.machine.error(.cancelled, now) }
+        try await self.observe(self.machine.awaitRetirable(now: now), .distantFuture)
+        self.advance(self.clock.now)
+        return self.machine.sealRetirable()
     }
 
     // MARK: Stopping and looking
 
     func prewarm(_ count: Int) {
-        machine.prewarm(count)
-        advance(clock.now)
+        self.machine.prewarm(count)
+        self.advance(self.clock.now)
     }
 
     func drain() {
-        machine.drain()
+        self.machine.drain()
     }
 
     func drain(until deadline: MonotonicInstant) async -> PoolDrainReport {
-        let now = clock.now
-        advance(now)
-        machine.drain()
+        let now = self.clock.now
+        self.advance(now)
+        self.machine.drain()
         var unserved = 0
         do throws(PoolError) {
-            try await observe(machine.awaitDrained(deadline: deadline, now: now), deadline)
+            try await self.observe(self.machine.awaitDrained(deadline: deadline, now: now), deadline)
         } catch {
             // The time is over, or the caller gave up.
-            unserved = failWaiters()
+            unserved = self.failWaiters()
         }
-        return PoolDrainReport(unserved: unserved, leased: machine.leasedInAll)
+        return PoolDrainReport(unserved: unserved, leased: self.machine.leasedInAll)
     }
 
     @discardableResult
     func failWaiters() -> Int {
-        advance(clock.now)
-        let failed = machine.failWaiters(.shuttingDown, now: clock.now, into: &actions)
-        perform()
+        self.advance(self.clock.now)
+        let failed = self.machine.failWaiters(.shuttingDown, now: self.clock.now, into: &self.actions)
+        self.perform()
         return failed
     }
 
     func status() -> PoolStatus {
-        let now = clock.now
-        advance(now)
-        return machine.status(now)
+        let now = self.clock.now
+        self.advance(now)
+        return self.machine.status(now)
     }
 }

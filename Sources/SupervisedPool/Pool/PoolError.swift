@@ -4,7 +4,7 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
     public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// Too many checkouts wait, or they stand for too many bytes.
         public static let queueFull = Code(rawValue: "queueFull")
@@ -61,35 +61,35 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         status: PoolStatus,
         fault: PoolFault? = nil
     ) {
-        storage = Storage(code: code, waited: waited, retryAfter: retryAfter, status: status, fault: fault)
+        self.storage = Storage(code: code, waited: waited, retryAfter: retryAfter, status: status, fault: fault)
     }
 
     /// The kind of error.
-    public var code: Code { storage.code }
+    public var code: Code { self.storage.code }
     /// How long the checkout waited.
-    public var waited: Duration { storage.waited }
+    public var waited: Duration { self.storage.waited }
     /// When another checkout may succeed, if the pool knows.
-    public var retryAfter: Duration? { storage.retryAfter }
+    public var retryAfter: Duration? { self.storage.retryAfter }
     /// The pool at the moment of the failure.
-    public var status: PoolStatus { storage.status }
+    public var status: PoolStatus { self.storage.status }
     /// Why workers are not ready, as they reported it last.
-    public var fault: PoolFault? { storage.fault }
+    public var fault: PoolFault? { self.storage.fault }
 
     public var description: String {
-        var text = "checkout failed (\(code)) after \(waited): \(advice) Pool: \(status)."
+        var text = "checkout failed (\(self.code)) after \(self.waited): \(self.advice) Pool: \(self.status)."
         if let retryAfter { text += " Retry after \(retryAfter)." }
         if let fault { text += " Last fault: \(fault)." }
         return text
     }
 
     private var advice: String {
-        switch code {
+        switch self.code {
         case .queueFull:
             "too many checkouts wait. Send less at once, raise maxOverflow so that more slots exist, or raise maxWaiters "
                 + "and maxQueuedBytes if a longer wait is acceptable."
         case .full:
             "no slot is free. Let the checkout wait, or raise size or maxOverflow."
-        case .timedOut where status.capacity == 0:
+        case .timedOut where self.status.capacity == 0:
             "no worker was ready in time. Look at the workers' states and at the network; allow a longer deadline."
         case .timedOut:
             "no slot became free in time. Send less at once, raise size or maxOverflow, allow a longer deadline, or look "

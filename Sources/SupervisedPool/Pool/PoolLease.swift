@@ -24,18 +24,18 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
     ///
     /// - Returns: how many were taken: `wanted` or ``count``, whichever is less.
     public mutating func take(_ wanted: Int) -> Int {
-        let taken = max(0, min(wanted, count))
-        count -= taken
+        let taken = max(0, min(wanted, self.count))
+        self.count -= taken
         return taken
     }
 
     /// Says that the worker's session must not be used any more. The pool has it replaced
     /// (``PoolWorkerDisconnectReason/replacement``) when the lease is returned; others that are leased of it go on.
-    public mutating func markBroken() { isBroken = true }
+    public mutating func markBroken() { self.isBroken = true }
 
     deinit {
         // First, so that nobody is given the slot that comes back.
-        if isBroken { mailbox.post(.broken(grant), isUrgent: true) }
-        if count > 0 { mailbox.post(.checkin(grant, count)) }
+        if self.isBroken { self.mailbox.post(.broken(self.grant), isUrgent: true) }
+        if self.count > 0 { self.mailbox.post(.checkin(self.grant, self.count)) }
     }
 }

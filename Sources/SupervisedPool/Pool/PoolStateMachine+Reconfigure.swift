@@ -3,74 +3,75 @@ extension PoolStateMachine {
     /// no further work, finish what they have, and are ended by their owner; see ``sealRetirable()``. Who waits goes on
     /// waiting, beyond a bound of the queue that has become smaller, too, and leaves at the time that held when it came.
     mutating func reconfigure(_ new: PoolConfiguration) {
-        let old = configuration
-        configuration = new
+        let old = self.configuration
+        self.configuration = new
         let count = new.workerCount
-        while slots.count < count { appendPlace() }
-        for index in slots.indices {
-            let wasKept = !slots[index].isOverflow && !slots[index].isSurplus
-            slots[index].isSurplus = index >= count
-            slots[index].isOverflow = index >= new.size
-            slots[index].reservePercent = min(max(0, new.interactiveReservePercent), 90)
-            let isKept = !slots[index].isOverflow && !slots[index].isLeaving
-            if isKept, !wasKept, slots[index].state == .idle { slots[index].isKeepPending = true }
-            if !isKept, wasKept { slots[index].isKeepPending = false }
-            if !slots[index].isSurplus { slots[index].isEnded = false }
-            if slots[index].isLeaving {
-                slots[index].isKeepPending = false
-                slots[index].isPrewarmWanted = false
+        while self.slots.count < count { self.appendPlace() }
+        for index in self.slots.indices {
+            let wasKept = !self.slots[index].isOverflow && !self.slots[index].isSurplus
+            self.slots[index].isSurplus = index >= count
+            self.slots[index].isOverflow = index >= new.size
+            self.slots[index].reservePercent = min(max(0, new.interactiveReservePercent), 90)
+            let isKept = !self.slots[index].isOverflow && !self.slots[index].isLeaving
+            if isKept, !wasKept, self.slots[index].state == .idle { self.slots[index].isKeepPending = true }
+            if !isKept, wasKept { self.slots[index].isKeepPending = false }
+            if !self.slots[index].isSurplus { self.slots[index].isEnded = false }
+            if self.slots[index].isLeaving {
+                self.slots[index].isKeepPending = false
+                self.slots[index].isPrewarmWanted = false
             }
-            if new.maximumLifetime != old.maximumLifetime { lifetimeChanged(index) }
+            if new.maximumLifetime != old.maximumLifetime { self.lifetimeChanged(index) }
         }
         // A connect that waits for a long spacing need not wait for it any more.
-        if new.connectSpacing < old.connectSpacing { nextConnect = MonotonicInstant(nanoseconds: .min) }
-        forgetEnded()
-        needsSettling = true
+        if new.connectSpacing < old.connectSpacing { self.nextConnect = MonotonicInstant(nanoseconds: .min) }
+        self.forgetEnded()
+        self.needsSettling = true
     }
 
     private mutating func appendPlace() {
-        var slot = Slot(isOverflow: true, reservePercent: configuration.interactiveReservePercent)
-        slot.session = sessionFloor
-        slot.firstSession = sessionFloor + 1
-        slots.append(slot)
+        var slot = Slot(isOverflow: true, reservePercent: self.configuration.interactiveReservePercent)
+        slot.session = self.sessionFloor
+        slot.firstSession = self.sessionFloor + 1
+        self.slots.append(slot)
     }
 
     /// Makes a surplus place for a worker that registers beyond the pool's places: its owner began to start it before the
     /// pool became smaller. A worker that the pool did not know would be of no use when the pool grows again, and nobody
     /// would ask its owner to end it.
     mutating func makeRoom(for id: WorkerID) {
-        guard (slots.count..<PoolConfiguration.maximumWorkers).contains(id.slot) else { return }
-        while slots.count <= id.slot {
-            appendPlace()
-            slots[slots.count - 1].isSurplus = true
-            slots[slots.count - 1].isEnded = true
+        guard (self.slots.count..<PoolConfiguration.maximumWorkers).contains(id.slot) else { return }
+        while self.slots.count <= id.slot {
+            self.appendPlace()
+            self.slots[self.slots.count - 1].isSurplus = true
+            self.slots[self.slots.count - 1].isEnded = true
         }
     }
 
     /// Counts a session's life anew, from its beginning.
     private mutating func lifetimeChanged(_ index: Int) {
-        guard slots[index].state == .ready, slots[index].replaceAt == nil || slots[index].replaceReason == .lifetime
+        guard self.slots[index].state == .ready,
+            self.slots[index].replaceAt == nil || self.slots[index].replaceReason == .lifetime
         else { return }
-        slots[index].replaceAt = nil
-        slots[index].needsLifetime = configuration.maximumLifetime != nil
+        self.slots[index].replaceAt = nil
+        self.slots[index].needsLifetime = self.configuration.maximumLifetime != nil
     }
 
     /// Those that leave give up their connections. What is leased of them goes on.
     mutating func dismissSurplus(into actions: inout [PoolAction]) {
-        for index in slots.indices where slots[index].isLeaving {
-            switch slots[index].state {
+        for index in self.slots.indices where self.slots[index].isLeaving {
+            switch self.slots[index].state {
             case .ready:
-                slots[index].state = .draining
-                slots[index].capacity = 0
-                slots[index].replaceAt = nil
-                slots[index].needsLifetime = false
+                self.slots[index].state = .draining
+                self.slots[index].capacity = 0
+                self.slots[index].replaceAt = nil
+                self.slots[index].needsLifetime = false
             case .connecting, .backingOff:
-                if slots[index].isDismissed { continue }
+                if self.slots[index].isDismissed { continue }
             case .absent, .idle, .draining:
                 continue
             }
-            slots[index].isDismissed = true
-            let id = WorkerID(slot: index, generation: slots[index].generation)
+            self.slots[index].isDismissed = true
+            let id = WorkerID(slot: index, generation: self.slots[index].generation)
             actions.append(.disconnect(id, .surplus))
             actions.append(.event(.askedToDisconnect(id, .surplus)))
         }
@@ -80,9 +81,9 @@ extension PoolStateMachine {
 
     /// Waits until a surplus worker can be ended, or there is none.
     mutating func awaitRetirable(now: MonotonicInstant) -> Observation {
-        if phase == .stopped || hasRetirableOrNoSurplus { return .reached }
+        if self.phase == .stopped || self.hasRetirableOrNoSurplus { return .reached }
         return .wait(
-            queue.append(
+            self.queue.append(
                 WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: .distantFuture, since: now, lane: .retirements)
             )
         )
@@ -91,27 +92,27 @@ extension PoolStateMachine {
     /// The surplus workers that nobody needs any more. They are not used again before their owner has ended them, which
     /// ``ended(_:now:)`` tells.
     mutating func sealRetirable() -> [Int] {
-        guard phase != .stopped else { return [] }
-        let found = slots.indices.filter { slots[$0].isRetirable }
-        for index in found { slots[index].isSealed = true }
+        guard self.phase != .stopped else { return [] }
+        let found = self.slots.indices.filter { self.slots[$0].isRetirable }
+        for index in found { self.slots[index].isSealed = true }
         return found
     }
 
     /// The owner has ended these workers. One that is registered now has been started since, and stays: the end of the
     /// one before it was seen before its own beginning.
     mutating func ended(_ places: [Int], now: MonotonicInstant) {
-        for index in places where slots.indices.contains(index) && slots[index].isSealed {
-            slots[index].isSealed = false
-            slots[index].isEnded = slots[index].isSurplus && slots[index].state == .absent
-            slots[index].isKeepPending = !slots[index].isOverflow && slots[index].isAskable
+        for index in places where self.slots.indices.contains(index) && self.slots[index].isSealed {
+            self.slots[index].isSealed = false
+            self.slots[index].isEnded = self.slots[index].isSurplus && self.slots[index].state == .absent
+            self.slots[index].isKeepPending = !self.slots[index].isOverflow && self.slots[index].isAskable
         }
-        forgetEnded()
-        needsSettling = true
+        self.forgetEnded()
+        self.needsSettling = true
     }
 
     private var hasRetirableOrNoSurplus: Bool {
         var isAnyLeft = false
-        for slot in slots where slot.isSurplus && !slot.isSealed && !slot.isEnded {
+        for slot in self.slots where slot.isSurplus && !slot.isSealed && !slot.isEnded {
             if slot.isRetirable { return true }
             isAnyLeft = true
         }
@@ -119,15 +120,17 @@ extension PoolStateMachine {
     }
 
     mutating func tellRetirements(into actions: inout [PoolAction]) {
-        guard queue.count(.retirements) > 0, hasRetirableOrNoSurplus else { return }
-        while let id = queue.first(.retirements), queue.remove(id) != nil { actions.append(.reached(id)) }
+        guard self.queue.count(.retirements) > 0, self.hasRetirableOrNoSurplus else { return }
+        while let id = self.queue.first(.retirements), self.queue.remove(id) != nil { actions.append(.reached(id)) }
     }
 
     /// Gives up the last places whose workers have been ended.
     private mutating func forgetEnded() {
-        while slots.count > configuration.workerCount, let last = slots.last, last.isEnded, last.state == .absent {
-            sessionFloor = max(sessionFloor, last.session)
-            slots.removeLast()
+        while self.slots.count > self.configuration.workerCount, let last = self.slots.last, last.isEnded,
+            last.state == .absent
+        {
+            self.sessionFloor = max(self.sessionFloor, last.session)
+            self.slots.removeLast()
         }
     }
 }
@@ -135,7 +138,8 @@ extension PoolStateMachine {
 extension PoolStateMachine.Slot {
     /// Whether nothing is lost when its worker is ended.
     fileprivate var isRetirable: Bool {
-        guard isSurplus, !isSealed, !isEnded, leased + leasedEarlier == 0, !isOpening else { return false }
-        return state == .idle || state == .absent
+        guard self.isSurplus, !self.isSealed, !self.isEnded, self.leased + self.leasedEarlier == 0, !self.isOpening
+        else { return false }
+        return self.state == .idle || self.state == .absent
     }
 }

@@ -34,11 +34,11 @@ extension PoolStateMachine {
         /// Whether `leased` counts: the session is ready or draining.
         var isSessionOpen = false
         var capacity = 0 {
-            didSet { reserve = capacity * reservePercent / 100 }
+            didSet { self.reserve = self.capacity * self.reservePercent / 100 }
         }
         var leased = 0
         var reservePercent: Int {
-            didSet { reserve = capacity * reservePercent / 100 }
+            didSet { self.reserve = self.capacity * self.reservePercent / 100 }
         }
         /// Slots that bulk leaves to interactive work.
         private var reserve = 0
@@ -76,28 +76,28 @@ extension PoolStateMachine {
             self.reservePercent = min(max(0, reservePercent), 90)
         }
 
-        var isLeaving: Bool { isSurplus || isSealed }
+        var isLeaving: Bool { self.isSurplus || self.isSealed }
 
         /// Slots that a checkout of this lane may get.
         func free(_ lane: PoolLane) -> Int {
-            guard state == .ready else { return 0 }
-            return max(0, capacity - leased - (lane == .bulk ? reserve : 0))
+            guard self.state == .ready else { return 0 }
+            return max(0, self.capacity - self.leased - (lane == .bulk ? self.reserve : 0))
         }
 
         /// Whether it would connect if it were asked to.
-        var isAskable: Bool { state == .idle && !isLeaving }
+        var isAskable: Bool { self.state == .idle && !self.isLeaving }
 
-        var isOpening: Bool { state == .connecting || askedUntil != nil }
+        var isOpening: Bool { self.state == .connecting || self.askedUntil != nil }
 
         /// What was leased of the session is of an earlier one from now on.
         mutating func closeSession() {
-            leasedEarlier += leased
-            leased = 0
-            capacity = 0
-            isSessionOpen = false
-            replaceAt = nil
-            needsLifetime = false
-            latency = nil
+            self.leasedEarlier += self.leased
+            self.leased = 0
+            self.capacity = 0
+            self.isSessionOpen = false
+            self.replaceAt = nil
+            self.needsLifetime = false
+            self.latency = nil
         }
     }
 
@@ -112,14 +112,14 @@ extension PoolStateMachine {
     /// No product of two capacities overflows.
     static let capacityLimit = 1_000_000
 
-    var isAnyReady: Bool { slots.contains { $0.state == .ready } }
-    var readyCount: Int { slots.count { $0.state == .ready } }
+    var isAnyReady: Bool { self.slots.contains { $0.state == .ready } }
+    var readyCount: Int { self.slots.count { $0.state == .ready } }
 
     /// Leased slots, those of ended sessions included.
-    var leasedInAll: Int { slots.reduce(0) { $0 + $1.leased + $1.leasedEarlier } }
+    var leasedInAll: Int { self.slots.reduce(0) { $0 + $1.leased + $1.leasedEarlier } }
 
     /// Nothing is leased, and nobody waits for a slot.
-    var isQuiet: Bool { queue.count == 0 && leasedInAll == 0 }
+    var isQuiet: Bool { self.queue.count == 0 && self.leasedInAll == 0 }
 
     // MARK: Inputs
 
@@ -127,13 +127,13 @@ extension PoolStateMachine {
     ///
     /// - Returns: whether it is accepted.
     mutating func register(_ id: WorkerID, now: MonotonicInstant) -> Bool {
-        makeRoom(for: id)
-        guard slots.indices.contains(id.slot) else { return false }
-        let old = slots[id.slot]
+        self.makeRoom(for: id)
+        guard self.slots.indices.contains(id.slot) else { return false }
+        let old = self.slots[id.slot]
         guard old.state == .absent || id.generation > old.generation else { return false }
         var slot = Slot(
             isOverflow: old.isOverflow,
-            reservePercent: configuration.interactiveReservePercent
+            reservePercent: self.configuration.interactiveReservePercent
         )
         slot.isSurplus = old.isSurplus
         slot.isSealed = old.isSealed
@@ -142,193 +142,196 @@ extension PoolStateMachine {
         slot.session = old.session
         slot.firstSession = old.session + 1
         slot.isKeepPending = !old.isLeaving && (!old.isOverflow || old.isPrewarmWanted)
-        slots[id.slot] = slot
-        if old.state == .ready { lostReady(now) }
-        needsSettling = true
+        self.slots[id.slot] = slot
+        if old.state == .ready { self.lostReady(now) }
+        self.needsSettling = true
         return true
     }
 
     /// Whether this worker is registered, in this life of it.
     func isRegistered(_ id: WorkerID) -> Bool {
-        slots.indices.contains(id.slot) && slots[id.slot].state != .absent
-            && slots[id.slot].generation == id.generation
+        self.slots.indices.contains(id.slot) && self.slots[id.slot].state != .absent
+            && self.slots[id.slot].generation == id.generation
     }
 
     /// A worker tells how it is. Reports of a generation that is not registered change nothing.
     mutating func report(_ report: WorkerReport, from id: WorkerID, now: MonotonicInstant) {
         let index = id.slot
-        guard isRegistered(id) else { return }
-        needsSettling = true
+        guard self.isRegistered(id) else { return }
+        self.needsSettling = true
         if case .capacity(let capacity) = report {
-            guard slots[index].state == .ready else { return }
-            slots[index].capacity = min(max(0, capacity), Self.capacityLimit)
-            slots[index].growsUntil = MonotonicInstant(nanoseconds: .min)
+            guard self.slots[index].state == .ready else { return }
+            self.slots[index].capacity = min(max(0, capacity), Self.capacityLimit)
+            self.slots[index].growsUntil = MonotonicInstant(nanoseconds: .min)
             return
         }
         if case .latency(let latency) = report {
-            guard slots[index].isSessionOpen else { return }
-            slots[index].latency = max(.zero, latency)
+            guard self.slots[index].isSessionOpen else { return }
+            self.slots[index].latency = max(.zero, latency)
             return
         }
-        let wasReady = slots[index].state == .ready
-        slots[index].askedUntil = nil
-        slots[index].isDismissed = false
+        let wasReady = self.slots[index].state == .ready
+        self.slots[index].askedUntil = nil
+        self.slots[index].isDismissed = false
         switch report {
         case .ready(let capacity):
-            becameReady(index, capacity, now)
+            self.becameReady(index, capacity, now)
             return
         case .draining:
             guard wasReady else { return }
-            slots[index].state = .draining
-            slots[index].capacity = 0
+            self.slots[index].state = .draining
+            self.slots[index].capacity = 0
         case .connecting:
-            slots[index].closeSession()
-            slots[index].state = .connecting
-            slots[index].isOutdated = false
-            slots[index].isKeepPending = false
+            self.slots[index].closeSession()
+            self.slots[index].state = .connecting
+            self.slots[index].isOutdated = false
+            self.slots[index].isKeepPending = false
         case .backingOff(let until, let fault):
-            if slots[index].isSessionOpen, slots[index].readySince.advanced(by: Self.stableAfter) <= now {
-                mayShortenBackoff = true
+            if self.slots[index].isSessionOpen, self.slots[index].readySince.advanced(by: Self.stableAfter) <= now {
+                self.mayShortenBackoff = true
             }
             // Demand that has lasted since before this attempt has seen it fail.
-            let isDemandNew = queue.wanting == 0 && lastUse < slots[index].backingOffSince
-            slots[index].closeSession()
-            slots[index].state = .backingOff(until: until)
-            slots[index].backingOffSince = now
-            slots[index].isKeepPending = false
-            slots[index].isBackoffFixed = (fault?.isConfiguration ?? false) || !(mayShortenBackoff || isDemandNew)
-            failed(fault, until, now)
+            let isDemandNew = self.queue.wanting == 0 && self.lastUse < self.slots[index].backingOffSince
+            self.slots[index].closeSession()
+            self.slots[index].state = .backingOff(until: until)
+            self.slots[index].backingOffSince = now
+            self.slots[index].isKeepPending = false
+            self.slots[index].isBackoffFixed =
+                (fault?.isConfiguration ?? false) || !(self.mayShortenBackoff || isDemandNew)
+            self.failed(fault, until, now)
         case .idle:
-            slots[index].closeSession()
-            slots[index].state = .idle
+            self.slots[index].closeSession()
+            self.slots[index].state = .idle
             // One that has come to the base since it was started does not connect by itself.
-            slots[index].isKeepPending = !slots[index].isOverflow && !slots[index].isLeaving
+            self.slots[index].isKeepPending = !self.slots[index].isOverflow && !self.slots[index].isLeaving
         case .gone:
-            slots[index].closeSession()
-            slots[index].leasedEarlier = 0
-            slots[index].state = .absent
-            slots[index].isKeepPending = false
+            self.slots[index].closeSession()
+            self.slots[index].leasedEarlier = 0
+            self.slots[index].state = .absent
+            self.slots[index].isKeepPending = false
         case .capacity, .latency:
             break
         }
-        if wasReady { lostReady(now) }
-        if case .idle = report, !hasFailed, !slots.contains(where: { $0.isOpening }) {
+        if wasReady { self.lostReady(now) }
+        if case .idle = report, !self.hasFailed, !self.slots.contains(where: { $0.isOpening }) {
             // Nobody fails and nobody tries: this is rest, not an outage.
-            notReadySince = nil
+            self.notReadySince = nil
         }
     }
 
     private mutating func becameReady(_ index: Int, _ capacity: Int, _ now: MonotonicInstant) {
-        slots[index].closeSession()
-        slots[index].state = .ready
-        slots[index].session += 1
-        slots[index].isSessionOpen = true
-        slots[index].capacity = min(max(0, capacity), Self.capacityLimit)
-        slots[index].readySince = now
-        slots[index].lastCheckout = now
-        slots[index].growsUntil =
+        self.slots[index].closeSession()
+        self.slots[index].state = .ready
+        self.slots[index].session += 1
+        self.slots[index].isSessionOpen = true
+        self.slots[index].capacity = min(max(0, capacity), Self.capacityLimit)
+        self.slots[index].readySince = now
+        self.slots[index].lastCheckout = now
+        self.slots[index].growsUntil =
             capacity <= 1 ? now.advanced(by: Self.growthGrace) : MonotonicInstant(nanoseconds: .min)
-        slots[index].isKeepPending = false
-        slots[index].needsLifetime = configuration.maximumLifetime != nil
-        if slots[index].isOutdated {
-            slots[index].isOutdated = false
-            slots[index].replaceAt = now
-            slots[index].replaceReason = .replacement
-            slots[index].needsLifetime = false
+        self.slots[index].isKeepPending = false
+        self.slots[index].needsLifetime = self.configuration.maximumLifetime != nil
+        if self.slots[index].isOutdated {
+            self.slots[index].isOutdated = false
+            self.slots[index].replaceAt = now
+            self.slots[index].replaceReason = .replacement
+            self.slots[index].needsLifetime = false
         }
-        notReadySince = nil
-        hasFailed = false
-        configurationFault = nil
-        announcedFault = nil
+        self.notReadySince = nil
+        self.hasFailed = false
+        self.configurationFault = nil
+        self.announcedFault = nil
     }
 
     private mutating func lostReady(_ now: MonotonicInstant) {
-        guard !isAnyReady else { return }
-        notReadySince = notReadySince ?? now
+        guard !self.isAnyReady else { return }
+        self.notReadySince = self.notReadySince ?? now
     }
 
     private mutating func failed(_ fault: PoolFault?, _ until: MonotonicInstant, _ now: MonotonicInstant) {
-        if let fault { lastFault = fault }
-        guard !isAnyReady else { return }
-        notReadySince = notReadySince ?? now
-        hasFailed = true
+        if let fault { self.lastFault = fault }
+        guard !self.isAnyReady else { return }
+        self.notReadySince = self.notReadySince ?? now
+        self.hasFailed = true
         if let fault, fault.isConfiguration, until > now {
-            configurationFault = (fault, until)
+            self.configurationFault = (fault, until)
         }
     }
 
     /// So many workers are to connect, the base workers first.
     mutating func prewarm(_ count: Int) {
         var missing = count
-        for index in slots.indices where missing > 0 && !slots[index].isLeaving {
+        for index in self.slots.indices where missing > 0 && !self.slots[index].isLeaving {
             missing -= 1
-            switch slots[index].state {
-            case .idle: slots[index].isKeepPending = true
-            case .absent: slots[index].isPrewarmWanted = true
+            switch self.slots[index].state {
+            case .idle: self.slots[index].isKeepPending = true
+            case .absent: self.slots[index].isPrewarmWanted = true
             case .connecting, .ready, .draining, .backingOff: break
             }
         }
-        needsSettling = true
+        self.needsSettling = true
     }
 
     /// Every session that has begun before now is to be replaced, one after another.
     mutating func replaceAll(now: MonotonicInstant) {
-        for index in slots.indices where !slots[index].isLeaving {
-            switch slots[index].state {
+        for index in self.slots.indices where !self.slots[index].isLeaving {
+            switch self.slots[index].state {
             case .ready:
-                replace(index, now)
+                self.replace(index, now)
             case .connecting:
-                slots[index].isOutdated = true
+                self.slots[index].isOutdated = true
             case .absent, .idle, .draining, .backingOff:
                 break
             }
         }
-        needsSettling = true
+        self.needsSettling = true
     }
 
     /// The session of this grant is to be replaced, if it is still the worker's.
     mutating func replace(_ grant: SlotGrant, now: MonotonicInstant) {
         let index = grant.worker.slot
-        guard isRegistered(grant.worker), slots[index].state == .ready, slots[index].session == grant.session,
-            !slots[index].isLeaving
+        guard self.isRegistered(grant.worker), self.slots[index].state == .ready,
+            self.slots[index].session == grant.session,
+            !self.slots[index].isLeaving
         else { return }
-        replace(index, now)
-        needsSettling = true
+        self.replace(index, now)
+        self.needsSettling = true
     }
 
     private mutating func replace(_ index: Int, _ now: MonotonicInstant) {
-        slots[index].replaceAt = now
-        slots[index].replaceReason = .replacement
-        slots[index].needsLifetime = false
+        self.slots[index].replaceAt = now
+        self.slots[index].replaceReason = .replacement
+        self.slots[index].needsLifetime = false
     }
 
     // MARK: Conclusions
 
     /// An outage begins or ends.
     mutating func judgeAvailability(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
-        if isAnyReady {
-            if isUnavailable { actions.append(.event(.available)) }
-            isUnavailable = false
+        if self.isAnyReady {
+            if self.isUnavailable { actions.append(.event(.available)) }
+            self.isUnavailable = false
             return
         }
-        if let held = configurationFault {
+        if let held = self.configurationFault {
             if now < held.until {
-                if announcedFault != held.fault.description {
-                    announcedFault = held.fault.description
+                if self.announcedFault != held.fault.description {
+                    self.announcedFault = held.fault.description
                     actions.append(.event(.configurationFault(held.fault, until: held.until)))
                 }
-                if queue.wanting > 0 { failWaiters(.configurationFault, now: now, into: &actions) }
+                if self.queue.wanting > 0 { self.failWaiters(.configurationFault, now: now, into: &actions) }
             } else {
-                configurationFault = nil
+                self.configurationFault = nil
             }
         }
-        guard hasFailed, let since = notReadySince, since.advanced(by: configuration.unavailableAfter) <= now
+        guard self.hasFailed, let since = self.notReadySince,
+            since.advanced(by: self.configuration.unavailableAfter) <= now
         else { return }
-        if !isUnavailable {
-            isUnavailable = true
-            actions.append(.event(.unavailable(since: since, lastFault)))
+        if !self.isUnavailable {
+            self.isUnavailable = true
+            actions.append(.event(.unavailable(since: since, self.lastFault)))
         }
-        if configuration.whenUnavailable == .fail { failWaiters(.unavailable, now: now, into: &actions) }
+        if self.configuration.whenUnavailable == .fail { self.failWaiters(.unavailable, now: now, into: &actions) }
     }
 
     /// At most one worker is asked to connect at a time.
@@ -338,36 +341,38 @@ extension PoolStateMachine {
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) {
-        for index in slots.indices {
-            if let until = slots[index].askedUntil, until <= now { slots[index].askedUntil = nil }
+        for index in self.slots.indices {
+            if let until = self.slots[index].askedUntil, until <= now { self.slots[index].askedUntil = nil }
         }
-        guard !slots.contains(where: { $0.isOpening }) else {
-            if queue.wanting == 0 { isUseWanted = false }
+        guard !self.slots.contains(where: { $0.isOpening }) else {
+            if self.queue.wanting == 0 { self.isUseWanted = false }
             return
         }
-        let isReady = isAnyReady
-        if isReady { isUseWanted = false }
-        let isTime = nextConnect <= now
+        let isReady = self.isAnyReady
+        if isReady { self.isUseWanted = false }
+        let isTime = self.nextConnect <= now
 
-        if !isReady, queue.wanting + unqueuedDemand > 0 || isUseWanted,
-            let index = slots.firstIndex(where: { $0.isAskable && (isTime || (isUseWanted && $0.mayAsk <= now)) })
+        if !isReady, self.queue.wanting + unqueuedDemand > 0 || self.isUseWanted,
+            let index = self.slots.firstIndex(where: {
+                $0.isAskable && (isTime || (self.isUseWanted && $0.mayAsk <= now))
+            })
         {
-            return ask(index, .use, now, using: &random, into: &actions)
+            return self.ask(index, .use, now, using: &random, into: &actions)
         }
         guard isTime else { return }
-        if !isReady, isUseWanted, let index = earliestBackoff() {
-            mayShortenBackoff = false
-            for index in slots.indices { slots[index].isBackoffFixed = true }
-            return ask(index, .shortenBackoff, now, using: &random, into: &actions)
+        if !isReady, self.isUseWanted, let index = self.earliestBackoff() {
+            self.mayShortenBackoff = false
+            for index in self.slots.indices { self.slots[index].isBackoffFixed = true }
+            return self.ask(index, .shortenBackoff, now, using: &random, into: &actions)
         }
-        if let index = slots.firstIndex(where: { $0.isKeepPending && $0.isAskable }) {
-            let reason: PoolWorkerConnectReason = slots[index].isOverflow ? .prewarm : .keep
-            return ask(index, reason, now, using: &random, into: &actions)
+        if let index = self.slots.firstIndex(where: { $0.isKeepPending && $0.isAskable }) {
+            let reason: PoolWorkerConnectReason = self.slots[index].isOverflow ? .prewarm : .keep
+            return self.ask(index, reason, now, using: &random, into: &actions)
         }
-        if isReady, queue.count + unqueuedDemand > growth(now),
-            let index = slots.firstIndex(where: { $0.isAskable })
+        if isReady, self.queue.count + unqueuedDemand > self.growth(now),
+            let index = self.slots.firstIndex(where: { $0.isAskable })
         {
-            ask(index, .demand, now, using: &random, into: &actions)
+            self.ask(index, .demand, now, using: &random, into: &actions)
         }
     }
 
@@ -378,28 +383,28 @@ extension PoolStateMachine {
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) {
-        slots[index].askedUntil = now.advanced(by: Self.answerTime)
-        slots[index].isKeepPending = false
-        isUseWanted = false
-        let spacing = max(.zero, configuration.connectSpacing)
+        self.slots[index].askedUntil = now.advanced(by: Self.answerTime)
+        self.slots[index].isKeepPending = false
+        self.isUseWanted = false
+        let spacing = max(.zero, self.configuration.connectSpacing)
         let jitter = Int64.random(in: 0...max(0, spacing.saturatedNanoseconds / 5), using: &random)
-        nextConnect = now.advanced(by: spacing).advanced(by: .nanoseconds(jitter))
-        slots[index].mayAsk = nextConnect
-        let id = WorkerID(slot: index, generation: slots[index].generation)
+        self.nextConnect = now.advanced(by: spacing).advanced(by: .nanoseconds(jitter))
+        self.slots[index].mayAsk = self.nextConnect
+        let id = WorkerID(slot: index, generation: self.slots[index].generation)
         actions.append(.connect(id, reason))
         actions.append(.event(.askedToConnect(id, reason)))
     }
 
     /// Slots that the ready workers are expected to gain by themselves.
     private func growth(_ now: MonotonicInstant) -> Int {
-        slots.count { $0.state == .ready && now < $0.growsUntil } * Self.expectedCapacity
+        self.slots.count { $0.state == .ready && now < $0.growsUntil } * Self.expectedCapacity
     }
 
     private func earliestBackoff() -> Int? {
         var best: (index: Int, until: MonotonicInstant)?
-        for index in slots.indices {
-            guard case .backingOff(let until) = slots[index].state, !slots[index].isBackoffFixed,
-                !slots[index].isLeaving
+        for index in self.slots.indices {
+            guard case .backingOff(let until) = self.slots[index].state, !self.slots[index].isBackoffFixed,
+                !self.slots[index].isLeaving
             else { continue }
             if best.map({ until < $0.until }) ?? true { best = (index, until) }
         }
@@ -412,28 +417,28 @@ extension PoolStateMachine {
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) {
-        for index in slots.indices where slots[index].state == .ready {
-            if slots[index].needsLifetime, let lifetime = configuration.maximumLifetime {
-                slots[index].needsLifetime = false
+        for index in self.slots.indices where self.slots[index].state == .ready {
+            if self.slots[index].needsLifetime, let lifetime = self.configuration.maximumLifetime {
+                self.slots[index].needsLifetime = false
                 let whole = max(0, lifetime.saturatedNanoseconds)
                 let jitter = Int64.random(in: -(whole / 10)...(whole / 10), using: &random)
-                slots[index].replaceAt = slots[index].readySince.advanced(by: lifetime)
+                self.slots[index].replaceAt = self.slots[index].readySince.advanced(by: lifetime)
                     .advanced(by: .nanoseconds(jitter))
-                slots[index].replaceReason = .lifetime
+                self.slots[index].replaceReason = .lifetime
             }
-            let id = WorkerID(slot: index, generation: slots[index].generation)
-            if slots[index].isOverflow, slots[index].leased == 0, idleTime(slots[index]) <= now {
+            let id = WorkerID(slot: index, generation: self.slots[index].generation)
+            if self.slots[index].isOverflow, self.slots[index].leased == 0, self.idleTime(self.slots[index]) <= now {
                 // It gets no more work, whether it has heard of this or not.
-                slots[index].state = .draining
-                slots[index].capacity = 0
+                self.slots[index].state = .draining
+                self.slots[index].capacity = 0
                 actions.append(.disconnect(id, .idle))
                 actions.append(.event(.askedToDisconnect(id, .idle)))
-            } else if let replaceAt = slots[index].replaceAt, max(replaceAt, nextConnect) <= now,
-                !slots.contains(where: { $0.isOpening })
+            } else if let replaceAt = self.slots[index].replaceAt, max(replaceAt, self.nextConnect) <= now,
+                !self.slots.contains(where: { $0.isOpening })
             {
-                slots[index].replaceAt = nil
-                nextConnect = now.advanced(by: max(.zero, configuration.connectSpacing))
-                let reason = slots[index].replaceReason
+                self.slots[index].replaceAt = nil
+                self.nextConnect = now.advanced(by: max(.zero, self.configuration.connectSpacing))
+                let reason = self.slots[index].replaceReason
                 actions.append(.disconnect(id, reason))
                 actions.append(.event(.askedToDisconnect(id, reason)))
             }
@@ -441,7 +446,7 @@ extension PoolStateMachine {
     }
 
     private func idleTime(_ slot: Slot) -> MonotonicInstant {
-        slot.lastCheckout.advanced(by: max(.milliseconds(1), configuration.idleTimeout))
+        slot.lastCheckout.advanced(by: max(.milliseconds(1), self.configuration.idleTimeout))
     }
 
     /// When the workers' affairs must be looked at again, if nothing happens before. Always after `now`.
@@ -451,22 +456,22 @@ extension PoolStateMachine {
             if instant > now, instant < earliest { earliest = instant }
         }
         var mayConnect = false
-        for slot in slots {
+        for slot in self.slots {
             if let askedUntil = slot.askedUntil { consider(askedUntil) }
-            if slot.isAskable || isUseWanted { mayConnect = true }
+            if slot.isAskable || self.isUseWanted { mayConnect = true }
             guard slot.state == .ready else { continue }
-            if queue.count > 0 { consider(slot.growsUntil) }
-            if let replaceAt = slot.replaceAt { consider(max(replaceAt, nextConnect)) }
+            if self.queue.count > 0 { consider(slot.growsUntil) }
+            if let replaceAt = slot.replaceAt { consider(max(replaceAt, self.nextConnect)) }
             guard slot.isOverflow else { continue }
-            consider(idleTime(slot))
-            if idleTime(slot) <= now {
+            consider(self.idleTime(slot))
+            if self.idleTime(slot) <= now {
                 // Leased for long: its return wakes nobody, so look again before long.
-                consider(now.advanced(by: max(.milliseconds(1), configuration.idleTimeout / 8)))
+                consider(now.advanced(by: max(.milliseconds(1), self.configuration.idleTimeout / 8)))
             }
         }
-        if mayConnect { consider(nextConnect) }
-        if !isAnyReady, hasFailed, let notReadySince {
-            consider(notReadySince.advanced(by: configuration.unavailableAfter))
+        if mayConnect { consider(self.nextConnect) }
+        if !self.isAnyReady, self.hasFailed, let notReadySince {
+            consider(notReadySince.advanced(by: self.configuration.unavailableAfter))
         }
         return earliest
     }
@@ -475,7 +480,7 @@ extension PoolStateMachine {
 
     func nextProbe(_ now: MonotonicInstant) -> MonotonicInstant {
         var earliest = MonotonicInstant.distantFuture
-        for slot in slots {
+        for slot in self.slots {
             if case .backingOff(let until) = slot.state { earliest = min(earliest, max(now, until)) }
         }
         return earliest == .distantFuture ? now : earliest
@@ -487,8 +492,8 @@ extension PoolStateMachine {
         var free = 0
         var mayGrow = false
         var hasOverflow = false
-        let workers = slots.indices.map { index in
-            let slot = slots[index]
+        let workers = self.slots.indices.map { index in
+            let slot = self.slots[index]
             capacity += slot.capacity
             leased += slot.leased
             free += slot.free(.interactive)
@@ -515,9 +520,10 @@ extension PoolStateMachine {
             )
         }
         let availability: PoolStatus.Availability
-        if let since = notReadySince, !isAnyReady {
+        if let since = self.notReadySince, !self.isAnyReady {
             availability =
-                isUnavailable ? .unavailable(since: since, nextProbe: nextProbe(now)) : .degraded(since: since)
+                self.isUnavailable
+                ? .unavailable(since: since, nextProbe: self.nextProbe(now)) : .degraded(since: since)
         } else {
             availability = .available
         }
@@ -526,9 +532,9 @@ extension PoolStateMachine {
             state: state,
             availability: availability,
             workers: workers,
-            queueDepth: queue.count,
-            bulkQueueDepth: queue.bulkCount,
-            queuedBytes: queue.bytes,
+            queueDepth: self.queue.count,
+            bulkQueueDepth: self.queue.bulkCount,
+            queuedBytes: self.queue.bytes,
             capacity: capacity,
             leased: leased
         )

@@ -36,9 +36,9 @@ struct PoolStateMachine {
 
         /// Where it waits.
         var queueLane: WaiterQueue.Lane {
-            switch lane {
-            case .interactive: atFront ? .front : .interactive
-            case .bulk: atFront ? .bulkFront : .bulk
+            switch self.lane {
+            case .interactive: self.atFront ? .front : .interactive
+            case .bulk: self.atFront ? .bulkFront : .bulk
             }
         }
     }
@@ -98,7 +98,7 @@ struct PoolStateMachine {
 
     init(_ configuration: PoolConfiguration) {
         self.configuration = configuration
-        slots = (0..<configuration.workerCount).map {
+        self.slots = (0..<configuration.workerCount).map {
             Slot(isOverflow: $0 >= configuration.size, reservePercent: configuration.interactiveReservePercent)
         }
     }
@@ -107,14 +107,14 @@ struct PoolStateMachine {
 
     /// Somebody runs the pool.
     mutating func start() {
-        guard phase == .notStarted else { return }
-        phase = .running
-        needsSettling = true
+        guard self.phase == .notStarted else { return }
+        self.phase = .running
+        self.needsSettling = true
     }
 
     /// New checkouts fail; those that wait go on.
     mutating func drain() {
-        isDraining = true
+        self.isDraining = true
     }
 
     /// Ends the waiting of all checkouts and observers.
@@ -122,18 +122,18 @@ struct PoolStateMachine {
     /// - Returns: how many checkouts waited.
     @discardableResult
     mutating func failWaiters(_ code: PoolError.Code, now: MonotonicInstant, into actions: inout [PoolAction]) -> Int {
-        guard queue.wanting > 0 else { return 0 }
-        let failed = queue.count
-        let status = status(now)
-        let retryAfter = retryAfter(code, now)
+        guard self.queue.wanting > 0 else { return 0 }
+        let failed = self.queue.count
+        let status = self.status(now)
+        let retryAfter = self.retryAfter(code, now)
         for lane in WaiterQueue.Lane.allCases where lane != .drains && lane != .retirements {
-            while let id = queue.first(lane), let waiter = queue.remove(id) {
+            while let id = self.queue.first(lane), let waiter = self.queue.remove(id) {
                 let error = PoolError(
                     code: code,
                     waited: waiter.since.duration(to: now),
                     retryAfter: retryAfter,
                     status: status,
-                    fault: lastFault
+                    fault: self.lastFault
                 )
                 actions.append(.fail(id, error))
             }
@@ -143,11 +143,11 @@ struct PoolStateMachine {
 
     /// The pool has ended: everybody is told, and nobody waits again.
     mutating func stop(now: MonotonicInstant, into actions: inout [PoolAction]) {
-        failWaiters(.poolStopped, now: now, into: &actions)
+        self.failWaiters(.poolStopped, now: now, into: &actions)
         for lane in [WaiterQueue.Lane.drains, .retirements] {
-            while let id = queue.first(lane), queue.remove(id) != nil { actions.append(.reached(id)) }
+            while let id = self.queue.first(lane), self.queue.remove(id) != nil { actions.append(.reached(id)) }
         }
-        phase = .stopped
+        self.phase = .stopped
     }
 
     // MARK: Checkout and checkin
@@ -158,66 +158,67 @@ struct PoolStateMachine {
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) -> Decision {
-        if phase == .stopped { return .failed(error(.poolStopped, now)) }
-        if request.deadline <= now { return .failed(error(.timedOut, now)) }
-        if isDraining, !request.atFront { return .failed(error(.shuttingDown, now)) }
-        if phase == .running {
+        if self.phase == .stopped { return .failed(self.error(.poolStopped, now)) }
+        if request.deadline <= now { return .failed(self.error(.timedOut, now)) }
+        if self.isDraining, !request.atFront { return .failed(self.error(.shuttingDown, now)) }
+        if self.phase == .running {
             // Whoever waits comes first; and when somebody waits, no slot is free for his lane.
-            if isFirst(request), let index = pick(request.lane) {
-                let count = share(request.wanted, request.lane, waiting: 0, index)
-                return .granted(lease(index, count, now), count: count)
+            if self.isFirst(request), let index = self.pick(request.lane) {
+                let count = self.share(request.wanted, request.lane, waiting: 0, index)
+                return .granted(self.lease(index, count, now), count: count)
             }
-            if let refusal = refusal(now) {
+            if let refusal = self.refusal(now) {
                 // Even a refused checkout shows that somebody wants a connection.
-                wantUse(now)
-                settle(now: now, using: &random, into: &actions)
-                return .failed(error(refusal, now))
+                self.wantUse(now)
+                self.settle(now: now, using: &random, into: &actions)
+                return .failed(self.error(refusal, now))
             }
         }
         guard request.mayWait else {
-            wantUse(now)
-            settle(now: now, using: &random, into: &actions, unqueuedDemand: 1)
-            return .failed(error(.full, now))
+            self.wantUse(now)
+            self.settle(now: now, using: &random, into: &actions, unqueuedDemand: 1)
+            return .failed(self.error(.full, now))
         }
         let bytes = max(0, request.bytes)
         if !request.atFront {
-            let left = max(0, configuration.maxQueuedBytes) - queue.bytes
-            guard queue.count < configuration.maxWaiters, bytes <= left else {
-                return .failed(error(.queueFull, now))
+            let left = max(0, self.configuration.maxQueuedBytes) - self.queue.bytes
+            guard self.queue.count < self.configuration.maxWaiters, bytes <= left else {
+                return .failed(self.error(.queueFull, now))
             }
         }
-        let id = queue.append(
+        let id = self.queue.append(
             WaiterQueue.Waiter(
                 wanted: max(1, request.wanted),
                 bytes: min(bytes, 1 << 40),
                 deadline: request.deadline,
                 since: now,
                 lane: request.queueLane,
-                agesAt: request.atFront ? .distantFuture : agesAt(now)
+                agesAt: request.atFront ? .distantFuture : self.agesAt(now)
             )
         )
-        wantUse(now)
-        settle(now: now, using: &random, into: &actions)
+        self.wantUse(now)
+        self.settle(now: now, using: &random, into: &actions)
         return .wait(id)
     }
 
     /// A checkout has found nothing connected.
     private mutating func wantUse(_ now: MonotonicInstant) {
-        isUseWanted = true
-        lastUse = now
+        self.isUseWanted = true
+        self.lastUse = now
     }
 
     /// Whether nobody waits whom a free slot would be for.
     private mutating func isFirst(_ request: Request) -> Bool {
         switch request.lane {
-        case .interactive: queue.urgentCount == 0
-        case .bulk: queue.urgentCount == 0 && (request.atFront ? queue.count(.bulkFront) : queue.bulkCount) == 0
+        case .interactive: self.queue.urgentCount == 0
+        case .bulk:
+            self.queue.urgentCount == 0 && (request.atFront ? self.queue.count(.bulkFront) : self.queue.bulkCount) == 0
         }
     }
 
     /// When a checkout that begins to wait now has waited too long.
     private func agesAt(_ now: MonotonicInstant) -> MonotonicInstant {
-        configuration.maxQueueAge.map { now.advanced(by: $0) } ?? .distantFuture
+        self.configuration.maxQueueAge.map { now.advanced(by: $0) } ?? .distantFuture
     }
 
     /// Waits until so many workers are ready; more than there are places count as all.
@@ -228,60 +229,60 @@ struct PoolStateMachine {
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) -> Observation {
-        let wanted = max(1, min(wanted, configuration.workerCount))
-        if phase == .stopped { return .failed(error(.poolStopped, now)) }
-        if phase == .running, readyCount >= wanted { return .reached }
-        if deadline <= now { return .failed(error(phase == .running ? .notReady : .notRunning, now)) }
-        if isDraining { return .failed(error(.shuttingDown, now)) }
-        if phase == .running, let refusal = refusal(now) { return .failed(error(refusal, now)) }
-        let id = queue.append(
+        let wanted = max(1, min(wanted, self.configuration.workerCount))
+        if self.phase == .stopped { return .failed(self.error(.poolStopped, now)) }
+        if self.phase == .running, self.readyCount >= wanted { return .reached }
+        if deadline <= now { return .failed(self.error(self.phase == .running ? .notReady : .notRunning, now)) }
+        if self.isDraining { return .failed(self.error(.shuttingDown, now)) }
+        if self.phase == .running, let refusal = self.refusal(now) { return .failed(self.error(refusal, now)) }
+        let id = self.queue.append(
             WaiterQueue.Waiter(wanted: wanted, bytes: 0, deadline: deadline, since: now, lane: .observers)
         )
-        wantUse(now)
-        settle(now: now, using: &random, into: &actions)
+        self.wantUse(now)
+        self.settle(now: now, using: &random, into: &actions)
         return .wait(id)
     }
 
     /// Waits until nothing is leased and nobody waits for a slot.
     mutating func awaitDrained(deadline: MonotonicInstant, now: MonotonicInstant) -> Observation {
-        if phase == .stopped || isQuiet { return .reached }
-        if deadline <= now { return .failed(error(.timedOut, now)) }
+        if self.phase == .stopped || self.isQuiet { return .reached }
+        if deadline <= now { return .failed(self.error(.timedOut, now)) }
         return .wait(
-            queue.append(WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: deadline, since: now, lane: .drains))
+            self.queue.append(WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: deadline, since: now, lane: .drains))
         )
     }
 
     /// Slots come back. Those of a worker or a session that is gone change nothing.
     mutating func checkin(_ grant: SlotGrant, count: Int) {
-        guard count > 0, slots.indices.contains(grant.worker.slot) else { return }
+        guard count > 0, self.slots.indices.contains(grant.worker.slot) else { return }
         let index = grant.worker.slot
-        guard slots[index].state != .absent, slots[index].generation == grant.worker.generation,
-            grant.session >= slots[index].firstSession
+        guard self.slots[index].state != .absent, self.slots[index].generation == grant.worker.generation,
+            grant.session >= self.slots[index].firstSession
         else { return }
-        let isPresent = slots[index].isSessionOpen && slots[index].session == grant.session
-        let held = isPresent ? slots[index].leased : slots[index].leasedEarlier
-        guard count <= held, grant.session <= slots[index].session else {
-            broken = broken ?? "\(count) slots of \(grant) were returned, \(held) were leased"
-            needsSettling = true
+        let isPresent = self.slots[index].isSessionOpen && self.slots[index].session == grant.session
+        let held = isPresent ? self.slots[index].leased : self.slots[index].leasedEarlier
+        guard count <= held, grant.session <= self.slots[index].session else {
+            self.broken = self.broken ?? "\(count) slots of \(grant) were returned, \(held) were leased"
+            self.needsSettling = true
             return
         }
         if isPresent {
-            slots[index].leased -= count
-            if queue.total > 0 { needsSettling = true }
+            self.slots[index].leased -= count
+            if self.queue.total > 0 { self.needsSettling = true }
         } else {
-            slots[index].leasedEarlier -= count
-            if queue.count(.drains) + queue.count(.retirements) > 0 { needsSettling = true }
+            self.slots[index].leasedEarlier -= count
+            if self.queue.count(.drains) + self.queue.count(.retirements) > 0 { self.needsSettling = true }
         }
     }
 
     /// The waiter no longer waits. Nothing happens when it has been answered meanwhile.
     mutating func cancel(_ id: WaiterID, now: MonotonicInstant, into actions: inout [PoolAction]) {
-        guard let waiter = queue.remove(id) else { return }
-        actions.append(.fail(id, error(.cancelled, now, since: waiter.since)))
+        guard let waiter = self.queue.remove(id) else { return }
+        actions.append(.fail(id, self.error(.cancelled, now, since: waiter.since)))
     }
 
     /// Whether the mailbox must wake the pool for each check-in.
-    var hasWaiters: Bool { queue.total > 0 }
+    var hasWaiters: Bool { self.queue.total > 0 }
 
     // MARK: What now?
 
@@ -293,51 +294,51 @@ struct PoolStateMachine {
         into actions: inout [PoolAction],
         unqueuedDemand: Int = 0
     ) {
-        needsSettling = false
-        expire(now, into: &actions)
-        if phase == .running {
-            dismissSurplus(into: &actions)
-            judgeAvailability(now, into: &actions)
-            serve(now, into: &actions)
-            openWorkers(now, unqueuedDemand, using: &random, into: &actions)
-            retireWorkers(now, using: &random, into: &actions)
-            tellRetirements(into: &actions)
+        self.needsSettling = false
+        self.expire(now, into: &actions)
+        if self.phase == .running {
+            self.dismissSurplus(into: &actions)
+            self.judgeAvailability(now, into: &actions)
+            self.serve(now, into: &actions)
+            self.openWorkers(now, unqueuedDemand, using: &random, into: &actions)
+            self.retireWorkers(now, using: &random, into: &actions)
+            self.tellRetirements(into: &actions)
         }
-        nextDeadline = queue.earliestDeadline ?? .distantFuture
-        if phase == .running { nextDeadline = min(nextDeadline, workerDeadline(now)) }
+        self.nextDeadline = self.queue.earliestDeadline ?? .distantFuture
+        if self.phase == .running { self.nextDeadline = min(self.nextDeadline, self.workerDeadline(now)) }
     }
 
     private mutating func expire(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
-        while let id = queue.firstExpired(now), let waiter = queue.remove(id) {
+        while let id = self.queue.firstExpired(now), let waiter = self.queue.remove(id) {
             let code: PoolError.Code =
                 waiter.deadline > now
                 ? .waitedTooLong
-                : phase == .notStarted ? .notRunning : waiter.lane == .observers ? .notReady : .timedOut
-            actions.append(.fail(id, error(code, now, since: waiter.since)))
+                : self.phase == .notStarted ? .notRunning : waiter.lane == .observers ? .notReady : .timedOut
+            actions.append(.fail(id, self.error(code, now, since: waiter.since)))
         }
     }
 
     private mutating func serve(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
-        if queue.count(.observers) > 0 {
+        if self.queue.count(.observers) > 0 {
             // Those who wait for more than there are places now have all.
-            let isAll = readyCount >= configuration.workerCount
-            let ready = isAll ? Int.max : readyCount
-            for id in queue.all(.observers) where queue[id].map({ $0.wanted <= ready }) ?? false {
-                _ = queue.remove(id)
+            let isAll = self.readyCount >= self.configuration.workerCount
+            let ready = isAll ? Int.max : self.readyCount
+            for id in self.queue.all(.observers) where self.queue[id].map({ $0.wanted <= ready }) ?? false {
+                _ = self.queue.remove(id)
                 actions.append(.reached(id))
             }
         }
-        while let id = queue.firstUrgent, let index = pick(.interactive), let waiter = queue.remove(id) {
-            let count = share(waiter.wanted, .interactive, waiting: queue.urgentCount, index)
-            actions.append(.grant(id, lease(index, count, now), count: count))
+        while let id = self.queue.firstUrgent, let index = self.pick(.interactive), let waiter = self.queue.remove(id) {
+            let count = self.share(waiter.wanted, .interactive, waiting: self.queue.urgentCount, index)
+            actions.append(.grant(id, self.lease(index, count, now), count: count))
         }
-        guard queue.urgentCount == 0 else { return }
-        while let id = queue.firstBulk, let index = pick(.bulk), let waiter = queue.remove(id) {
-            let count = share(waiter.wanted, .bulk, waiting: queue.count, index)
-            actions.append(.grant(id, lease(index, count, now), count: count))
+        guard self.queue.urgentCount == 0 else { return }
+        while let id = self.queue.firstBulk, let index = self.pick(.bulk), let waiter = self.queue.remove(id) {
+            let count = self.share(waiter.wanted, .bulk, waiting: self.queue.count, index)
+            actions.append(.grant(id, self.lease(index, count, now), count: count))
         }
-        if queue.count(.drains) > 0, isQuiet {
-            while let id = queue.first(.drains), queue.remove(id) != nil { actions.append(.reached(id)) }
+        if self.queue.count(.drains) > 0, self.isQuiet {
+            while let id = self.queue.first(.drains), self.queue.remove(id) != nil { actions.append(.reached(id)) }
         }
     }
 
@@ -346,23 +347,23 @@ struct PoolStateMachine {
         guard wanted > 1 else { return 1 }
         var free = 0
         var ready = 0
-        for slot in slots where slot.state == .ready {
+        for slot in self.slots where slot.state == .ready {
             free += slot.free(lane)
             ready += 1
         }
         let others = (free + waiting) / (1 + waiting)
         let spread = (free + ready - 1) / max(1, ready)
-        return max(1, min(wanted, others, spread, slots[index].free(lane)))
+        return max(1, min(wanted, others, spread, self.slots[index].free(lane)))
     }
 
     private mutating func lease(_ index: Int, _ count: Int, _ now: MonotonicInstant) -> SlotGrant {
-        slots[index].leased += count
-        slots[index].lastCheckout = now
-        turn &+= 1
-        slots[index].lastTurn = turn
+        self.slots[index].leased += count
+        self.slots[index].lastCheckout = now
+        self.turn &+= 1
+        self.slots[index].lastTurn = self.turn
         return SlotGrant(
-            worker: WorkerID(slot: index, generation: slots[index].generation),
-            session: slots[index].session
+            worker: WorkerID(slot: index, generation: self.slots[index].generation),
+            session: self.slots[index].session
         )
     }
 
@@ -371,14 +372,14 @@ struct PoolStateMachine {
     /// Mutating, as the next two that a checkout calls: else the compiler copies the whole machine for the call.
     private mutating func pick(_ lane: PoolLane) -> Int? {
         var best = -1
-        for index in slots.indices where slots[index].free(lane) > 0 {
-            if best < 0 || isBetter(slots[index], slots[best]) { best = index }
+        for index in self.slots.indices where self.slots[index].free(lane) > 0 {
+            if best < 0 || self.isBetter(self.slots[index], self.slots[best]) { best = index }
         }
         return best < 0 ? nil : best
     }
 
     private func isBetter(_ one: Slot, _ best: Slot) -> Bool {
-        switch configuration.strategy {
+        switch self.configuration.strategy {
         case .leastLoaded:
             if one.leased * best.capacity == best.leased * one.capacity, let latency = one.latency,
                 let bestLatency = best.latency
@@ -398,9 +399,9 @@ struct PoolStateMachine {
 
     /// Why checkouts fail at once, if they do.
     private func refusal(_ now: MonotonicInstant) -> PoolError.Code? {
-        if isAnyReady { return nil }
+        if self.isAnyReady { return nil }
         if let configurationFault, now < configurationFault.until { return .configurationFault }
-        if isUnavailable, configuration.whenUnavailable == .fail { return .unavailable }
+        if self.isUnavailable, self.configuration.whenUnavailable == .fail { return .unavailable }
         return nil
     }
 
@@ -408,16 +409,16 @@ struct PoolStateMachine {
         PoolError(
             code: code,
             waited: since?.duration(to: now) ?? .zero,
-            retryAfter: retryAfter(code, now),
-            status: status(now),
-            fault: isAnyReady ? nil : lastFault
+            retryAfter: self.retryAfter(code, now),
+            status: self.status(now),
+            fault: self.isAnyReady ? nil : self.lastFault
         )
     }
 
     private func retryAfter(_ code: PoolError.Code, _ now: MonotonicInstant) -> Duration? {
         switch code {
-        case .configurationFault: configurationFault.map { max(.zero, now.duration(to: $0.until)) }
-        case .unavailable: max(.zero, now.duration(to: nextProbe(now)))
+        case .configurationFault: self.configurationFault.map { max(.zero, now.duration(to: $0.until)) }
+        case .unavailable: max(.zero, now.duration(to: self.nextProbe(now)))
         default: nil
         }
     }

@@ -56,14 +56,14 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
 
         private var stateText: String {
             // An instant of a monotonic clock says nothing to a reader.
-            if case .backingOff = state { "backing off" } else { "\(state)" }
+            if case .backingOff = self.state { "backing off" } else { "\(self.state)" }
         }
 
         public var description: String {
-            var text = "\(id) \(stateText) \(leased)/\(capacity)"
+            var text = "\(self.id) \(self.stateText) \(self.leased)/\(self.capacity)"
             if let age { text += ", \(age.formatted) old" }
             if let latency { text += ", answers in \(latency.formatted)" }
-            return isOverflow ? text + ", overflow" : text
+            return self.isOverflow ? text + ", overflow" : text
         }
     }
 
@@ -85,8 +85,9 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
     public let leased: Int
 
     public var description: String {
-        let list = workers.map { "\($0)" }.joined(separator: ", ")
-        return "\(state), \(leased)/\(capacity) slots leased, \(queueDepth) waiting (\(queuedBytes) bytes), "
+        let list = self.workers.map { "\($0)" }.joined(separator: ", ")
+        return
+            "\(self.state), \(self.leased)/\(self.capacity) slots leased, \(self.queueDepth) waiting (\(self.queuedBytes) bytes), "
             + "workers [\(list)]"
     }
 }

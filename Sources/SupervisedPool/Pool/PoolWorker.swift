@@ -55,7 +55,7 @@ public struct WorkerID: Hashable, Sendable, CustomStringConvertible {
         self.generation = generation
     }
 
-    public var description: String { "\(slot).\(generation)" }
+    public var description: String { "\(self.slot).\(self.generation)" }
 }
 
 /// Where leased slots come from: a worker and one of its sessions. Slots of a session that has ended are returned like

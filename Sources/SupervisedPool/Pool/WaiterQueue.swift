@@ -34,7 +34,7 @@ struct WaiterQueue {
         /// When the waiter has stood in the queue for as long as anybody may.
         var agesAt = MonotonicInstant.distantFuture
 
-        var leavesAt: MonotonicInstant { min(deadline, agesAt) }
+        var leavesAt: MonotonicInstant { min(self.deadline, self.agesAt) }
     }
 
     private struct Node {
@@ -60,43 +60,43 @@ struct WaiterQueue {
     private(set) var bytes = 0
 
     /// Checkouts that wait for slots.
-    var count: Int { urgentCount + bulkCount }
+    var count: Int { self.urgentCount + self.bulkCount }
     /// Those of them that any free slot serves.
-    var urgentCount: Int { count(.front) + count(.interactive) }
+    var urgentCount: Int { self.count(.front) + self.count(.interactive) }
     /// Those of them that leave the interactive reserve free.
-    var bulkCount: Int { count(.bulkFront) + count(.bulk) }
+    var bulkCount: Int { self.count(.bulkFront) + self.count(.bulk) }
     /// All who need a worker.
-    var wanting: Int { count + count(.observers) }
+    var wanting: Int { self.count + self.count(.observers) }
     /// All who wait.
-    var total: Int { wanting + count(.drains) + count(.retirements) }
+    var total: Int { self.wanting + self.count(.drains) + self.count(.retirements) }
 
-    func count(_ lane: Lane) -> Int { lists[lane.rawValue].count }
+    func count(_ lane: Lane) -> Int { self.lists[lane.rawValue].count }
 
     subscript(id: WaiterID) -> Waiter? {
-        guard nodes.indices.contains(id.index), nodes[id.index].isWaiting,
-            nodes[id.index].generation == id.generation
+        guard self.nodes.indices.contains(id.index), self.nodes[id.index].isWaiting,
+            self.nodes[id.index].generation == id.generation
         else { return nil }
-        return nodes[id.index].waiter
+        return self.nodes[id.index].waiter
     }
 
     /// The next to be given a slot, whatever slot it is.
-    var firstUrgent: WaiterID? { first(.front) ?? first(.interactive) }
+    var firstUrgent: WaiterID? { self.first(.front) ?? self.first(.interactive) }
 
     /// The next bulk checkout to be given a slot.
-    var firstBulk: WaiterID? { first(.bulkFront) ?? first(.bulk) }
+    var firstBulk: WaiterID? { self.first(.bulkFront) ?? self.first(.bulk) }
 
     func first(_ lane: Lane) -> WaiterID? {
-        let head = lists[lane.rawValue].head
-        return head < 0 ? nil : WaiterID(index: head, generation: nodes[head].generation)
+        let head = self.lists[lane.rawValue].head
+        return head < 0 ? nil : WaiterID(index: head, generation: self.nodes[head].generation)
     }
 
     /// All who wait there, in order.
     func all(_ lane: Lane) -> [WaiterID] {
         var ids: [WaiterID] = []
-        var index = lists[lane.rawValue].head
+        var index = self.lists[lane.rawValue].head
         while index >= 0 {
-            ids.append(WaiterID(index: index, generation: nodes[index].generation))
-            index = nodes[index].next
+            ids.append(WaiterID(index: index, generation: self.nodes[index].generation))
+            index = self.nodes[index].next
         }
         return ids
     }
@@ -104,23 +104,27 @@ struct WaiterQueue {
     mutating func append(_ waiter: Waiter) -> WaiterID {
         let list = waiter.lane.rawValue
         let index: Int
-        if unused >= 0 {
-            index = unused
-            unused = nodes[index].next
-            nodes[index].waiter = waiter
-            nodes[index].isWaiting = true
+        if self.unused >= 0 {
+            index = self.unused
+            self.unused = self.nodes[index].next
+            self.nodes[index].waiter = waiter
+            self.nodes[index].isWaiting = true
         } else {
-            index = nodes.count
-            nodes.append(Node(waiter: waiter, generation: 0, isWaiting: true, previous: -1, next: -1))
+            index = self.nodes.count
+            self.nodes.append(Node(waiter: waiter, generation: 0, isWaiting: true, previous: -1, next: -1))
         }
-        nodes[index].previous = lists[list].tail
-        nodes[index].next = -1
-        if lists[list].tail >= 0 { nodes[lists[list].tail].next = index } else { lists[list].head = index }
-        lists[list].tail = index
-        lists[list].count += 1
-        bytes += waiter.bytes
-        let id = WaiterID(index: index, generation: nodes[index].generation)
-        if waiter.leavesAt < .distantFuture { pushDeadline(waiter.leavesAt, id) }
+        self.nodes[index].previous = self.lists[list].tail
+        self.nodes[index].next = -1
+        if self.lists[list].tail >= 0 {
+            self.nodes[self.lists[list].tail].next = index
+        } else {
+            self.lists[list].head = index
+        }
+        self.lists[list].tail = index
+        self.lists[list].count += 1
+        self.bytes += waiter.bytes
+        let id = WaiterID(index: index, generation: self.nodes[index].generation)
+        if waiter.leavesAt < .distantFuture { self.pushDeadline(waiter.leavesAt, id) }
         return id
     }
 
@@ -129,62 +133,66 @@ struct WaiterQueue {
         guard let waiter = self[id] else { return nil }
         let index = id.index
         let list = waiter.lane.rawValue
-        let node = nodes[index]
-        if node.previous >= 0 { nodes[node.previous].next = node.next } else { lists[list].head = node.next }
-        if node.next >= 0 { nodes[node.next].previous = node.previous } else { lists[list].tail = node.previous }
-        lists[list].count -= 1
-        bytes -= waiter.bytes
-        nodes[index].isWaiting = false
-        nodes[index].generation &+= 1
-        nodes[index].next = unused
-        unused = index
+        let node = self.nodes[index]
+        if node.previous >= 0 { self.nodes[node.previous].next = node.next } else { self.lists[list].head = node.next }
+        if node.next >= 0 {
+            self.nodes[node.next].previous = node.previous
+        } else {
+            self.lists[list].tail = node.previous
+        }
+        self.lists[list].count -= 1
+        self.bytes -= waiter.bytes
+        self.nodes[index].isWaiting = false
+        self.nodes[index].generation &+= 1
+        self.nodes[index].next = self.unused
+        self.unused = index
         return waiter
     }
 
     /// The earliest deadline of those who wait.
     var earliestDeadline: MonotonicInstant? {
         mutating get {
-            while let top = heap.first, self[top.id] == nil { popDeadline() }
-            return heap.first?.deadline
+            while let top = self.heap.first, self[top.id] == nil { self.popDeadline() }
+            return self.heap.first?.deadline
         }
     }
 
     /// One waiter whose deadline or greatest age has come.
     mutating func firstExpired(_ now: MonotonicInstant) -> WaiterID? {
-        guard let earliest = earliestDeadline, earliest <= now else { return nil }
-        return heap.first?.id
+        guard let earliest = self.earliestDeadline, earliest <= now else { return nil }
+        return self.heap.first?.id
     }
 
     // MARK: The heap
 
     private mutating func pushDeadline(_ deadline: MonotonicInstant, _ id: WaiterID) {
-        if heap.count > 2 * total + 64 {
-            heap = heap.filter { self[$0.id] != nil }
+        if self.heap.count > 2 * self.total + 64 {
+            self.heap = self.heap.filter { self[$0.id] != nil }
             // A sorted array is a heap.
-            heap.sort { $0.deadline < $1.deadline }
+            self.heap.sort { $0.deadline < $1.deadline }
         }
-        heap.append((deadline, id))
-        var child = heap.count - 1
+        self.heap.append((deadline, id))
+        var child = self.heap.count - 1
         while child > 0 {
             let parent = (child - 1) / 2
-            if heap[parent].deadline <= heap[child].deadline { break }
-            heap.swapAt(parent, child)
+            if self.heap[parent].deadline <= self.heap[child].deadline { break }
+            self.heap.swapAt(parent, child)
             child = parent
         }
     }
 
     private mutating func popDeadline() {
-        guard let last = heap.popLast(), !heap.isEmpty else { return }
-        heap[0] = last
+        guard let last = self.heap.popLast(), !self.heap.isEmpty else { return }
+        self.heap[0] = last
         var parent = 0
         while true {
             var least = parent
             for child in [2 * parent + 1, 2 * parent + 2]
-            where child < heap.count && heap[child].deadline < heap[least].deadline {
+            where child < self.heap.count && self.heap[child].deadline < self.heap[least].deadline {
                 least = child
             }
             if least == parent { return }
-            heap.swapAt(parent, least)
+            self.heap.swapAt(parent, least)
             parent = least
         }
     }

@@ -26,37 +26,39 @@ struct ChildList {
     /// Significant children that run or are going to.
     private(set) var significantCount = 0
 
-    var count: Int { children.count }
+    var count: Int { self.children.count }
 
     /// All children in their order.
-    var inOrder: [Child] { children.values.sorted { $0.number < $1.number } }
+    var inOrder: [Child] { self.children.values.sorted { $0.number < $1.number } }
 
-    func index(of id: ChildSpec.ID) -> Index? { children.index(forKey: id) }
+    func index(of id: ChildSpec.ID) -> Index? { self.children.index(forKey: id) }
 
     subscript(index: Index) -> Child {
-        get { children.values[index] }
+        get { self.children.values[index] }
         set {
-            let old = children.values[index]
-            children.values[index] = newValue
-            significantCount += (newValue.isSignificant ? 1 : 0) - (old.isSignificant ? 1 : 0)
+            let old = self.children.values[index]
+            self.children.values[index] = newValue
+            self.significantCount += (newValue.isSignificant ? 1 : 0) - (old.isSignificant ? 1 : 0)
             guard newValue.deadline != old.deadline else { return }
             if newValue.deadline < .distantFuture {
-                deadlines.insert(Deadline(instant: newValue.deadline, number: newValue.number, id: newValue.spec.id))
+                self.deadlines.insert(
+                    Deadline(instant: newValue.deadline, number: newValue.number, id: newValue.spec.id)
+                )
             }
-            dropStaleDeadlines()
+            self.dropStaleDeadlines()
         }
     }
 
     /// Adds a child whose name no other child has.
     mutating func append(_ spec: ChildSpec) {
-        lastNumber += 1
-        children[spec.id] = Child(spec: spec, number: lastNumber)
+        self.lastNumber += 1
+        self.children[spec.id] = Child(spec: spec, number: self.lastNumber)
     }
 
     mutating func remove(at index: Index) {
-        if children.values[index].isSignificant { significantCount -= 1 }
-        children.remove(at: index)
-        dropStaleDeadlines()
+        if self.children.values[index].isSignificant { self.significantCount -= 1 }
+        self.children.remove(at: index)
+        self.dropStaleDeadlines()
     }
 
     mutating func removeAll() {
@@ -66,23 +68,23 @@ struct ChildList {
     // MARK: Deadlines
 
     /// When the first child is due.
-    var earliestDeadline: MonotonicInstant? { deadlines.min?.instant }
+    var earliestDeadline: MonotonicInstant? { self.deadlines.min?.instant }
 
     /// The first child whose deadline has come.
     func firstDue(_ now: MonotonicInstant) -> Index? {
-        guard let first = deadlines.min, first.instant <= now else { return nil }
-        return index(of: first.id)
+        guard let first = self.deadlines.min, first.instant <= now else { return nil }
+        return self.index(of: first.id)
     }
 
     private func isStale(_ deadline: Deadline) -> Bool {
-        guard let child = children[deadline.id] else { return true }
+        guard let child = self.children[deadline.id] else { return true }
         return child.number != deadline.number || child.deadline != deadline.instant
     }
 
     private mutating func dropStaleDeadlines() {
-        if deadlines.count > 2 * children.count + 64 {
-            deadlines = Heap(deadlines.unordered.filter { !isStale($0) })
+        if self.deadlines.count > 2 * self.children.count + 64 {
+            self.deadlines = Heap(self.deadlines.unordered.filter { !self.isStale($0) })
         }
-        while let first = deadlines.min, isStale(first) { deadlines.removeMin() }
+        while let first = self.deadlines.min, self.isStale(first) { self.deadlines.removeMin() }
     }
 }

@@ -16,7 +16,7 @@ public struct ChildSpec: Sendable {
             self.name = value
         }
 
-        public var description: String { name }
+        public var description: String { self.name }
     }
 
     /// When the supervisor starts the child again.
@@ -163,21 +163,21 @@ public final class ChildContext: Sendable {
     /// - Parameter result: What ``Supervisor/startChild(_:)`` and ``Supervisor/restartChild(_:)`` return to their caller:
     ///   the third element of OTP's `{ok, Pid, Info}`.
     public func started(_ result: (any Sendable)? = nil) {
-        let isFirst = state.withLock { state in
+        let isFirst = self.state.withLock { state in
             guard !state.hasStarted else { return false }
             state.hasStarted = true
             state.startResult = result
             return true
         }
-        if isFirst { onStarted() }
+        if isFirst { self.onStarted() }
     }
 
     /// What ``started(_:)`` was called with.
-    var startResult: (any Sendable)? { state.withLock { $0.startResult } }
+    var startResult: (any Sendable)? { self.state.withLock { $0.startResult } }
 
     /// Whether the supervisor has asked the child to stop, or cancelled it.
     public var isShuttingDown: Bool {
-        state.withLock { $0.isShuttingDown }
+        self.state.withLock { $0.isShuttingDown }
     }
 
     /// Has `action` called when the supervisor asks the child to stop, which comes before its time runs out and its task
@@ -186,7 +186,7 @@ public final class ChildContext: Sendable {
     ///
     /// The action is called on the supervisor's thread, so it must return at once: set a flag, finish a stream.
     public func onShutdown(_ action: @escaping @Sendable () -> Void) {
-        let isDue = state.withLock { state in
+        let isDue = self.state.withLock { state in
             if !state.isShuttingDown { state.shutdownActions.append(action) }
             return state.isShuttingDown
         }
@@ -195,7 +195,7 @@ public final class ChildContext: Sendable {
 
     /// Asks the child to stop. A supervisor does this; a test that made the context by hand may.
     public func requestShutdown() {
-        let actions = state.withLock { state in
+        let actions = self.state.withLock { state in
             defer { state.shutdownActions = [] }
             state.isShuttingDown = true
             return state.shutdownActions
@@ -208,7 +208,7 @@ public final class ChildContext: Sendable {
     ///
     /// The action must return at once.
     public func onEnd(_ action: @escaping @Sendable () -> Void) {
-        let isDue = state.withLock { state in
+        let isDue = self.state.withLock { state in
             if !state.hasEnded { state.endActions.append(action) }
             return state.hasEnded
         }
@@ -218,7 +218,7 @@ public final class ChildContext: Sendable {
     /// Tells the monitors that the child's `run` has ended. A supervisor does this; a test that made the context by hand
     /// may. Only the first call counts.
     public func end() {
-        let actions = state.withLock { state in
+        let actions = self.state.withLock { state in
             defer { state.endActions = [] }
             state.hasEnded = true
             return state.endActions
@@ -228,7 +228,7 @@ public final class ChildContext: Sendable {
 
     /// The child is about to be cancelled without being asked.
     func markCancelled() {
-        state.withLock { state in
+        self.state.withLock { state in
             state.isShuttingDown = true
             state.shutdownActions = []
         }
@@ -247,7 +247,7 @@ public final class ChildRef<Child: Sendable>: Sendable {
 
     /// The child as it now is; `nil` before its first start and after ``clear()``.
     public var current: Child? {
-        child.withLock { $0 }
+        self.child.withLock { $0 }
     }
 
     /// Makes `child` the current one.
@@ -257,6 +257,6 @@ public final class ChildRef<Child: Sendable>: Sendable {
 
     /// Forgets the child.
     public func clear() {
-        child.withLock { $0 = nil }
+        self.child.withLock { $0 = nil }
     }
 }

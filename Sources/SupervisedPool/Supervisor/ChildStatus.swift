@@ -51,7 +51,7 @@ public struct ChildFailure: Sendable, CustomStringConvertible {
     /// When the supervisor heard of it.
     public let when: MonotonicInstant
 
-    var reason: String { error.map { "\($0)" } ?? "ended although it is permanent" }
+    var reason: String { self.error.map { "\($0)" } ?? "ended although it is permanent" }
 
-    public var description: String { "\(id) (start \(generation)): \(reason)" }
+    public var description: String { "\(self.id) (start \(self.generation)): \(self.reason)" }
 }

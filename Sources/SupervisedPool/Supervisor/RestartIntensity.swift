@@ -10,7 +10,7 @@ public struct SupervisionStrategy: Sendable, Hashable, CustomStringConvertible {
     /// The child and those that were started after it.
     public static let restForOne = SupervisionStrategy(kind: .restForOne)
 
-    public var description: String { "\(kind)" }
+    public var description: String { "\(self.kind)" }
 }
 
 /// Whether a supervisor ends when its significant children have ended by themselves, which transient and temporary
@@ -54,9 +54,9 @@ public struct RestartWindow: Sendable {
     ///
     /// - Returns: whether the restart is within the limit. When it is not, the supervisor must give up.
     public mutating func record(_ now: MonotonicInstant) -> Bool {
-        restarts.removeAll { $0.advanced(by: intensity.period) < now }
-        restarts.append(now)
-        if restarts.count - 1 > max(0, intensity.restarts) { restarts.removeFirst() }
-        return restarts.count <= intensity.restarts
+        self.restarts.removeAll { $0.advanced(by: self.intensity.period) < now }
+        self.restarts.append(now)
+        if self.restarts.count - 1 > max(0, self.intensity.restarts) { self.restarts.removeFirst() }
+        return self.restarts.count <= self.intensity.restarts
     }
 }

@@ -78,7 +78,7 @@ public actor Supervisor {
     ///   two children have one name, or when the supervisor has run before; `CancellationError` when the task was
     ///   cancelled. Nothing is left running in any case.
     public func run() async throws {
-        try await serve(nil)
+        try await self.serve(nil)
     }
 
     /// Runs the tree as a child of another supervisor: it has started when all its own children have, and it stops when
@@ -86,13 +86,13 @@ public actor Supervisor {
     ///
     /// - Throws: As ``run()``.
     public func run(_ context: ChildContext) async throws {
-        try await serve(context)
+        try await self.serve(context)
     }
 
     /// Asks all children to stop, in reverse order, each within its own time; then `run` returns. Before `run` it makes
     /// `run` return at once. Does not wait.
     public nonisolated func shutdown() {
-        mailbox.post(.shutdown)
+        self.mailbox.post(.shutdown)
     }
 
     /// Adds a child and starts it. Returns when it has started.
@@ -102,7 +102,7 @@ public actor Supervisor {
     ///   `shuttingDown`, `cancelled`.
     @discardableResult
     public func startChild(_ spec: ChildSpec) async throws(SupervisorError) -> (any Sendable)? {
-        try await execute(.start(spec), startResultOf: spec.id)
+        try await self.execute(.start(spec), startResultOf: spec.id)
     }
 
     /// Stops a child. Returns when it has ended. Its specification is kept unless it is temporary; with `oneForAll` and
@@ -113,7 +113,7 @@ public actor Supervisor {
     ///
     /// - Throws: `childNotFound`, `notRunning`, `shuttingDown`, `cancelled`.
     public func terminateChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
-        _ = try await execute(.terminate(id))
+        _ = try await self.execute(.terminate(id))
     }
 
     /// Starts a child that has ended or was terminated. Returns when it has started.
@@ -123,24 +123,24 @@ public actor Supervisor {
     ///   `childTerminated`, `notRunning`, `shuttingDown`, `cancelled`.
     @discardableResult
     public func restartChild(_ id: ChildSpec.ID) async throws(SupervisorError) -> (any Sendable)? {
-        try await execute(.restart(id), startResultOf: id)
+        try await self.execute(.restart(id), startResultOf: id)
     }
 
     /// Removes the specification of a child that is not running.
     ///
     /// - Throws: `childNotFound`, `childRunning`, `childRestarting`, `notRunning`, `shuttingDown`, `cancelled`.
     public func deleteChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
-        _ = try await execute(.delete(id))
+        _ = try await self.execute(.delete(id))
     }
 
     /// All children in the order of their start: OTP's `which_children`.
     public func whichChildren() -> [ChildStatus] {
-        machine.statuses
+        self.machine.statuses
     }
 
     /// How many children there are and how many of them run: OTP's `count_children`.
     public func countChildren() -> ChildCounts {
-        machine.counts
+        self.machine.counts
     }
 
     /// What happens, as an asynchronous sequence for logs and metrics. Each call makes another one; it holds the events
@@ -149,68 +149,74 @@ public actor Supervisor {
     /// - Parameter bufferingNewest: How many events wait for a slow reader, at least 1. Older ones are dropped, and
     ///   ``SupervisorEvent/missed(_:)`` tells how many.
     public nonisolated func events(bufferingNewest: Int = 256) -> EventStream<SupervisorEvent> {
-        hub.stream(bufferingNewest: bufferingNewest)
+        self.hub.stream(bufferingNewest: bufferingNewest)
     }
 
     // MARK: The loop
 
     private func serve(_ context: ChildContext?) async throws {
-        guard !hasRun else { throw machine.error(.alreadyRunning) }
-        hasRun = true
-        defer { hub.finish() }
+        guard !self.hasRun else { throw self.machine.error(.alreadyRunning) }
+        self.hasRun = true
+        defer { self.hub.finish() }
         context?.onShutdown { [mailbox] in mailbox.post(.shutdown) }
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
                 var timer = EarliestTimer()
                 var batch: [Item] = []
                 // What was asked before the start comes first: a shutdown then starts nobody.
-                mailbox.take(into: &batch, isAttentive: true)
-                handle(&batch, context, &group)
-                if outcome == nil { perform(machine.begin(now: clock.now), context, &group) }
-                while outcome == nil {
-                    if let deadline = machine.nextDeadline {
-                        timer.arm(for: deadline, clock: clock, in: &group) { [mailbox] in mailbox.wake() }
+                self.mailbox.take(into: &batch, isAttentive: true)
+                self.handle(&batch, context, &group)
+                if self.outcome == nil { self.perform(self.machine.begin(now: self.clock.now), context, &group) }
+                while self.outcome == nil {
+                    if let deadline = self.machine.nextDeadline {
+                        timer.arm(for: deadline, clock: self.clock, in: &group) { [mailbox] in mailbox.wake() }
                     }
-                    await mailbox.wait()
-                    perform(machine.timer(now: clock.now), context, &group)
-                    mailbox.take(into: &batch, isAttentive: true)
-                    handle(&batch, context, &group)
+                    await self.mailbox.wait()
+                    self.perform(self.machine.timer(now: self.clock.now), context, &group)
+                    self.mailbox.take(into: &batch, isAttentive: true)
+                    self.handle(&batch, context, &group)
                 }
                 timer.cancel()
             }
         } onCancel: { [mailbox] in
             mailbox.post(.cancelled)
         }
-        mailbox.close()
-        let forgotten = callers
-        callers = [:]
-        for caller in forgotten.values { caller.continuation.resume(returning: .failure(machine.error(.notRunning))) }
-        try outcome?.get()
-        if wasCancelled { throw CancellationError() }
+        self.mailbox.close()
+        let forgotten = self.callers
+        self.callers = [:]
+        for caller in forgotten.values {
+            caller.continuation.resume(returning: .failure(self.machine.error(.notRunning)))
+        }
+        try self.outcome?.get()
+        if self.wasCancelled { throw CancellationError() }
     }
 
     private func handle(_ batch: inout [Item], _ context: ChildContext?, _ group: inout DiscardingTaskGroup) {
         for item in batch {
-            let now = clock.now
+            let now = self.clock.now
             switch item {
             case .started(let id, let life):
                 // A context outlives its child: somebody may call it late.
-                guard let child = running[id], child.life == life else { continue }
-                perform(machine.started(id, generation: child.context.generation, now: now), context, &group)
+                guard let child = self.running[id], child.life == life else { continue }
+                self.perform(self.machine.started(id, generation: child.context.generation, now: now), context, &group)
             case .exited(let id, let life, let exit):
-                guard let child = running[id], child.life == life else { continue }
-                running[id] = nil
-                perform(machine.exited(id, generation: child.context.generation, exit, now: now), context, &group)
+                guard let child = self.running[id], child.life == life else { continue }
+                self.running[id] = nil
+                self.perform(
+                    self.machine.exited(id, generation: child.context.generation, exit, now: now),
+                    context,
+                    &group
+                )
             case .command(let command, let number):
-                perform(machine.command(command, number: number, now: now), context, &group)
+                self.perform(self.machine.command(command, number: number, now: now), context, &group)
             case .abandoned(let number):
-                callers.removeValue(forKey: number)?.continuation
-                    .resume(returning: .failure(machine.error(.cancelled)))
+                self.callers.removeValue(forKey: number)?.continuation
+                    .resume(returning: .failure(self.machine.error(.cancelled)))
             case .shutdown:
-                perform(machine.shutdown(now: now), context, &group)
+                self.perform(self.machine.shutdown(now: now), context, &group)
             case .cancelled:
-                wasCancelled = wasCancelled || machine.phase != .ending
-                perform(machine.cancel(now: now), context, &group)
+                self.wasCancelled = self.wasCancelled || self.machine.phase != .ending
+                self.perform(self.machine.cancel(now: now), context, &group)
             }
         }
         batch.removeAll(keepingCapacity: true)
@@ -224,24 +230,24 @@ public actor Supervisor {
         for action in actions {
             switch action {
             case .start(let spec, let generation):
-                start(spec, generation, &group)
+                self.start(spec, generation, &group)
             case .requestShutdown(let id):
-                running[id]?.context.requestShutdown()
+                self.running[id]?.context.requestShutdown()
             case .cancel(let id):
-                running[id]?.context.markCancelled()
-                running[id]?.task.cancel()
+                self.running[id]?.context.markCancelled()
+                self.running[id]?.task.cancel()
             case .reply(let number, let result):
-                guard let caller = callers.removeValue(forKey: number) else { continue }
+                guard let caller = self.callers.removeValue(forKey: number) else { continue }
                 caller.continuation.resume(
-                    returning: result.map { caller.child.flatMap { running[$0]?.context.startResult } }
+                    returning: result.map { caller.child.flatMap { self.running[$0]?.context.startResult } }
                 )
             case .ready:
                 context?.started()
             case .event(let event):
-                onEvent(event)
-                hub.post(event)
+                self.onEvent(event)
+                self.hub.post(event)
             case .finish(let error):
-                outcome = error.map { .failure($0) } ?? .success(())
+                self.outcome = error.map { .failure($0) } ?? .success(())
             }
         }
     }
@@ -249,13 +255,13 @@ public actor Supervisor {
     /// The child's task is not the group's, because cancelling a group reaches all its tasks in the same instant and a
     /// tree must stop in reverse order. The group's task waits for it, so that nothing outlives `run`.
     private func start(_ spec: ChildSpec, _ generation: Int, _ group: inout DiscardingTaskGroup) {
-        lastLife += 1
-        let life = lastLife
+        self.lastLife += 1
+        let life = self.lastLife
         let context = ChildContext(id: spec.id, generation: generation) { [mailbox] in
             mailbox.post(.started(spec.id, life: life))
         }
         let task = Task { @concurrent in try await spec.run(context) }
-        running[spec.id] = Running(life: life, context: context, task: task)
+        self.running[spec.id] = Running(life: life, context: context, task: task)
         group.addTask { [mailbox] in
             let exit: ChildExit
             do {
@@ -277,18 +283,18 @@ public actor Supervisor {
         _ command: SupervisorStateMachine.Command,
         startResultOf child: ChildSpec.ID? = nil
     ) async throws(SupervisorError) -> (any Sendable)? {
-        guard hasRun, outcome == nil else { throw machine.error(.notRunning) }
-        guard !Task.isCancelled else { throw machine.error(.cancelled) }
-        lastCommand += 1
-        let number = lastCommand
+        guard self.hasRun, self.outcome == nil else { throw self.machine.error(.notRunning) }
+        guard !Task.isCancelled else { throw self.machine.error(.cancelled) }
+        self.lastCommand += 1
+        let number = self.lastCommand
         let reply = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                guard outcome == nil else {
-                    continuation.resume(returning: Reply.failure(machine.error(.notRunning)))
+                guard self.outcome == nil else {
+                    continuation.resume(returning: Reply.failure(self.machine.error(.notRunning)))
                     return
                 }
-                callers[number] = Caller(continuation: continuation, child: child)
-                mailbox.post(.command(command, number: number))
+                self.callers[number] = Caller(continuation: continuation, child: child)
+                self.mailbox.post(.command(command, number: number))
             }
         } onCancel: { [mailbox] in
             mailbox.post(.abandoned(number))

@@ -4,7 +4,7 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
     public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// More restarts than the intensity allows. All children have been stopped.
         public static let intensityExceeded = Code(rawValue: "intensityExceeded")
@@ -57,15 +57,15 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
     }
 
     public var description: String {
-        var text = "supervisor \(supervisor): \(code)"
+        var text = "supervisor \(self.supervisor): \(self.code)"
         if let child { text += " (child \(child))" }
-        let chain = chain
+        let chain = self.chain
         if chain.count > 1, let last = chain.last {
-            let path = [supervisor] + chain.map(\.id.name)
+            let path = [self.supervisor] + chain.map(\.id.name)
             text += ": " + path.joined(separator: " → ") + " → " + last.reason
         }
-        if !failures.isEmpty {
-            text += "; failures: " + failures.map { "\($0)" }.joined(separator: "; ")
+        if !self.failures.isEmpty {
+            text += "; failures: " + self.failures.map { "\($0)" }.joined(separator: "; ")
         }
         return text
     }

@@ -1,7 +1,7 @@
 extension SupervisorStateMachine {
     /// All children in their order.
     var statuses: [ChildStatus] {
-        children.inOrder.map { child in
+        self.children.inOrder.map { child in
             let state: ChildStatus.State =
                 switch child.state {
                 case .idle: child.isRestarting ? .restarting : .stopped
@@ -23,7 +23,7 @@ extension SupervisorStateMachine {
     }
 
     var counts: ChildCounts {
-        let all = children.inOrder
+        let all = self.children.inOrder
         return ChildCounts(
             specified: all.count,
             active: all.count { $0.isAlive },
@@ -37,9 +37,9 @@ extension SupervisorStateMachine {
         let hasHistory = code == .intensityExceeded || code == .startFailed
         return SupervisorError(
             code: code,
-            supervisor: name,
+            supervisor: self.name,
             child: child,
-            failures: hasHistory ? Array(failures) : []
+            failures: hasHistory ? Array(self.failures) : []
         )
     }
 }

@@ -88,7 +88,7 @@ struct SupervisorStateMachine {
         }
 
         var isAlive: Bool {
-            switch state {
+            switch self.state {
             case .idle, .waiting, .exited: false
             case .starting, .running, .stopping, .cancelled: true
             }
@@ -96,7 +96,7 @@ struct SupervisorStateMachine {
 
         /// When ``SupervisorStateMachine/timer(now:)`` must look at it.
         var deadline: MonotonicInstant {
-            switch state {
+            switch self.state {
             case .starting(let instant), .stopping(let instant), .cancelled(let instant), .waiting(let instant): instant
             case .idle, .running, .exited: .distantFuture
             }
@@ -104,9 +104,9 @@ struct SupervisorStateMachine {
 
         /// Whether an ``AutoShutdown`` waits for its end.
         var isSignificant: Bool {
-            guard spec.isSignificant else { return false }
-            if case .exited = state { return true }
-            return isAlive || isRestarting
+            guard self.spec.isSignificant else { return false }
+            if case .exited = self.state { return true }
+            return self.isAlive || self.isRestarting
         }
     }
 
@@ -177,42 +177,42 @@ struct SupervisorStateMachine {
 
     /// Whether the child can be what its specification says.
     private func isValid(_ spec: ChildSpec) -> Bool {
-        !spec.isSignificant || (autoShutdown != .never && spec.restart != .permanent)
+        !spec.isSignificant || (self.autoShutdown != .never && spec.restart != .permanent)
     }
 
     // MARK: Inputs
 
     /// `run` was called.
     mutating func begin(now: MonotonicInstant) -> [Action] {
-        guard phase == .new else { return [] }
-        phase = .booting
-        for spec in firstChildren {
-            guard index(of: spec.id) == nil else {
-                phase = .finished
-                children.removeAll()
-                return [.finish(error(.childExists, child: spec.id))]
+        guard self.phase == .new else { return [] }
+        self.phase = .booting
+        for spec in self.firstChildren {
+            guard self.index(of: spec.id) == nil else {
+                self.phase = .finished
+                self.children.removeAll()
+                return [.finish(self.error(.childExists, child: spec.id))]
             }
-            guard isValid(spec) else {
-                phase = .finished
-                children.removeAll()
-                return [.finish(error(.invalidSpec, child: spec.id))]
+            guard self.isValid(spec) else {
+                self.phase = .finished
+                self.children.removeAll()
+                return [.finish(self.error(.invalidSpec, child: spec.id))]
             }
-            children.append(spec)
+            self.children.append(spec)
         }
-        operation = Operation(purpose: .boot, steps: Deque(firstChildren.map { .start($0.id) }))
-        firstChildren = []
-        work(now)
-        return flush()
+        self.operation = Operation(purpose: .boot, steps: Deque(self.firstChildren.map { .start($0.id) }))
+        self.firstChildren = []
+        self.work(now)
+        return self.flush()
     }
 
     /// A child said that it has started.
     mutating func started(_ id: ChildSpec.ID, generation: Int, now: MonotonicInstant) -> [Action] {
-        guard let index = index(of: id), children[index].generation == generation,
-            case .starting = children[index].state
+        guard let index = self.index(of: id), self.children[index].generation == generation,
+            case .starting = self.children[index].state
         else { return [] }
-        markRunning(index, now)
-        work(now)
-        return flush()
+        self.markRunning(index, now)
+        self.work(now)
+        return self.flush()
     }
 
     /// A child's task has ended.
@@ -222,102 +222,105 @@ struct SupervisorStateMachine {
         _ exit: ChildExit,
         now: MonotonicInstant
     ) -> [Action] {
-        guard let index = index(of: id), children[index].generation == generation else { return [] }
-        switch children[index].state {
+        guard let index = self.index(of: id), self.children[index].generation == generation else { return [] }
+        switch self.children[index].state {
         case .idle, .waiting, .exited:
             return []
         case .stopping, .cancelled:
-            if children[index].hasTimedOut {
-                startFailed(index, error(.startTimedOut, child: id), now)
+            if self.children[index].hasTimedOut {
+                self.startFailed(index, self.error(.startTimedOut, child: id), now)
             } else {
-                stopped(index, exit)
+                self.stopped(index, exit)
             }
         case .starting:
             if case .failed(let error) = exit {
-                startFailed(index, error, now)
+                self.startFailed(index, error, now)
             } else {
                 // It had nothing to wait for: a start and an end in one.
-                markRunning(index, now)
-                ended(index, exit)
+                self.markRunning(index, now)
+                self.ended(index, exit)
             }
         case .running:
-            ended(index, exit)
+            self.ended(index, exit)
         }
-        work(now)
-        return flush()
+        self.work(now)
+        return self.flush()
     }
 
     /// Graceful stop.
     mutating func shutdown(now: MonotonicInstant) -> [Action] {
-        end(nil, now)
-        return flush()
+        self.end(nil, now)
+        return self.flush()
     }
 
     /// The task that runs the tree was cancelled: the same order, but nobody is given time.
     mutating func cancel(now: MonotonicInstant) -> [Action] {
-        isHurried = true
-        end(nil, now)
+        self.isHurried = true
+        self.end(nil, now)
         // Children already asked to stop lose the rest of their time; those not yet asked wait for their turn.
-        for child in children.inOrder {
-            if case .stopping = child.state, let index = index(of: child.spec.id) { cancelChild(index, now) }
+        for child in self.children.inOrder {
+            if case .stopping = child.state, let index = self.index(of: child.spec.id) { self.cancelChild(index, now) }
         }
-        return flush()
+        return self.flush()
     }
 
     /// The time ``nextDeadline`` has come.
     mutating func timer(now: MonotonicInstant) -> [Action] {
-        while let index = children.firstDue(now) {
-            switch children[index].state {
+        while let index = self.children.firstDue(now) {
+            switch self.children[index].state {
             case .starting(let failsAt) where failsAt <= now:
-                guard phase != .ending else {
+                guard self.phase != .ending else {
                     // It is stopped when its turn comes.
-                    children[index].state = .starting(failsAt: .distantFuture)
+                    self.children[index].state = .starting(failsAt: .distantFuture)
                     continue
                 }
-                children[index].hasTimedOut = true
-                stopChild(index, now)
+                self.children[index].hasTimedOut = true
+                self.stopChild(index, now)
             case .stopping(let cancelAt) where cancelAt <= now:
-                cancelChild(index, now)
+                self.cancelChild(index, now)
             case .cancelled(let deafAt) where deafAt <= now:
-                children[index].state = .cancelled(deafAt: .distantFuture)
-                children[index].isDeaf = true
-                actions.append(.event(.childDeaf(children[index].spec.id, generation: children[index].generation)))
+                self.children[index].state = .cancelled(deafAt: .distantFuture)
+                self.children[index].isDeaf = true
+                self.actions.append(
+                    .event(.childDeaf(self.children[index].spec.id, generation: self.children[index].generation))
+                )
             case .waiting(let until) where until <= now:
                 // Its turn comes after what else has happened.
-                children[index].state = .waiting(until: .distantFuture)
-                pending.append(.restart(children[index].spec.id, generation: children[index].generation))
+                self.children[index].state = .waiting(until: .distantFuture)
+                self.pending.append(.restart(self.children[index].spec.id, generation: self.children[index].generation))
             default:
                 break
             }
         }
-        work(now)
-        return flush()
+        self.work(now)
+        return self.flush()
     }
 
     /// Somebody asks for something. The answer is a `reply` with the same number, sooner or later.
     mutating func command(_ command: Command, number: Int, now: MonotonicInstant) -> [Action] {
-        switch phase {
+        switch self.phase {
         case .new, .finished:
-            return [.reply(number, .failure(error(.notRunning)))]
+            return [.reply(number, .failure(self.error(.notRunning)))]
         case .ending:
-            return [.reply(number, .failure(error(.shuttingDown)))]
+            return [.reply(number, .failure(self.error(.shuttingDown)))]
         case .booting, .running:
-            pending.append(.command(number, command))
+            self.pending.append(.command(number, command))
         }
-        if phase == .running, case .terminate(let id) = command, awaited == id, let index = index(of: id),
-            case .starting = children[index].state
+        if self.phase == .running, case .terminate(let id) = command, self.awaited == id,
+            let index = self.index(of: id),
+            case .starting = self.children[index].state
         {
             // Else a start that never ends could not be ended.
-            operation?.isInterrupted = true
-            stopChild(index, now)
+            self.operation?.isInterrupted = true
+            self.stopChild(index, now)
         }
-        work(now)
-        return flush()
+        self.work(now)
+        return self.flush()
     }
 
     /// When ``timer(now:)`` must be called; `nil` when nothing waits for a time.
     var nextDeadline: MonotonicInstant? {
-        children.earliestDeadline
+        self.children.earliestDeadline
     }
 }
 
@@ -325,26 +328,26 @@ struct SupervisorStateMachine {
 
 extension SupervisorStateMachine {
     private mutating func flush() -> [Action] {
-        defer { actions = [] }
-        return actions
+        defer { self.actions = [] }
+        return self.actions
     }
 
-    func index(of id: ChildSpec.ID) -> ChildList.Index? { children.index(of: id) }
+    func index(of id: ChildSpec.ID) -> ChildList.Index? { self.children.index(of: id) }
 
     /// Goes on as far as possible without an answer from a child.
     private mutating func work(_ now: MonotonicInstant) {
-        while awaited == nil, phase != .finished {
-            if operation != nil {
-                guard let step = operation?.steps.popFirst() else {
-                    completeOperation()
+        while self.awaited == nil, self.phase != .finished {
+            if self.operation != nil {
+                guard let step = self.operation?.steps.popFirst() else {
+                    self.completeOperation()
                     continue
                 }
                 switch step {
-                case .start(let id): startStep(id, now)
-                case .stop(let id): stopStep(id, now)
+                case .start(let id): self.startStep(id, now)
+                case .stop(let id): self.stopStep(id, now)
                 }
-            } else if let next = pending.popFirst() {
-                dispatch(next, now)
+            } else if let next = self.pending.popFirst() {
+                self.dispatch(next, now)
             } else {
                 return
             }
@@ -352,12 +355,12 @@ extension SupervisorStateMachine {
     }
 
     private mutating func completeOperation() {
-        guard let completed = operation else { return }
-        operation = nil
+        guard let completed = self.operation else { return }
+        self.operation = nil
         switch completed.purpose {
         case .boot:
-            phase = .running
-            actions.append(.ready)
+            self.phase = .running
+            self.actions.append(.ready)
         case .restart, .pause:
             break
         case .command(let number, let command):
@@ -365,194 +368,202 @@ extension SupervisorStateMachine {
             if completed.isInterrupted {
                 switch command {
                 case .start(let spec):
-                    if let index = index(of: spec.id) { children.remove(at: index) }
-                    result = .failure(error(.childTerminated, child: spec.id))
+                    if let index = self.index(of: spec.id) { self.children.remove(at: index) }
+                    result = .failure(self.error(.childTerminated, child: spec.id))
                 case .restart(let id):
-                    result = .failure(error(.childTerminated, child: id))
+                    result = .failure(self.error(.childTerminated, child: id))
                 case .terminate, .delete:
                     break
                 }
             }
-            actions.append(.reply(number, result))
+            self.actions.append(.reply(number, result))
         case .end(let error):
-            phase = .finished
-            actions.append(.finish(error))
+            self.phase = .finished
+            self.actions.append(.finish(error))
         }
     }
 
     private mutating func dispatch(_ next: Pending, _ now: MonotonicInstant) {
         switch next {
         case .exit(let id, let generation):
-            guard let index = index(of: id), children[index].generation == generation,
-                case .exited(let exit) = children[index].state
+            guard let index = self.index(of: id), self.children[index].generation == generation,
+                case .exited(let exit) = self.children[index].state
             else { return }
-            decide(index, exit, now)
+            self.decide(index, exit, now)
         case .tryAgain(let id, let generation):
-            guard let index = index(of: id), children[index].generation == generation, children[index].isRestarting
+            guard let index = self.index(of: id), self.children[index].generation == generation,
+                self.children[index].isRestarting
             else { return }
-            restart(index, now)
+            self.restart(index, now)
         case .restart(let id, let generation):
-            guard let index = index(of: id), children[index].generation == generation,
-                case .waiting = children[index].state
+            guard let index = self.index(of: id), self.children[index].generation == generation,
+                case .waiting = self.children[index].state
             else { return }
-            restartAffected(by: index)
+            self.restartAffected(by: index)
         case .command(let number, let command):
-            execute(command, number)
+            self.execute(command, number)
         }
     }
 
     /// A child ended by itself. OTP: permanent always starts again, transient after a failure, temporary never.
     private mutating func decide(_ index: ChildList.Index, _ exit: ChildExit, _ now: MonotonicInstant) {
-        let child = children[index]
+        let child = self.children[index]
         var thrown: (any Error)?
         if case .failed(let error) = exit { thrown = error }
         if thrown != nil || child.spec.restart == .permanent {
-            recordFailure(index, thrown, now)
+            self.recordFailure(index, thrown, now)
         } else {
-            actions.append(.event(.childEnded(child.spec.id, generation: child.generation)))
+            self.actions.append(.event(.childEnded(child.spec.id, generation: child.generation)))
         }
         switch child.spec.restart {
         case .permanent:
-            restart(index, now)
+            self.restart(index, now)
         case .transient where thrown != nil:
-            restart(index, now)
+            self.restart(index, now)
         case .transient:
-            children[index].state = .idle
-            endIfInsignificant(without: child.spec, now)
+            self.children[index].state = .idle
+            self.endIfInsignificant(without: child.spec, now)
         case .temporary:
-            children.remove(at: index)
-            endIfInsignificant(without: child.spec, now)
+            self.children.remove(at: index)
+            self.endIfInsignificant(without: child.spec, now)
         }
     }
 
     /// OTP's automatic shutdown: a significant child has ended by itself.
     private mutating func endIfInsignificant(without spec: ChildSpec, _ now: MonotonicInstant) {
         guard spec.isSignificant else { return }
-        switch autoShutdown {
+        switch self.autoShutdown {
         case .never:
             return
         case .anySignificant:
-            end(nil, now)
+            self.end(nil, now)
         case .allSignificant:
-            if children.significantCount == 0 { end(nil, now) }
+            if self.children.significantCount == 0 { self.end(nil, now) }
         }
     }
 
     private mutating func restart(_ index: ChildList.Index, _ now: MonotonicInstant) {
-        let id = children[index].spec.id
-        children[index].state = .idle
-        children[index].isRestarting = true
-        guard window.record(now) else {
-            let failure = error(.intensityExceeded, child: id)
-            actions.append(.event(.escalating(failure)))
-            end(failure, now)
+        let id = self.children[index].spec.id
+        self.children[index].state = .idle
+        self.children[index].isRestarting = true
+        guard self.window.record(now) else {
+            let failure = self.error(.intensityExceeded, child: id)
+            self.actions.append(.event(.escalating(failure)))
+            self.end(failure, now)
             return
         }
-        let pause = pause(index, now)
-        actions.append(.event(.restarting(id, after: pause)))
-        guard pause > .zero else { return restartAffected(by: index) }
-        children[index].state = .waiting(until: now.advanced(by: pause))
+        let pause = self.pause(index, now)
+        self.actions.append(.event(.restarting(id, after: pause)))
+        guard pause > .zero else { return self.restartAffected(by: index) }
+        self.children[index].state = .waiting(until: now.advanced(by: pause))
         // Those that are to be started anew with it must not work without it meanwhile.
-        let siblings = affected(by: index).reversed().filter { $0.spec.id != id && ($0.isAlive || $0.isRestarting) }
+        let siblings = self.affected(by: index).reversed().filter {
+            $0.spec.id != id && ($0.isAlive || $0.isRestarting)
+        }
         guard !siblings.isEmpty else { return }
-        operation = Operation(purpose: .pause, steps: Deque(siblings.map { .stop($0.spec.id) }))
+        self.operation = Operation(purpose: .pause, steps: Deque(siblings.map { .stop($0.spec.id) }))
     }
 
     /// How long the restart waits. A child that has run for longer than the period has got over its trouble.
     private mutating func pause(_ index: ChildList.Index, _ now: MonotonicInstant) -> Duration {
-        guard children[index].backoff != nil else { return .zero }
-        if children[index].runningSince.duration(to: now) > window.intensity.period { children[index].backoff?.reset() }
-        children[index].runningSince = .distantFuture
-        return children[index].backoff?.next(using: &random) ?? .zero
+        guard self.children[index].backoff != nil else { return .zero }
+        if self.children[index].runningSince.duration(to: now) > self.window.intensity.period {
+            self.children[index].backoff?.reset()
+        }
+        self.children[index].runningSince = .distantFuture
+        return self.children[index].backoff?.next(using: &self.random) ?? .zero
     }
 
     private func affected(by index: ChildList.Index) -> [Child] {
-        let child = children[index]
-        switch strategy.kind {
+        let child = self.children[index]
+        switch self.strategy.kind {
         case .oneForOne: return [child]
-        case .restForOne: return children.inOrder.filter { $0.number >= child.number }
-        case .oneForAll: return children.inOrder
+        case .restForOne: return self.children.inOrder.filter { $0.number >= child.number }
+        case .oneForAll: return self.children.inOrder
         }
     }
 
     private mutating func restartAffected(by index: ChildList.Index) {
         // As in OTP, siblings that had ended or had been terminated start again too, and temporary ones are gone.
-        let affected = affected(by: index)
+        let affected = self.affected(by: index)
         var steps = Deque(affected.reversed().map { Step.stop($0.spec.id) })
         for child in affected where child.spec.restart != .temporary { steps.append(.start(child.spec.id)) }
-        operation = Operation(purpose: .restart, steps: steps)
+        self.operation = Operation(purpose: .restart, steps: steps)
     }
 
     /// Starts the siblings that were stopped for a restart that does not take place any more. As with a restart, those
     /// that had ended or had been terminated start too.
     private mutating func resumeSiblings(of index: ChildList.Index) {
-        let first = children[index]
-        if strategy.kind == .restForOne {
+        let first = self.children[index]
+        if self.strategy.kind == .restForOne {
             // The restart of an earlier child brings these back as well.
-            for child in children.inOrder where child.number < first.number && child.isRestarting { return }
+            for child in self.children.inOrder where child.number < first.number && child.isRestarting { return }
         }
         var steps: Deque<Step> = []
-        for child in affected(by: index) where child.number != first.number {
+        for child in self.affected(by: index) where child.number != first.number {
             // Those after it wait for its restart.
             if child.isRestarting { break }
             if case .idle = child.state { steps.append(.start(child.spec.id)) }
         }
-        operation = Operation(purpose: .restart, steps: steps)
+        self.operation = Operation(purpose: .restart, steps: steps)
     }
 
     private mutating func execute(_ command: Command, _ number: Int) {
         func refuse(_ code: SupervisorError.Code, _ id: ChildSpec.ID) {
-            actions.append(.reply(number, .failure(error(code, child: id))))
+            self.actions.append(.reply(number, .failure(self.error(code, child: id))))
         }
         switch command {
         case .start(let spec):
-            guard index(of: spec.id) == nil else { return refuse(.childExists, spec.id) }
-            guard isValid(spec) else { return refuse(.invalidSpec, spec.id) }
-            children.append(spec)
-            operation = Operation(purpose: .command(number, command), steps: [.start(spec.id)])
+            guard self.index(of: spec.id) == nil else { return refuse(.childExists, spec.id) }
+            guard self.isValid(spec) else { return refuse(.invalidSpec, spec.id) }
+            self.children.append(spec)
+            self.operation = Operation(purpose: .command(number, command), steps: [.start(spec.id)])
         case .terminate(let id):
-            guard let index = index(of: id) else { return refuse(.childNotFound, id) }
-            guard children[index].isRestarting else {
-                operation = Operation(purpose: .command(number, command), steps: [.stop(id)])
+            guard let index = self.index(of: id) else { return refuse(.childNotFound, id) }
+            guard self.children[index].isRestarting else {
+                self.operation = Operation(purpose: .command(number, command), steps: [.stop(id)])
                 return
             }
-            children[index].state = .idle
-            children[index].isRestarting = false
-            actions.append(.reply(number, .success(())))
-            resumeSiblings(of: index)
+            self.children[index].state = .idle
+            self.children[index].isRestarting = false
+            self.actions.append(.reply(number, .success(())))
+            self.resumeSiblings(of: index)
         case .restart(let id), .delete(let id):
-            guard let index = index(of: id) else { return refuse(.childNotFound, id) }
-            guard !children[index].isRestarting else { return refuse(.childRestarting, id) }
-            guard case .idle = children[index].state else { return refuse(.childRunning, id) }
+            guard let index = self.index(of: id) else { return refuse(.childNotFound, id) }
+            guard !self.children[index].isRestarting else { return refuse(.childRestarting, id) }
+            guard case .idle = self.children[index].state else { return refuse(.childRunning, id) }
             var steps: Deque<Step> = []
-            if case .restart = command { steps = [.start(id)] } else { children.remove(at: index) }
-            operation = Operation(purpose: .command(number, command), steps: steps)
+            if case .restart = command { steps = [.start(id)] } else { self.children.remove(at: index) }
+            self.operation = Operation(purpose: .command(number, command), steps: steps)
         }
     }
 
     /// Stops everything, last child first. Whatever else went on is given up.
     mutating func end(_ error: SupervisorError?, _ now: MonotonicInstant) {
-        switch phase {
+        switch self.phase {
         case .ending, .finished:
             return
         case .new:
-            phase = .finished
-            actions.append(.finish(error))
+            self.phase = .finished
+            self.actions.append(.finish(error))
             return
         case .booting, .running:
             break
         }
-        phase = .ending
-        if let running = operation, case .command(let number, _) = running.purpose {
-            actions.append(.reply(number, .failure(self.error(.shuttingDown))))
+        self.phase = .ending
+        if let running = self.operation, case .command(let number, _) = running.purpose {
+            self.actions.append(.reply(number, .failure(self.error(.shuttingDown))))
         }
-        while let next = pending.popFirst() {
+        while let next = self.pending.popFirst() {
             if case .command(let number, _) = next {
-                actions.append(.reply(number, .failure(self.error(.shuttingDown))))
+                self.actions.append(.reply(number, .failure(self.error(.shuttingDown))))
             }
         }
-        awaited = nil
-        operation = Operation(purpose: .end(error), steps: Deque(children.inOrder.reversed().map { .stop($0.spec.id) }))
-        work(now)
+        self.awaited = nil
+        self.operation = Operation(
+            purpose: .end(error),
+            steps: Deque(self.children.inOrder.reversed().map { .stop($0.spec.id) })
+        )
+        self.work(now)
     }
 }
