@@ -6,7 +6,7 @@ import SupervisedPool
 struct BatchBuilder {
     private let grant: PoolGrant<ConnectionActor>
     private let collector: BulkCollector
-    private let authorization: HeaderBlock?
+    private let route: SendRoute
     private let isBulk: Bool
     /// How many pushes are expected.
     private let room: Int
@@ -19,13 +19,13 @@ struct BatchBuilder {
     init(
         _ grant: PoolGrant<ConnectionActor>,
         collector: BulkCollector,
-        authorization: HeaderBlock?,
+        route: SendRoute,
         isBulk: Bool,
         room: Int
     ) {
         self.grant = grant
         self.collector = collector
-        self.authorization = authorization
+        self.route = route
         self.isBulk = isBulk
         self.room = room
     }
@@ -71,13 +71,14 @@ struct BatchBuilder {
         var batch = PushBatch(
             requests: RequestBatch(
                 shared: block,
-                credential: self.authorization,
+                credential: self.route.authorization,
                 body: push.payload,
                 isBulk: self.isBulk
             ),
             indices: [],
             collector: self.collector,
-            grant: self.grant.grant
+            grant: self.grant.grant,
+            probe: self.route.probe
         )
         let room = min(self.room - self.count, BulkGroups.groupSize)
         batch.indices.reserveCapacity(room)

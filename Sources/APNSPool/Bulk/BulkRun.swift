@@ -119,6 +119,8 @@ final class BulkRun: BulkEngine {
             if let delivery = self.takeReady() {
                 // Whatever the consumer does with it, this call holds no streams meanwhile.
                 self.collector.consumerLeaves(self.asked?.route.pool)
+                // The consumer may stay away for long: another push may probe the candidate credential meanwhile.
+                self.asked?.route.probe?.end()
                 return delivery
             }
             self.ready.removeAll(keepingCapacity: true)
@@ -287,7 +289,7 @@ final class BulkRun: BulkEngine {
         let pool = route.pool
         let start = await pool.startCheckout(
             wanted: route.limit(count),
-            deadline: route.checkoutDeadline(deadline, now: self.context.clock.now),
+            deadline: route.waitDeadline(deadline, now: self.context.clock.now),
             lane: PoolLane(self.options.lane)
         ) { [collector] answer in
             collector.answer(answer, from: pool)
@@ -332,7 +334,7 @@ final class BulkRun: BulkEngine {
         var batches = BatchBuilder(
             grant,
             collector: self.collector,
-            authorization: route.authorization,
+            route: route,
             isBulk: self.options.lane == .bulk,
             room: room
         )

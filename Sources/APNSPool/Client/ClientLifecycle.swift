@@ -35,7 +35,7 @@ final class ClientLifecycle: Sendable {
     /// Pushes in the lower half, bulk calls in the upper: whether any is left is one look at one number.
     private let inFlight = Atomic<Int>(0)
     private let drain = Mutex<DrainRequest?>(nil)
-    /// Opens when the client has run at least once.
+    /// Opens when the run begins, or when the client ends without one.
     let running = Gate()
     /// Opens when the pool has been started once, or the client has ended.
     let serving = Gate()
@@ -44,7 +44,7 @@ final class ClientLifecycle: Sendable {
     let idle = Gate()
     /// Opens when the tree is gone for good: nobody need wait for anything any longer.
     let ended = Gate()
-    /// Opens when, after that, the last push (bulk calls aside) has its outcome.
+    /// Opens when, after `ended`, the last push (bulk calls aside) has its outcome.
     let quiet = Gate()
     let stopped = Gate()
     /// Bulk calls, which the beginning of the drain and the end of the tree must reach wherever they wait.

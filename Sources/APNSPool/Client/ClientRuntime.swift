@@ -83,13 +83,10 @@ final class ClientRuntime: Sendable {
         }
         // A pool that was never run would let its waiters wait for their deadlines.
         self.credentials.finish()
-        // Of those too whose tree was never started because the run was cancelled or has failed.
+        // The run may have been cancelled, or have failed, before the tree of a session was started.
         for session in self.credentials.all { session.ended.open() }
         for session in self.credentials.all + [self.credentials.latest] {
-            for pool in [session.pool, session.management.pool] {
-                await pool.drain()
-                await pool.failWaiters()
-            }
+            await session.failWaiters()
         }
         // In a task of its own: the cancellation that may have brought us here must not cut this short.
         _ = await Task { await self.lifecycle.quiet.wait() }.value
@@ -122,7 +119,7 @@ final class ClientRuntime: Sendable {
         }
     }
 
-    /// Runs the tree of each credential, one at a time but while one takes another's place.
+    /// Runs the tree of each credential: one, or two while one takes another's place.
     private func runSessions() async throws {
         defer { self.lifecycle.end() }
         try await withThrowingDiscardingTaskGroup { group in
@@ -134,7 +131,7 @@ final class ClientRuntime: Sendable {
                     group.addTask { await self.keepWorkerCount(session) }
                     group.addTask {
                         defer {
-                            // The tree holds this runtime.
+                            // Breaks the cycle of runtime, session, supervisor and runtime.
                             session.supervisor.clear()
                             self.credentials.forget(session)
                             session.ended.open()
@@ -146,8 +143,11 @@ final class ClientRuntime: Sendable {
                         } catch {
                             // A failed child cancels its siblings, not the loop above.
                             self.credentials.finish()
+                            await session.failWaiters()
                             throw error
                         }
+                        // A session that was stopped before its tree ran has a pool that nobody ran.
+                        await session.failWaiters()
                     }
                     if session.isWatched { group.addTask { await self.credentials.watch(session) } }
                 case .retire(let session):
@@ -178,12 +178,22 @@ final class ClientRuntime: Sendable {
                 let until = self.clock.now.advanced(by: pause)
                 self.sending.router.pause(until: until)
                 self.monitor.signal()
-                _ = await self.lifecycle.drainRequested.wait(until: until, clock: self.clock)
-                if Task.isCancelled || self.lifecycle.current != .running { return }
+                await self.rest(until: until, session)
                 self.sending.router.pause(until: nil)
                 self.monitor.signal()
+                if Task.isCancelled || self.lifecycle.current != .running || session.isStopped { return }
                 pause = min(pause * 2, .seconds(300))
             }
+        }
+    }
+
+    /// Waits until the instant, or until the client drains or the session is stopped.
+    private func rest(until instant: MonotonicInstant, _ session: CredentialSession) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { _ = await self.lifecycle.drainRequested.wait(until: instant, clock: self.clock) }
+            group.addTask { await session.stopping.wait() }
+            await group.next()
+            group.cancelAll()
         }
     }
 

@@ -13,11 +13,12 @@ import SupervisedPool
 /// ├─ management: Supervisor (rest_for_one)  where channels are managed
 /// │   ├─ pool
 /// │   └─ connection-0                       connects with the first call
-/// └─ provider-token                         signs and caches one token for all connections
+/// └─ provider-token                         signs one token for all connections
 /// ```
 ///
-/// There is one such tree for each credential: one as a rule, two while one takes another's place. The pool's loss restarts the connections, whose leases mean nothing without it. The token's child stands last:
-/// its token lives in a cache outside it, so its restart disturbs nobody.
+/// There is one such tree for each credential: one as a rule, two while one takes another's place. The pool's loss restarts
+/// the connections, whose leases mean nothing without it. The token's child stands last: its token lives in a cache outside
+/// it, so its restart disturbs nobody.
 enum ClientTree {
     static func make(_ runtime: ClientRuntime, _ session: CredentialSession) -> Supervisor {
         let monitor = runtime.monitor

@@ -27,7 +27,7 @@ final class LiveSettings: Sendable {
     var answerNanoseconds: Int64 { self.answer.load(ordering: .relaxed) }
 
     /// - Parameters:
-    ///   - change: called without a lock, and so again when another change came between.
+    ///   - change: called outside the lock; called again if another change came first.
     ///   - apply: tells the others; in the order of the changes.
     func change(
         _ change: (inout APNSClientSettings) -> Void,
@@ -68,8 +68,9 @@ extension ClientRuntime {
             try settings.applied(to: self.configuration).validate()
         } apply: { settings in
             self.replacements.setBurst(settings.pool.size)
-            self.apply(settings, to: self.credentials.latest)
-            for session in self.credentials.all where session !== self.credentials.latest {
+            let latest = self.credentials.latest
+            self.apply(settings, to: latest)
+            for session in self.credentials.all where session !== latest {
                 self.apply(settings, to: session)
             }
         }

@@ -57,7 +57,7 @@ final class PoolHolder: Sendable {
         }
     }
 
-    /// For the present pool and those after it. The client's own checks go before.
+    /// Applies to this pool and later ones. The client has validated the settings.
     func reconfigure(_ configuration: PoolConfiguration) {
         self.state.withLock { state in
             do throws(PoolConfigurationError) {

@@ -25,7 +25,7 @@ struct ClientLoopClock: LoopClock {
         _ body: @escaping () -> Void
     ) -> LoopTimer {
         guard self.isSystemClock else { return self.sleep(until: deadline, on: loop, body) }
-        // The loop's timers run as fast as the system's clock, and need no task.
+        // The loop's timers need no task. They do not count the time for which the machine was suspended.
         let scheduled = loop.assumeIsolated().scheduleTask(in: deadline - self.now(on: loop), body)
         return LoopTimer { scheduled.cancel() }
     }

@@ -169,6 +169,7 @@ actor ConnectionActor: PoolWorker {
         case .submit(let submission):
             submission.continuation.resume(returning: result)
         case .submitAll(let batch):
+            batch.probe?.end()
             pool.checkin(batch.grant, count: batch.indices.count)
             batch.collector.deliver(batch.indices.map { BulkCollector.Item(index: Int($0), result: result) })
         case .cancel, .connect, .disconnect, .replace, .stop:

@@ -23,8 +23,8 @@ struct ConnectionStateMachine {
         case connecting(session: Int)
         /// The session takes streams. Next: `connecting` (replacement), `holding`, `backingOff`, `idle`.
         case ready(session: Int)
-        /// The session is kept, but gets no new streams before `until`: it is itself a replacement and answered 503
-        /// first of all. Next: `ready`, `backingOff`, `idle`.
+        /// The session is kept, but gets no new streams before `until`: it answered 503 before it had proved that it
+        /// works. Next: `ready`, `connecting`, `backingOff`, `idle`.
         case holding(session: Int, until: MonotonicInstant)
         /// No session; connects at `until`, or earlier when somebody needs it. Next: `connecting`, `idle`.
         case backingOff(until: MonotonicInstant, isConfiguration: Bool)
@@ -57,7 +57,7 @@ struct ConnectionStateMachine {
         case idle
     }
 
-    /// A session that was replaced while streams were open; a third one closes the oldest.
+    /// How many replaced sessions may drain; one more closes the oldest.
     static let drainingLimit = 2
     /// A fault of the configuration is not asked again sooner than this.
     static let configurationHoldOff = Duration.seconds(5)
@@ -370,7 +370,7 @@ struct ConnectionStateMachine {
 
     // MARK: Queries
 
-    /// The session that takes new streams.
+    /// The session that takes new streams, or holds: a push that has a lease is still sent then.
     var readySession: Int? {
         switch self.state {
         case .ready(let session), .holding(let session, _): session

@@ -77,6 +77,7 @@ struct BulkGroups {
         var indices: [Int32]
         /// One bit for each push without a result.
         var open: UInt64
+        var probe: RotationProbe?
     }
 
     private var groups: [Group?] = []
@@ -90,7 +91,8 @@ struct BulkGroups {
             collector: batch.collector,
             grant: batch.grant,
             indices: batch.indices,
-            open: count == Self.groupSize ? .max : UInt64(1) << UInt64(count) - 1
+            open: count == Self.groupSize ? .max : UInt64(1) << UInt64(count) - 1,
+            probe: batch.probe
         )
         let slot: Int
         if let last = self.free.popLast() {
@@ -126,6 +128,7 @@ struct BulkGroups {
     /// Forgets the batch if all its results are there.
     mutating func releaseIfDone(_ slot: Int) {
         guard let group = self.groups[slot], group.open == 0 else { return }
+        group.probe?.end()
         self.groups[slot] = nil
         self.free.append(slot)
     }

@@ -30,4 +30,6 @@ struct PushBatch: Sendable {
     var indices: [Int32]
     var collector: BulkCollector
     var grant: SlotGrant
+    /// Ends with the last result of the batch: the consumer of the call may not come back for it.
+    var probe: RotationProbe?
 }

@@ -23,6 +23,8 @@ struct StallDetector: Sendable {
     /// When the number of open streams reached `streams`. Silence counts from here.
     private var since: MonotonicInstant?
     private(set) var isSilent = false
+    /// When `check` is due.
+    private var dueAt = MonotonicInstant(nanoseconds: 0)
 
     var isWatching: Bool { self.since != nil }
 
@@ -31,8 +33,14 @@ struct StallDetector: Sendable {
     /// - Returns: when to call `check`; nil if a check is scheduled already or not needed.
     mutating func submitted(open: Int, now: MonotonicInstant) -> MonotonicInstant? {
         guard self.since == nil, open >= Self.streams else { return nil }
+        return self.watch(now)
+    }
+
+    private mutating func watch(_ now: MonotonicInstant) -> MonotonicInstant {
+        let due = now.advanced(by: Self.warning)
         self.since = now
-        return now.advanced(by: Self.warning)
+        self.dueAt = due
+        return due
     }
 
     /// Checks the session.
@@ -44,13 +52,17 @@ struct StallDetector: Sendable {
             self.reset()
             return .calm
         }
+        // A check that comes late says nothing: the machine slept, or the loop was busy.
+        if self.dueAt.advanced(by: Self.end) < now {
+            self.isSilent = false
+            return .watched(until: self.watch(now))
+        }
         let quiet = max(since, lastResponse)
         let silence = quiet.duration(to: now)
         if silence >= Self.end { return .dead }
         self.isSilent = silence >= Self.warning
-        return self.isSilent
-            ? .silent(until: quiet.advanced(by: Self.end))
-            : .watched(until: quiet.advanced(by: Self.warning))
+        self.dueAt = quiet.advanced(by: self.isSilent ? Self.end : Self.warning)
+        return self.isSilent ? .silent(until: self.dueAt) : .watched(until: self.dueAt)
     }
 
     /// A response came.

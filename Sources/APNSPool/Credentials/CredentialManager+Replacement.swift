@@ -6,7 +6,7 @@ import SupervisedPool
 
 /// How one credential takes another one's place while pushes go on.
 extension CredentialManager {
-    /// The pause before a credential on trial is tried again that got no verdict, doubling to `longestTrialPause`.
+    /// The pause before a candidate without a verdict is tried again, doubling to `longestTrialPause`.
     private static let firstTrialPause = Duration.seconds(1)
     private static let longestTrialPause = Duration.seconds(30)
     /// How long its connection may take at one go.
@@ -42,7 +42,8 @@ extension CredentialManager {
         guard self.begin(session) else {
             // There is nothing that could go on meanwhile.
             session.settings.credentials.trust()
-            guard self.install(session) else { throw .clientStopped }
+            guard let dropped = self.install(session) else { throw .clientStopped }
+            for session in dropped { await session.failWaiters() }
             return
         }
         let name = resolved.name
@@ -61,7 +62,7 @@ extension CredentialManager {
             group.cancelAll()
             return first
         }
-        // Whatever came first here: if it was accepted meanwhile, it is accepted.
+        // An acceptance wins over a time-out.
         if self.giveUp(session) || end != .event(.accepted) && session.isRetired {
             switch end {
             case .event(.refused(let words)):
@@ -109,7 +110,9 @@ extension CredentialManager {
             case .ready: break
             case .hopeless(let words): return .event(.refused(words))
             case .notYet:
-                if Task.isCancelled || session.isRetired { break }
+                if Task.isCancelled { return .timeOver }
+                // Its end is among the events.
+                if session.isRetired { break }
                 try? await self.clock.sleep(until: self.clock.now.advanced(by: pause))
                 pause = min(pause * 2, Self.longestTrialPause)
                 continue
@@ -175,10 +178,12 @@ extension CredentialManager {
 
     /// Ends everything that shows the credential, now.
     func revoke() async {
-        let revoked = self.beginRevocation()
+        let (revoked, haveTrees) = self.beginRevocation()
         self.logger.notice("the authentication was revoked: nothing is sent until another one is given")
         for session in revoked { session.stop() }
-        for session in revoked { _ = await session.ended.wait() }
+        for session in revoked {
+            if haveTrees { _ = await session.ended.wait() } else { await session.failWaiters() }
+        }
     }
 
     // MARK: Watching files and the calendar

@@ -80,7 +80,7 @@ final class CredentialManager: Sendable {
         self.state.withLock { $0.machine.trial == .init(number: session.number, phase: .armed) }
     }
 
-    /// All that have a tree.
+    /// All that are not forgotten.
     var all: [CredentialSession] { self.state.withLock { Array($0.sessions.values) } }
 
     /// A session for another credential. The manager hears of its first responses.
@@ -178,43 +178,50 @@ final class CredentialManager: Sendable {
     private func close(_ session: CredentialSession, because event: TrialEvents.Event) {
         session.retire()
         session.trial.send(event)
-        // Its one push may still have to hear that it was not sent.
+        // Its probe may still wait in the pool; `retire` ends that wait.
         self.job.yield(.retire(session))
     }
 
     // MARK: Without a trial
 
-    /// Makes it the current one. False: the client has ended.
-    func install(_ session: CredentialSession) -> Bool {
-        let retired = self.change { state -> [CredentialSession]? in
+    /// Makes it the current one.
+    ///
+    /// - Returns: those in whose place it came and that never ran; nil: the client has ended.
+    func install(_ session: CredentialSession) -> [CredentialSession]? {
+        let change = self.change { state -> (retired: [CredentialSession], hasStarted: Bool)? in
             guard !state.isOver else { return nil }
             let retired = state.machine.install(session.number).compactMap { state.sessions[$0] }
             state.sessions[session.number] = session
             state.latest = session
             guard state.hasStarted else {
-                // They never ran.
                 for session in retired { state.sessions[session.number] = nil }
-                return []
+                return (retired, false)
             }
             self.job.yield(.run(session))
+            return (retired, true)
+        }
+        guard let (retired, hasStarted) = change else { return nil }
+        session.adopted.open()
+        if !hasStarted {
+            for session in retired { session.retire() }
             return retired
         }
-        guard let retired else { return false }
-        session.adopted.open()
         for session in retired { self.close(session, because: .superseded) }
-        return true
+        return []
     }
 
-    /// - Returns: those that have trees, which are to be stopped at once.
-    func beginRevocation() -> [CredentialSession] {
+    /// - Returns: those that were in use or tried, and whether they have trees, which are to be stopped at once.
+    func beginRevocation() -> (revoked: [CredentialSession], haveTrees: Bool) {
         let (revoked, haveTrees) = self.change { state in
-            (state.machine.revoke().compactMap { state.sessions[$0] }, state.hasStarted)
+            let revoked = state.machine.revoke().compactMap { state.sessions[$0] }
+            if !state.hasStarted { state.sessions = [:] }
+            return (revoked, state.hasStarted)
         }
         for session in revoked {
             session.retire()
             session.trial.send(.superseded)
         }
-        return haveTrees ? revoked : []
+        return (revoked, haveTrees)
     }
 
     // MARK: The client's life
@@ -227,9 +234,15 @@ final class CredentialManager: Sendable {
         }
     }
 
-    /// A tree is gone.
+    /// A tree is gone, and a trial of its credential with it.
     func forget(_ session: CredentialSession) {
-        self.state.withLock { $0.sessions[session.number] = nil }
+        let wasOnTrial = self.change { state in
+            state.sessions[session.number] = nil
+            return state.machine.giveUp(session.number)
+        }
+        guard wasOnTrial else { return }
+        session.retire()
+        session.trial.send(.superseded)
     }
 
     /// No further trees; those that are there are to be stopped by the caller.

@@ -13,6 +13,8 @@ final class CredentialSession: Sendable {
     let workers = WorkerCount()
     /// Opens when it is the client's credential. Until then it has one connection.
     let adopted = Gate()
+    /// Opens when its tree is to end, however it is at the moment.
+    let stopping = Gate()
     /// Opens when its tree is gone.
     let ended = Gate()
     /// What happens while it is on trial; nobody reads it otherwise.
@@ -42,7 +44,7 @@ final class CredentialSession: Sendable {
 
     var pool: Pool<ConnectionActor> { self.pools.current }
 
-    /// Nothing begins with it any more; what could not begin goes with its successor.
+    /// No new route uses it; what could not begin goes with its successor.
     var isRetired: Bool { self.retired.load(ordering: .sequentiallyConsistent) }
 
     func retire() { self.retired.store(true, ordering: .sequentiallyConsistent) }
@@ -50,10 +52,19 @@ final class CredentialSession: Sendable {
     /// Whether no tree may be started any more. Asked after `supervisor` is set.
     var isStopped: Bool { self.stopped.load(ordering: .sequentiallyConsistent) }
 
+    /// Ends the waits in its pools, which nobody runs (any more).
+    func failWaiters() async {
+        for pool in [self.pool, self.management.pool] {
+            await pool.drain()
+            await pool.failWaiters()
+        }
+    }
+
     /// Ends its tree, with what is in flight, and starts no other one.
     func stop() {
         // The flag comes first: whoever starts a tree at this moment sees it, or has set the supervisor before.
         self.stopped.store(true, ordering: .sequentiallyConsistent)
+        self.stopping.open()
         self.adopted.open()
         self.supervisor.current?.shutdown()
     }

@@ -161,8 +161,7 @@ final class ProviderTokenCache: Sendable {
         now: MonotonicInstant,
         wallNow: Int64
     ) -> TokenStateMachine.Verdict {
-        defer { self.version.advance() }
-        return self.state.withLock { state in
+        self.state.withLock { state in
             let verdict = state.machine.rejected(
                 reason,
                 generation: generation,
@@ -170,6 +169,7 @@ final class ProviderTokenCache: Sendable {
                 now: now,
                 wallNow: wallNow
             )
+            let wasUsable = state.unaskedUntil != State.never
             switch verdict {
             case .replaced(isRestored: true):
                 state.unaskedUntil = State.never
@@ -182,6 +182,8 @@ final class ProviderTokenCache: Sendable {
             case .unrelated, .expired, .clockSuspect, .tooManyUpdates:
                 break
             }
+            // Inside the lock: whoever else learns of the refusal must not find the route before it is outdated.
+            if wasUsable, state.unaskedUntil == State.never { self.version.advance() }
             return verdict
         }
     }

@@ -1,12 +1,21 @@
-/// The right of one push to try a candidate credential. It ends with the last reference, whatever becomes of the push.
+import Synchronization
+
+/// The right of one push to probe a candidate credential. It ends when the connection has the response, or with the last
+/// reference, whatever becomes of the push.
 final class RotationProbe: Sendable {
     private let session: CredentialSession
     private let credentials: CredentialManager
+    private let hasEnded = Atomic<Bool>(false)
 
     init(_ session: CredentialSession, _ credentials: CredentialManager) {
         self.session = session
         self.credentials = credentials
     }
 
-    deinit { self.credentials.probeEnded(self.session) }
+    deinit { self.end() }
+
+    func end() {
+        guard !self.hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        self.credentials.probeEnded(self.session)
+    }
 }

@@ -16,7 +16,7 @@ final class IDSource: Sendable {
         }
     }
 
-    // SplitMix64 maps each state to one number, so that the halves of two ids never agree.
+    // SplitMix64 is a bijection: no half repeats, the bits of version and variant aside.
     private let highKey: UInt64
     private let lowKey: UInt64
     private let count = Atomic<UInt64>(0)

@@ -43,7 +43,7 @@ struct PushHistory: Sendable {
 
     mutating func countAttempt() { self.attemptCount += 1 }
 
-    /// The token that APNs refused was from the future, and the next try goes with another one.
+    /// APNs refused a token whose `iat` lies in the future; the next attempt carries another one.
     mutating func tokenIsReplaced() { self.hasOtherToken = true }
 
     /// A push that ends without (another) try.
@@ -147,7 +147,7 @@ struct PushHistory: Sendable {
         var result = error
         if let strongest, strongest.certainty > error.certainty {
             result = strongest
-            if strongest.message != error.message { result.message += "; after that: \(error.message)" }
+            if !strongest.message.hasSuffix(error.message) { result.message += "; after that: \(error.message)" }
         }
         result.apnsID = self.id
         result.attempts = self.attempts

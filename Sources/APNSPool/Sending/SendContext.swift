@@ -88,7 +88,7 @@ final class SendContext: Sendable {
             return end
         case .tooManyUpdates(let until, let isNew):
             let time = self.clock.now.duration(to: until)
-            if isNew { self.monitor.reportTooManyTokenUpdates(time, credential: self.credentialName) }
+            if isNew { self.monitor.reportTooManyTokenUpdates(time, credential: route.session.resolved.name) }
             return .rejected(rejection, retryAfter: retryAfter ?? time)
         }
     }

@@ -9,12 +9,11 @@ import SupervisedPool
 /// Sends one request until its outcome is certain: wait for its turn, take a route, check out a stream, send, evaluate
 /// the response, and again where that is safe. Never throws, and ends by its deadline.
 ///
-/// `PushSend`, `BroadcastSend` and `ChannelCall` say what is sent; the methods that they override are marked so.
+/// `PushSend`, `BroadcastSend` and `ChannelCall` say what is sent; their methods override those below `What subclasses say`.
 ///
-/// An object, and not variables of the function that waits. Whatever an asynchronous function has in hand, temporary
-/// values included, lies in its task's memory for as long as the push takes: two kilobytes more for each of hundreds of
-/// tasks are more than a core's cache holds, and then cost more than all that is computed. For the same reason the steps
-/// are not inlined.
+/// The state is in an object because the locals of a suspended function stay in its task's memory. Two kilobytes for each
+/// of hundreds of tasks are more than a core's cache holds, and cost more than all that is computed. For the same reason the
+/// steps are not inlined.
 class SendLoop {
     private enum Step {
         case checkout
@@ -77,55 +76,55 @@ class SendLoop {
 
     // MARK: What subclasses say
 
-    /// Overridden. What is sent, in the plural, for messages.
+    /// Subclasses may override it. What is sent, in the plural, for messages.
     var noun: String { "requests" }
 
-    /// Overridden. Whether something is waited for before the first attempt.
+    /// Subclasses may override it. Whether something is waited for before the first attempt.
     var mustPrepare: Bool { self.context.lifecycle.current == .notStarted }
 
-    /// Overridden. Waits for what comes before the first attempt.
+    /// Subclasses may override it. Waits for what comes before the first attempt.
     ///
     /// - Returns: the outcome if there is to be no attempt.
     func prepare() async -> PushOutcome? { await self.waitUntilRunning() }
 
-    /// Overridden. The route of the next attempt, perhaps unsigned.
+    /// Subclasses may override it. The route of the next attempt, perhaps unsigned.
     ///
     /// - Throws: why nothing is sent now.
     func nextRoute(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
         try self.context.router.next(to: self.destination, now: now)
     }
 
-    /// Overridden.
+    /// Subclasses override it.
     var checkoutRequest: CheckoutRequest { CheckoutRequest(atFront: self.history.isResend) }
 
-    /// Overridden. Why the request is no longer sent; nil if it may be.
+    /// Subclasses may override it. Why the request is no longer sent; nil if it may be.
     func expiry() -> AttemptEnd? { nil }
 
-    /// Overridden. There is a stream: why the request is not written all the same; nil: it is.
+    /// Subclasses may override it. There is a stream: why the request is not written all the same; nil: it is.
     func claimWrite() -> AttemptEnd? { nil }
 
-    /// Overridden.
+    /// Subclasses override it.
     var isBulk: Bool { false }
 
-    /// Overridden.
+    /// Subclasses override it.
     func request(authorization: HeaderBlock?) -> HTTP2Request {
         HTTP2Request(shared: HeaderBlock([]), credential: nil, values: [], valueLengths: SIMD8(), body: [])
     }
 
-    /// Overridden. Says how the attempt ended.
+    /// Subclasses may override it. Says how the attempt ended.
     func evaluate(_ result: StreamResult, of route: SendRoute?) -> AttemptEnd {
         self.context.evaluate(result, of: route, &self.history)
     }
 
-    /// Overridden. The request came when the client took none any more.
+    /// Subclasses may override it. The request came when the client took none any more.
     func refused() -> PushOutcome {
         self.fail(.shuttingDown, "the client is shutting down and takes no further \(self.noun)")
     }
 
-    /// Overridden. There is an outcome.
+    /// Subclasses may override it. There is an outcome.
     func finish(_ outcome: PushOutcome) { self.span?.end(outcome) }
 
-    /// Overridden. The outcome is on its way to the caller.
+    /// Subclasses may override it. The outcome is on its way to the caller.
     func leave() { self.context.lifecycle.leave() }
 
     // MARK: An attempt
@@ -159,7 +158,7 @@ class SendLoop {
 
     private func take(_ route: SendRoute, _ now: MonotonicInstant) -> Step {
         if self.destination == .pushes { self.askedAt = self.context.monitor.queueTimes.begin(self.context.clock) }
-        self.checkoutDeadline = route.checkoutDeadline(self.history.deadline, now: now)
+        self.checkoutDeadline = route.waitDeadline(self.history.deadline, now: now)
         self.route = route
         return .checkout
     }
@@ -194,12 +193,24 @@ class SendLoop {
             self.end = end
         } else if Task.isCancelled {
             self.end = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
-        } else if let end = self.claimWrite() {
+        } else if let end = self.renewRoute() ?? self.claimWrite() {
             self.end = end
         } else {
             return true
         }
         return false
+    }
+
+    /// Takes the provider token that is current now, if there is another one since the attempt began to wait.
+    ///
+    /// - Returns: nil if the request can be sent.
+    private func renewRoute() -> AttemptEnd? {
+        let router = self.context.router
+        guard let route, !router.isCurrent(route) else { return nil }
+        self.route = router.renewed(route, now: self.context.clock.now)
+        // No stream is held while a token is signed.
+        return self.route == nil
+            ? .notSent(.connectionLost, "its provider token was replaced before it was sent", isFinal: false) : nil
     }
 
     /// What the connection is given.

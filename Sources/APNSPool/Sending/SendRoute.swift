@@ -24,36 +24,35 @@ final class SendRoute: Sendable {
     /// The state of the client that the route was made from.
     let version: Int
 
-    /// How long an attempt waits for a stream of a candidate credential: one was free a moment ago.
-    private static let probeWait = Duration.seconds(1)
+    /// How long an attempt waits for a candidate credential: a stream and a token were ready a moment ago.
+    static let probeWait = Duration.seconds(1)
 
-    init(
-        _ session: CredentialSession,
-        _ destination: Destination,
-        token: ProviderToken? = nil,
-        probe: RotationProbe? = nil,
-        validUntil: MonotonicInstant = .distantFuture,
-        version: Int
-    ) {
+    init(_ session: CredentialSession, _ destination: Destination, probe: RotationProbe? = nil, version: Int) {
         self.session = session
         self.destination = destination
         self.pool = destination == .pushes ? session.pool : session.management.pool
-        self.token = token
+        self.token = nil
         self.probe = probe
+        self.validUntil = .distantFuture
+        self.version = version
+    }
+
+    /// The pool stays, whichever one the session has by now: a lease goes back to the pool that it is from.
+    private init(_ other: SendRoute, _ token: ProviderToken, validUntil: MonotonicInstant, version: Int) {
+        self.session = other.session
+        self.destination = other.destination
+        self.pool = other.pool
+        self.token = token
+        self.probe = other.probe
         self.validUntil = validUntil
         self.version = version
     }
 
     /// The same route with another provider token.
-    func with(_ token: ProviderToken, validUntil: MonotonicInstant) -> SendRoute {
-        SendRoute(
-            self.session,
-            self.destination,
-            token: token,
-            probe: self.probe,
-            validUntil: validUntil,
-            version: self.version
-        )
+    ///
+    /// - Parameter version: nil: the route's own.
+    func with(_ token: ProviderToken, validUntil: MonotonicInstant, version: Int? = nil) -> SendRoute {
+        SendRoute(self, token, validUntil: validUntil, version: version ?? self.version)
     }
 
     var settings: ConnectionSettings {
@@ -74,21 +73,24 @@ final class SendRoute: Sendable {
         self.isProbe || self.settings.credentials.hasFault ? min(count, 1) : count
     }
 
-    /// Until when an attempt waits for a stream.
-    func checkoutDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant) -> MonotonicInstant {
+    /// Until when an attempt waits for a signature, and then for a stream.
+    func waitDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant) -> MonotonicInstant {
         self.isProbe ? min(deadline, now.advanced(by: Self.probeWait)) : deadline
     }
 
     /// How an attempt ends whose checkout failed. What waited with a credential that is no longer used goes with the
     /// next one.
     func end(_ error: PoolError) -> AttemptEnd {
-        guard self.isProbe || self.session.isRetired, error.code != .cancelled else { return AttemptEnd(error) }
-        return .credentialReplaced
+        switch error.code {
+        case .cancelled: return AttemptEnd(error)
+        case .timedOut where !self.isProbe: return AttemptEnd(error)
+        default: return self.isProbe || self.session.isRetired ? .credentialReplaced : AttemptEnd(error)
+        }
     }
 
-    /// Why nothing is sent while APNs refuses the credential; nil if it does not. While it does, nil for one push at a
-    /// time, which finds out whether that is over.
-    func credentialFault(now: MonotonicInstant) -> AttemptEnd? {
+    /// Why nothing is sent while APNs refuses the credential; nil if it does not. While it does, each call may admit one
+    /// push, which finds out whether that is over.
+    func admit(now: MonotonicInstant) -> AttemptEnd? {
         guard let (refusal, retryAfter) = self.settings.credentials.refusal(now: now) else { return nil }
         if self.isProbe { return .credentialReplaced }
         return .notSent(

@@ -1,7 +1,8 @@
 import SupervisedPool
 import Synchronization
 
-/// Makes the route of each attempt, and keeps the last one for as long as nothing changes.
+/// Makes the route of each attempt. Keeps the last signed route of pushes until something changes, for 30 s at most: a probe
+/// and a route that has to be admitted are made anew each time, and so are those of broadcasts and channel calls.
 final class SendRouter: Sendable {
     private let credentials: CredentialManager
     private let lifecycle: ClientLifecycle
@@ -71,7 +72,7 @@ final class SendRouter: Sendable {
             guard let (token, validUntil) = session.tokens.current(now: now) else { return route }
             route = route.with(token, validUntil: validUntil)
         }
-        if let end = route.credentialFault(now: now) { throw end }
+        if let end = route.admit(now: now) { throw end }
         // While the credential is refused each attempt asks whether it may be the one that finds out.
         if mayProbe, !route.isProbe, !route.settings.credentials.hasFault {
             let route = route
@@ -80,16 +81,17 @@ final class SendRouter: Sendable {
         return route
     }
 
-    /// The route with the token that is current now: the same one unless its token has changed.
+    /// Whether nothing has changed since the route was made.
+    func isCurrent(_ route: SendRoute) -> Bool { route.version == self.version.current }
+
+    /// The route with the token that is current now. Changes nothing but the token.
     ///
-    /// - Returns: nil if a token has to be signed first.
+    /// - Returns: the same route unless its token has changed; nil if a token has to be signed first.
     func renewed(_ route: SendRoute, now: MonotonicInstant) -> SendRoute? {
-        if route.session.resolved.signer == nil || now < route.validUntil, route.version == self.version.current {
-            return route
-        }
-        guard route.session.resolved.signer != nil else { return route }
+        let version = self.version.current
+        if route.session.resolved.signer == nil || now < route.validUntil && route.version == version { return route }
         guard let (token, validUntil) = route.session.tokens.current(now: now) else { return nil }
-        return token === route.token ? route : route.with(token, validUntil: validUntil)
+        return token === route.token ? route : route.with(token, validUntil: validUntil, version: version)
     }
 
     // MARK: Interruptions
@@ -121,8 +123,10 @@ final class SendRouter: Sendable {
 
     /// Has a provider token signed for the route, or waits until the actor that signs has started.
     ///
-    /// - Throws: why the attempt goes no further.
+    /// - Throws: why the attempt goes no further. A candidate whose token is late or fails leaves the attempt to the active
+    ///   credential.
     func sign(_ route: SendRoute, until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
+        let deadline = route.waitDeadline(deadline, now: self.clock.now)
         var wait = Self.firstWait
         while true {
             if let actor = route.session.tokenActor.current {
@@ -130,9 +134,10 @@ final class SendRouter: Sendable {
                 case .success(let token):
                     // Not kept: the next push reads how long the token may be used.
                     let signed = route.with(token, validUntil: .init(nanoseconds: .min))
-                    if let end = signed.credentialFault(now: self.clock.now) { throw end }
+                    if let end = signed.admit(now: self.clock.now) { throw end }
                     return signed
                 case .failure(let error) where error.code == .signingFailed:
+                    if route.isProbe { throw .credentialReplaced }
                     let retryAfter = route.session.tokens.nextTry(now: self.clock.now)
                     throw .notSent(.credential, error.description, retryAfter: retryAfter, isFinal: true)
                 case .failure, nil:
@@ -145,6 +150,7 @@ final class SendRouter: Sendable {
             if let end = self.interruption(now: now) { throw end }
             if route.session.isRetired { throw .credentialReplaced }
             guard now < deadline else {
+                if route.isProbe { throw .credentialReplaced }
                 throw .notSent(.deadlineExceeded, "no provider token was ready in time", isFinal: true)
             }
             try? await self.clock.sleep(until: min(now.advanced(by: wait), deadline))

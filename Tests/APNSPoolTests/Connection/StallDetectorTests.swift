@@ -27,7 +27,9 @@ struct StallDetectorTests {
         (4.999, -60, 8, .watched(until: MonotonicInstant(nanoseconds: 1_005_000_000_000))),
         (5, 3, 8, .watched(until: MonotonicInstant(nanoseconds: 1_008_000_000_000))),
         (9.999, -1, 500, .silent(until: MonotonicInstant(nanoseconds: 1_010_000_000_000))),
-        (10, -60, 8, .dead), (60, 0, 8, .dead), (12, 2, 8, .dead),
+        (10, -60, 8, .dead), (15, 0, 8, .dead), (12, 2, 8, .dead),
+        // More than ten seconds late: the watch begins anew.
+        (60, 0, 8, .watched(until: MonotonicInstant(nanoseconds: 1_065_000_000_000))),
         (5, -60, 7, .calm), (60, -60, 0, .calm),
     ])
     func theVerdict(_ now: Double, _ last: Double, _ open: Int, _ verdict: StallDetector.Verdict) {

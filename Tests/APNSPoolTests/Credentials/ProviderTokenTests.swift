@@ -5,6 +5,12 @@ import Testing
 
 @testable import APNSPool
 
+private struct FailingSigner: APNSTokenSigner {
+    struct OutOfOrder: Error {}
+
+    func signature(for bytes: [UInt8]) async throws -> [UInt8] { throw OutOfOrder() }
+}
+
 /// The provider token on the wire, and what follows when it is refused.
 struct ProviderTokenTests {
     /// How far the wall clock is ahead.
@@ -42,6 +48,71 @@ struct ProviderTokenTests {
             let pushes = server.record.pushes
             #expect(pushes.map(\.connection) == [1, 1, 2])
             #expect(Set(pushes.dropFirst().map(\.id)).count == 1)
+        }
+    }
+
+    @Test("A route that was made before its provider token was refused is renewed before it is used")
+    func refusedTokenOutdatesRoutes() async throws {
+        let clock = ShiftedClock()
+        try await withServer(
+            configure: {
+                self.configure(&$0)
+                $0.clock = clock
+            }
+        ) { client, _ in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            // A token that was signed less than a minute ago is not replaced.
+            clock.advance(by: .seconds(120))
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let router = client.runtime.sending.router
+            let route = try router.next(now: clock.now)
+            #expect(try router.next(now: clock.now) === route)
+            #expect(router.renewed(route, now: clock.now) === route)
+            let verdict = route.session.tokens.rejected(
+                .expiredProviderToken,
+                generation: 1,
+                now: clock.now,
+                wallNow: client.runtime.configuration.wallClock()
+            )
+            #expect(verdict == .expired(.refresh))
+            #expect(!router.isCurrent(route))
+            #expect(router.renewed(route, now: clock.now) == nil)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let renewed = try #require(router.renewed(route, now: clock.now))
+            #expect(renewed.token?.generation == 2)
+            #expect(renewed.pool === route.pool)
+        }
+    }
+
+    @Test("A candidate credential whose token cannot be signed leaves the push to the active credential")
+    func candidateWithoutToken() async throws {
+        try await withServer(configure: self.configure) { client, _ in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let credentials = client.runtime.credentials
+            let signer = FailingSigner()
+            let resolved = try await credentials.resolve(
+                .token(signer: signer, keyID: "7UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+            )
+            let session = try credentials.makeSession(resolved)
+            #expect(credentials.begin(session))
+            await until { session.tokenActor.current != nil }
+            let route = SendRoute(
+                session,
+                .pushes,
+                probe: RotationProbe(session, credentials),
+                version: 0
+            )
+            let deadline = client.runtime.sending.deadline(.seconds(60))
+            do throws(AttemptEnd) {
+                _ = try await client.runtime.sending.router.sign(route, until: deadline)
+                Issue.record("a token was signed")
+            } catch {
+                guard case .notSent(.connectionLost, _, _, isFinal: false) = error else {
+                    Issue.record("\(error)")
+                    return
+                }
+            }
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         }
     }
 

@@ -181,6 +181,20 @@ struct BrokenInvariantTests {
         }
     }
 
+    @Test("A revocation does not wait for the pause after an escalation")
+    func revocationDuringThePause() async throws {
+        let clock = ManualClock()
+        try await withServer(configure: { $0.use(clock) }) { client, _ in
+            await until {
+                _ = await sendPoison(client)
+                return client.runtime.sending.router.isPaused
+            }
+            await client.revokeAuthentication()
+            #expect(!client.runtime.sending.router.isPaused)
+            #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .credential)
+        }
+    }
+
     @Test func theEscalationIsHandedUpIfWanted() async throws {
         let clock = ManualClock()
         let server = try await ScriptedServer.start()

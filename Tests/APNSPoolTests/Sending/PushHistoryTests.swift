@@ -259,6 +259,19 @@ struct PushHistoryTests {
         #expect(error?.message.contains("after that") == true)
     }
 
+    @Test("The same failure after a stronger one is in the message once, however often it comes")
+    func messagesDoNotGrow() {
+        let run = run()
+        _ = run.end(refused)
+        let lost = AttemptEnd.notSent(.connectionLost, "lost", isFinal: false)
+        for _ in 0..<5 { _ = run.end(lost) }
+        let error = finish(run.end(.notSent(.connectionLost, "lost", isFinal: true))).error
+        #expect(
+            error?.message.hasSuffix("; after that: lost") == true && error?.message.contains("lost; after") == false,
+            "\(error?.message ?? "")"
+        )
+    }
+
     @Test func a503ThenLostIsUnknown() {
         let run = run()
         _ = run.end(rejected(503))
