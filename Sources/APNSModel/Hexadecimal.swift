@@ -29,9 +29,10 @@ package enum Hexadecimal {
         default: nil
         }
     }
+
     /// The lower-case digits of bytes, two for each.
     package static func text(of bytes: [UInt8]) -> String {
-        String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0)] }, as: UTF8.self)
+        String(decoding: bytes.flatMap { [Self.digit($0 >> 4), Self.digit($0)] }, as: UTF8.self)
     }
 
     /// The bytes of digits in either case; nil for an odd count and for other characters.
