@@ -1,5 +1,4 @@
 import APNSModel
-import HTTP2Wire
 import Logging
 import NIOCore
 import NIOPosix

@@ -97,23 +97,6 @@ actor ConnectionActor: PoolWorker {
     // MARK: Mailbox
 
     /// Sends one push and waits for what became of it. Cancelling the task resets the stream.
-    nonisolated func send(
-        _ request: HTTP2Request,
-        deadline: MonotonicInstant,
-        isBulk: Bool = false
-    ) async -> StreamResult {
-        await self.send { ticket, continuation in
-            PushSubmission(
-                request: request,
-                deadline: deadline,
-                ticket: ticket,
-                continuation: continuation,
-                isBulk: isBulk
-            )
-        }
-    }
-
-    /// The same.
     ///
     /// - Parameter submission: called once and at once: what is sent.
     nonisolated func send(_ submission: (UInt64, StreamContinuation) -> PushSubmission) async -> StreamResult {

@@ -9,7 +9,7 @@ import SupervisedPool
 /// Sends one request until its outcome is certain: wait for its turn, take a route, check out a stream, send, evaluate
 /// the response, and again where that is safe. Never throws, and ends by its deadline.
 ///
-/// `PushSend`, `BroadcastSend` and `ChannelCall` say what is sent; their methods override those below `What subclasses say`.
+/// The subclasses `PushSend`, `BroadcastSend` and `ChannelCall` say what is sent.
 ///
 /// The state is in an object because the locals of a suspended function stay in its task's memory. Two kilobytes for each
 /// of hundreds of tasks are more than a core's cache holds, and cost more than all that is computed. For the same reason the
@@ -23,7 +23,7 @@ class SendLoop {
         case over
     }
 
-    /// What is asked of the pool.
+    /// How a checkout is asked for.
     struct CheckoutRequest {
         var bytes = 0
         var lane = PoolLane.interactive
@@ -74,57 +74,57 @@ class SendLoop {
         }
     }
 
-    // MARK: What subclasses say
+    // MARK: What subclasses say (each may override any of these)
 
-    /// Subclasses may override it. What is sent, in the plural, for messages.
+    /// What is sent, in the plural, for messages.
     var noun: String { "requests" }
 
-    /// Subclasses may override it. Whether something is waited for before the first attempt.
+    /// Whether something is waited for before the first attempt.
     var mustPrepare: Bool { self.context.lifecycle.current == .notStarted }
 
-    /// Subclasses may override it. Waits for what comes before the first attempt.
+    /// Waits for what comes before the first attempt.
     ///
     /// - Returns: the outcome if there is to be no attempt.
     func prepare() async -> PushOutcome? { await self.waitUntilRunning() }
 
-    /// Subclasses may override it. The route of the next attempt, perhaps unsigned.
+    /// The route of the next attempt, perhaps unsigned.
     ///
     /// - Throws: why nothing is sent now.
     func nextRoute(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
         try self.context.router.next(to: self.destination, now: now)
     }
 
-    /// Subclasses override it.
+    /// What is asked of the pool.
     var checkoutRequest: CheckoutRequest { CheckoutRequest(atFront: self.history.isResend) }
 
-    /// Subclasses may override it. Why the request is no longer sent; nil if it may be.
+    /// Why the request is no longer sent; nil if it may be.
     func expiry() -> AttemptEnd? { nil }
 
-    /// Subclasses may override it. There is a stream: why the request is not written all the same; nil: it is.
+    /// A stream is there. Returns why the request is not written all the same; nil if it is.
     func claimWrite() -> AttemptEnd? { nil }
 
-    /// Subclasses override it.
+    /// Whether the request leaves the last of the connection's send window to others.
     var isBulk: Bool { false }
 
-    /// Subclasses override it.
+    /// The request as the wire needs it. Every subclass overrides it.
     func request(authorization: HeaderBlock?) -> HTTP2Request {
         HTTP2Request(shared: HeaderBlock([]), credential: nil, values: [], valueLengths: SIMD8(), body: [])
     }
 
-    /// Subclasses may override it. Says how the attempt ended.
+    /// Says how the attempt ended.
     func evaluate(_ result: StreamResult, of route: SendRoute?) -> AttemptEnd {
         self.context.evaluate(result, of: route, &self.history)
     }
 
-    /// Subclasses may override it. The request came when the client took none any more.
+    /// The outcome of a request that comes when the client takes none any more.
     func refused() -> PushOutcome {
         self.fail(.shuttingDown, "the client is shutting down and takes no further \(self.noun)")
     }
 
-    /// Subclasses may override it. There is an outcome.
+    /// Called once, with the outcome.
     func finish(_ outcome: PushOutcome) { self.span?.end(outcome) }
 
-    /// Subclasses may override it. The outcome is on its way to the caller.
+    /// Called last, when the outcome is on its way to the caller.
     func leave() { self.context.lifecycle.leave() }
 
     // MARK: An attempt

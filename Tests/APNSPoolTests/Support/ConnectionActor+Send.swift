@@ -1,0 +1,13 @@
+import HTTP2Wire
+import SupervisedPool
+
+@testable import APNSPool
+
+extension ConnectionActor {
+    /// Sends one request and waits for what became of it.
+    nonisolated func send(_ request: HTTP2Request, deadline: MonotonicInstant) async -> StreamResult {
+        await self.send { ticket, continuation in
+            PushSubmission(request: request, deadline: deadline, ticket: ticket, continuation: continuation)
+        }
+    }
+}
