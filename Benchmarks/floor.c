@@ -1,7 +1,7 @@
 // The least that a correct client costs: one connection, one thread, nghttp2 and OpenSSL, no library between.
 //
 // Each push has a path and an apns-id of its own, as real ones have; whole TLS records are written; the server's
-// certificate is verified; each answer must be 200 and repeat its push's apns-id. There is no pool, no deadline, no
+// certificate is verified; each response must be 200 and repeat its push's apns-id. There is no pool, no deadline, no
 // outcome but "accepted": any other answer ends the program with an error.
 //
 //   floor PORT CA-FILE PAYLOAD-FILE AUTHORIZATION PUSHES IN-FLIGHT
@@ -220,7 +220,7 @@ static void run(client *c, SSL *ssl, int fd) {
         }
         if (c->accepted == c->wanted) break;
         struct pollfd one = {.fd = fd, .events = (short)(POLLIN | (is_blocked ? POLLOUT : 0))};
-        if (poll(&one, 1, 30000) <= 0 && errno != EINTR) die("no answer within 30 seconds");
+        if (poll(&one, 1, 30000) <= 0 && errno != EINTR) die("no response within 30 seconds");
     }
 }
 

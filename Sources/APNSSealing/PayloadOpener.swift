@@ -85,7 +85,7 @@
             } catch {
                 throw SealingError(.notAuthentic)
             }
-            // Only a holder of the key can have made a frame that does not add up; the answer is the same.
+            // Only a holder of the key can have made a frame that does not add up; the response is the same.
             guard let frame = Frame(Array(plaintext)) else { throw SealingError(.notAuthentic) }
             return OpenedMessage(
                 content: frame.content,

@@ -12,9 +12,9 @@ public struct PushRecord: Sendable, Hashable {
 
         public var description: String { self.rawValue }
 
-        /// It was answered. Whether the answer arrived, only the client knows.
-        public static let answered = Fate(rawValue: "answered")
-        /// A script kept the answer back for ever.
+        /// It was answered. Whether the response arrived, only the client knows.
+        public static let responded = Fate(rawValue: "responded")
+        /// A script kept the response back for ever.
         public static let stalled = Fate(rawValue: "stalled")
         /// Its stream was reset.
         public static let reset = Fate(rawValue: "reset")
@@ -56,7 +56,7 @@ public struct PushRecord: Sendable, Hashable {
     public var reason: RejectionReason?
     /// What became of the request.
     public var fate: Fate
-    /// An answer of 200 was decided on: a device would have been notified, whether or not the answer arrived.
+    /// A response of 200 was decided on: a device would have been notified, whether or not the response arrived.
     public var isProcessed: Bool
     /// The kinds of the faults that applied to it, as scripts call them.
     public var faults: [String]
@@ -81,7 +81,7 @@ public struct Ledger: Sendable {
     public internal(set) var connectionsClosed = 0
     /// All requests that came, whatever became of them.
     public internal(set) var requestsReceived = 0
-    /// Requests that were accepted, whether or not an answer was sent.
+    /// Requests that were accepted, whether or not a response was sent.
     public internal(set) var requestsProcessed = 0
     /// Requests that were answered with another status.
     public internal(set) var requestsRejected = 0
@@ -89,9 +89,9 @@ public struct Ledger: Sendable {
     /// library and not counted.
     public internal(set) var streamsRefused = 0
     /// Requests that were neither answered nor refused: reset, stalled, lost, or above a GOAWAY.
-    public internal(set) var requestsUnanswered = 0
+    public internal(set) var requestsWithoutResponse = 0
     /// Answers by status.
-    public internal(set) var answers: [Int: Int] = [:]
+    public internal(set) var responses: [Int: Int] = [:]
     /// GOAWAY frames, by a fault or on demand.
     public internal(set) var goAwaysSent = 0
     /// Connections that were closed without GOAWAY, by a fault or on demand.
@@ -112,7 +112,7 @@ public struct Ledger: Sendable {
     /// configuration counts only.
     public func processedCount(of id: APNSID) -> Int { self.processedCounts[id] ?? 0 }
 
-    /// Whether the push with this id was processed, whether or not its answer arrived.
+    /// Whether the push with this id was processed, whether or not its response arrived.
     public func processed(apnsID id: APNSID) -> Bool { self.processedCount(of: id) > 0 }
 
     /// What became of each request with this id, in order. Goes through all pushes.
@@ -122,13 +122,13 @@ public struct Ledger: Sendable {
         self.requestsReceived += 1
         if isProcessed { self.requestsProcessed += 1 }
         switch fate {
-        case .answered:
+        case .responded:
             if let status {
-                self.answers[status, default: 0] += 1
+                self.responses[status, default: 0] += 1
                 if !(200..<300).contains(status) { self.requestsRejected += 1 }
             }
         case .reset where isRefusal: self.streamsRefused += 1
-        default: self.requestsUnanswered += 1
+        default: self.requestsWithoutResponse += 1
         }
     }
 

@@ -26,12 +26,12 @@ public final class RecordingPushSender: PushSender {
     }
 
     private let recorded = Mutex<[Push]>([])
-    private let answer: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)?
+    private let outcome: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)?
 
     /// - Parameter answer: the outcome of each push. Nil, the default: accepted, with the id of the call's options or a
     ///   random one.
-    public init(answer: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)? = nil) {
-        self.answer = answer
+    public init(outcome: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)? = nil) {
+        self.outcome = outcome
     }
 
     /// What was delivered so far, in order. Notifications that could not be prepared are not among them: their outcome
@@ -43,7 +43,7 @@ public final class RecordingPushSender: PushSender {
 
     /// Records the push and answers as it was told, at once.
     public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
-        let outcome = self.answer?(push, token) ?? .accepted(Receipt(apnsID: options.apnsID ?? .random()))
+        let outcome = self.outcome?(push, token) ?? .accepted(Receipt(apnsID: options.apnsID ?? .random()))
         self.recorded.withLock {
             $0.append(Push(push: push, token: token, options: options, outcome: outcome))
         }

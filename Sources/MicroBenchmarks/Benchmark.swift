@@ -104,22 +104,22 @@ extension Benchmark {
         let now = MonotonicInstant(nanoseconds: 1_000_000_000)
         machine.start()
         for slot in 0..<4 {
-            let worker = WorkerID(slot: slot, generation: 1)
+            let worker = WorkerID(index: slot, generation: 1)
             _ = machine.register(worker, now: now)
             machine.report(.ready(capacity: 1000), from: worker, now: now)
         }
         machine.settle(now: now, using: &random, into: &actions)
         let deadline = now.advanced(by: .seconds(60))
-        var leased: [SlotGrant] = []
+        var leased: [LeaseOrigin] = []
         var granted = 0
         for _ in 0..<count {
             let request = PoolStateMachine.Request(deadline: deadline)
             let decision = machine.checkout(request, now: now, using: &random, into: &actions)
-            guard case .granted(let grant, let slots) = decision else { throw Unexpected("no slot was free") }
-            granted &+= slots
-            leased.append(grant)
+            guard case .leased(let origin, let count) = decision else { throw Unexpected("no stream was free") }
+            granted &+= count
+            leased.append(origin)
             if leased.count == 100 {
-                for grant in leased { machine.checkin(grant, count: 1) }
+                for origin in leased { machine.checkin(origin, count: 1) }
                 leased.removeAll(keepingCapacity: true)
             }
         }

@@ -154,7 +154,7 @@ final class EventReader<Element: Sendable>: Sendable {
         }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let answer = self.state.withLock { state -> Element?? in
+                let result = self.state.withLock { state -> Element?? in
                     if state.cancelled.remove(number) != nil { return .some(nil) }
                     if state.gap > 0 {
                         let element = self.gap(state.gap)
@@ -166,7 +166,7 @@ final class EventReader<Element: Sendable>: Sendable {
                     state.waiting.append(Waiting(number: number, continuation: continuation))
                     return nil
                 }
-                if let answer { continuation.resume(returning: answer) }
+                if let result { continuation.resume(returning: result) }
             }
         } onCancel: {
             let waiting = self.state.withLock { state -> Waiting? in

@@ -42,7 +42,7 @@ struct BulkResumeTests {
             for _ in 0..<kills {
                 let running = try Running(arguments)
                 let before = server.simulator.record.requestsReceived
-                // From before the first answer to some hundred pushes.
+                // From before the first response to some hundred pushes.
                 let moment = before + Int.random(in: 0...350, using: &random)
                 #expect(try await eventually { server.simulator.record.requestsReceived >= moment })
                 running.signal(SIGKILL)

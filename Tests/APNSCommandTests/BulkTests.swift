@@ -24,7 +24,7 @@ struct BulkTests {
         try await Server.with { server in
             server.simulator.setToken(token(5), .unregistered(sinceMilliseconds: 1_700_000_000_000))
             server.simulator.setToken(token(6), .bad)
-            server.simulator.inject(Fault(.answer(.serviceUnavailable), when: FaultTrigger(skip: 200, times: 10)))
+            server.simulator.inject(Fault(.respond(.serviceUnavailable), when: FaultTrigger(skip: 200, times: 10)))
             var lines = (1...1000).map { token($0) }
             lines.insert("", at: 3)
             lines.append("no token\r")

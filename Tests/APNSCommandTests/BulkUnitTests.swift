@@ -106,13 +106,13 @@ struct BulkUnitTests {
     @Test func aLineHasOneIDInARunAndAnotherInAnother() {
         let runs = [APNSID.random(), .random(), APNSID(high: 0, low: .max)]
         for run in runs {
-            let ids = (1...10_000).map { BulkRun.apnsID(run: run, line: $0) }
+            let ids = (1...10_000).map { BulkJobManifest.apnsID(run: run, line: $0) }
             #expect(Set(ids).count == ids.count)
-            #expect(ids == (1...10_000).map { BulkRun.apnsID(run: run, line: $0) })
+            #expect(ids == (1...10_000).map { BulkJobManifest.apnsID(run: run, line: $0) })
             // RFC 9562, section 4.1: the variant.
             #expect(ids.allSatisfy { $0.low >> 62 == 2 })
         }
-        #expect(BulkRun.apnsID(run: runs[0], line: 1) != BulkRun.apnsID(run: runs[1], line: 1))
+        #expect(BulkJobManifest.apnsID(run: runs[0], line: 1) != BulkJobManifest.apnsID(run: runs[1], line: 1))
     }
 
     @Test(arguments: [1, 2, 3, 5, 64])

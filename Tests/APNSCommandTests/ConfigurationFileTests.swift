@@ -72,16 +72,16 @@ struct ConfigurationFileTests {
     }
 
     @Test("All settings of the client hold, under their own names") func theClientsOwnSettingsHold() throws {
-        let json = #"{"apns":{"retry":{"maxAttempts":5},"timeouts":{"deadline":"9s","answer":"2s"}}}"#
+        let json = #"{"apns":{"retry":{"maxAttempts":5},"timeouts":{"deadline":"9s","response":"2s"}}}"#
         let options = try self.resolved(json, [], ["APNS_RETRY_MAX_ATTEMPTS": "4", "APNS_POOL_MAX_QUEUED": "77"])
         #expect(options.configuration.retry.maxAttempts == 4)
         #expect(options.configuration.pool.maxQueued == 77)
-        #expect(options.configuration.timeouts.answer == .seconds(2))
+        #expect(options.configuration.timeouts.response == .seconds(2))
         #expect(options.configuration.timeouts.deadline == .seconds(9))
         #expect(options.configuration.pool.size == 1 && options.configuration.environment.host == "localhost")
         let origins = Dictionary(uniqueKeysWithValues: options.given.map { ($0.option, $0.origin) })
         #expect(origins["apns.retry.maxAttempts"] == "APNS_RETRY_MAX_ATTEMPTS")
-        #expect(origins["apns.timeouts.answer"]?.hasPrefix("apns.timeouts.answer in /") == true)
+        #expect(origins["apns.timeouts.response"]?.hasPrefix("apns.timeouts.response in /") == true)
 
         #expect(try self.resolved(json, ["--timeout", "3"]).configuration.timeouts.deadline == .seconds(3))
         let complaint = self.complaint(#"{"apns":{"retry":{"maxAttempts":"many"},"pool":{"strategy":"odd"}}}"#)

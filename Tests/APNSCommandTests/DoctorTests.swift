@@ -209,10 +209,10 @@ struct DoctorTests {
 
     @Test func anOverloadedServer() async throws {
         try await Server.with { server in
-            server.simulator.inject(Fault(.answer(.serviceUnavailable), when: .always))
+            server.simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
             let (report, status) = try await self.examine(server.options)
-            // The question about the clock has its answer, too.
-            #expect(report.failed.map(\.name) == ["answer"], "\(report.steps)")
+            // The question about the clock has its response, too.
+            #expect(report.failed.map(\.name) == ["response"], "\(report.steps)")
             #expect(status == 75)
         }
     }

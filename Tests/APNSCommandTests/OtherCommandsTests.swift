@@ -32,7 +32,7 @@ struct OtherCommandsTests {
     @Test func theSimulatorSaysHowToSendToItAndEndsOnInterrupt() async throws {
         let folder = try Folder()
         let faults = try folder.write(
-            #"{"faults":[{"when":{"skip":1},"effect":{"kind":"answer","reason":"Unregistered"}},"#
+            #"{"faults":[{"when":{"skip":1},"effect":{"kind": "respond","reason":"Unregistered"}},"#
                 + #"{"when":{"skip":500},"effect":{"kind":"goaway"}}]}"#,
             to: "faults.json"
         )
@@ -58,7 +58,7 @@ struct OtherCommandsTests {
         #expect(result.status == 0)
         #expect(
             Array(result.lines.suffix(2)) == [
-                "faults: answer 1", "2 pushes received, 1 of them accepted, 2 connections",
+                "faults: respond 1", "2 pushes received, 1 of them accepted, 2 connections",
             ]
         )
     }

@@ -29,9 +29,9 @@ struct SimulatorFaultsTests {
     }
 
     @Test(arguments: [
-        (#"{"faults":[{},{"effect":{"kind":"answer","status":99}}]}"#, "faults[0].effect: a fault has an effect"),
+        (#"{"faults":[{},{"effect":{"kind": "respond","status":99}}]}"#, "faults[0].effect: a fault has an effect"),
         (
-            #"[{"effect":{"kind":"answer","status":99}}]"#,
+            #"[{"effect":{"kind": "respond","status":99}}]"#,
             "[0].effect.status = 99: a whole number from 200 to 599 is wanted"
         ), (#"[{"effect":{"kind":"explode"}}]"#, #"[0].effect.kind = "explode": there is no such effect"#),
         ("[", "the script: this is not JSON"),

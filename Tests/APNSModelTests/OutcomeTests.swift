@@ -176,7 +176,7 @@ struct RejectionTests {
         let unknown = TokenInvalidation(millisecondsSince1970: nil)
         #expect(!unknown.shouldRemove(registeredAt: nil))
         #expect(!unknown.shouldRemove(registeredAt: .distantPast))
-        // 410 with an empty body is APNs' answer; 410 with an unknown reason is not understood.
+        // 410 with an empty body is APNs' response; 410 with an unknown reason is not understood.
         #expect(parse("").invalidation == TokenInvalidation(millisecondsSince1970: nil))
         #expect(parse(#"{"reason":"New","timestamp":1}"#).invalidation == nil)
         #expect(parse(#"{"reason":"Unregistered","timestamp":1}"#, status: 400).invalidation == nil)

@@ -60,7 +60,7 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
 }
 
 @Test func aPushThatGetsNoAnswerIsUnknown() async throws {
-    try await withSimulatedAPNS(configure: { $0.timeouts.answer = .milliseconds(200) }) { client, simulator in
+    try await withSimulatedAPNS(configure: { $0.timeouts.response = .milliseconds(200) }) { client, simulator in
         simulator.inject(Fault(.stall(isProcessed: true)))
         let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hello?")
         let outcome = await client.deliver(push, to: "00fa11ce")

@@ -41,7 +41,7 @@ struct SimulatedTests {
             simulator in
             simulator.inject(
                 FaultScript([
-                    Fault(.answer(.serviceUnavailable), when: .nth(500, times: 30)),
+                    Fault(.respond(.serviceUnavailable), when: .nth(500, times: 30)),
                     Fault(.goAway(.beforeThisRequest, reason: "Shutdown"), when: .nth(1500)),
                     Fault(.refuse, when: .nth(2500, times: 20)),
                 ])

@@ -126,7 +126,7 @@
         return (pair.publicKey, key)
     }
 
-    /// On the device, with the server's answer to `pair.publicKey`.
+    /// On the device, with the server's response to `pair.publicKey`.
     func adopt(
         _ serverPublicKey: SealingPublicKey,
         pair: SealingKeyPair,

@@ -18,7 +18,7 @@ func startFaultySimulator() async throws -> Simulator {
         .share(0.1, of: .serviceUnavailable),
         Fault(.goAway(reason: "Shutdown"), when: .nth(500)),
         Fault(.delay(.logNormal(median: .milliseconds(30), spread: 0.5)), when: .always),
-        Fault(.answer(.tooManyRequests), when: .deviceToken("00fa11ce")),
+        Fault(.respond(.tooManyRequests), when: .deviceToken("00fa11ce")),
     ])
     return try await Simulator.start(configuration)
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import APNSSimulator
 
 struct FaultScriptTests {
-    private static let answer = ScriptedAnswer(.badTopic).with {
+    private static let answer = ScriptedResponse(.badTopic).with {
         $0.id = .text("x")
         $0.headers = ["retry-after": "3"]
         $0.headerBytes = 20_000
@@ -27,12 +27,12 @@ struct FaultScriptTests {
 
     private static let effects: [FaultEffect] =
         [
-            .answer(.unregistered, timestamp: 12), .answer(status: 500, reason: nil),
-            .answer(status: 502, body: Array("<html>".utf8)), .malformedBody(), .oversizedBody(bytes: .max),
-            .cutBody(ScriptedAnswer(.badTopic), after: 0, code: 8), .answer(FaultScriptTests.answer),
-            .answer(FaultScriptTests.answer.with { $0.cutCode = nil }),
-            .answer(FaultScriptTests.answer.with { $0.id = .missing }),
-            .earlyAnswer(.badDeviceToken), .earlyAnswer(FaultScriptTests.answer),
+            .respond(.unregistered, timestamp: 12), .respond(status: 500, reason: nil),
+            .respond(status: 502, body: Array("<html>".utf8)), .malformedBody(), .oversizedBody(bytes: .max),
+            .cutBody(ScriptedResponse(.badTopic), after: 0, code: 8), .respond(FaultScriptTests.answer),
+            .respond(FaultScriptTests.answer.with { $0.cutCode = nil }),
+            .respond(FaultScriptTests.answer.with { $0.id = .missing }),
+            .earlyResponse(.badDeviceToken), .earlyResponse(FaultScriptTests.answer),
             .delay(.milliseconds(250)), .delay(.uniform(.milliseconds(1), .seconds(2))),
             .delay(.exponential(mean: .milliseconds(30))), .delay(.logNormal(median: .milliseconds(30), spread: 0.25)),
             .pause(.seconds(60), everywhere: true), .stall(), .stall(isProcessed: true), .refuse,
@@ -40,7 +40,7 @@ struct FaultScriptTests {
             .goAway(), .goAway(.beforeThisRequest, reason: "Shutdown", code: 11), .goAway(.streamID(5)),
             .goAway(debug: "text", code: 7), .gracefulGoAway(notice: .seconds(1), reason: "Shutdown"),
             .dropConnection(isProcessed: true, closeNotify: true), .dropConnection(.rst),
-            .silence, .silence(isProcessed: true, answersPings: true), .silence(reads: false),
+            .silence, .silence(isProcessed: true, acknowledgesPings: true), .silence(reads: false),
             .alert(42), .alert(45, isProcessed: true),
             .settings(maxConcurrentStreams: 3),
             .settings(
@@ -79,7 +79,7 @@ struct FaultScriptTests {
     @Test func scriptsAreShortToWrite() throws {
         let text = """
             {"faults": [
-                {"when": {"skip": 100, "times": 5}, "effect": {"kind": "answer", "reason": "ServiceUnavailable"}},
+                {"when": {"skip": 100, "times": 5}, "effect": {"kind": "respond", "reason": "ServiceUnavailable"}},
                 {"when": {"always": true, "probability": 0.1}, "effect": {"kind": "delay", "milliseconds": 40}},
                 {"when": {}, "effect": {"kind": "goaway", "reason": "Shutdown"}}
             ]}
@@ -87,7 +87,7 @@ struct FaultScriptTests {
         let script = try JSONDecoder().decode(FaultScript.self, from: Data(text.utf8))
         #expect(
             script.faults == [
-                Fault(.answer(.serviceUnavailable), when: .nth(101, times: 5)),
+                Fault(.respond(.serviceUnavailable), when: .nth(101, times: 5)),
                 Fault(.delay(.milliseconds(40)), when: .probability(0.1)),
                 Fault(.goAway(reason: "Shutdown")),
             ]
@@ -106,9 +106,9 @@ struct FaultScriptTests {
 
     @Test func faultsFollowOneAnother() {
         var engine = FaultEngine(seed: 1)
-        engine.inject(Fault(.answer(.badTopic), when: .nth(2, times: 2)))
+        engine.inject(Fault(.respond(.badTopic), when: .nth(2, times: 2)))
         engine.inject(.refuse(count: 1))
-        let badTopic = FaultEffect.answer(.badTopic).kind
+        let badTopic = FaultEffect.respond(.badTopic).kind
         #expect(self.draws(&engine, 5) == [FaultEffect.refuse.kind, badTopic, badTopic, nil, nil])
         #expect(engine.isEmpty)
     }
@@ -141,12 +141,12 @@ struct FaultScriptTests {
         engine.inject(Fault(.delay(.milliseconds(10))))
         engine.inject(Fault(.delay(.uniform(.milliseconds(5), .milliseconds(6)))))
         engine.inject(Fault(.settings(maxConcurrentStreams: 7)))
-        engine.inject(.answer(.badTopic))
+        engine.inject(.respond(.badTopic))
         let draw = engine.draw(self.request()) { "" }
         #expect((.milliseconds(15) ... .milliseconds(16)).contains(draw.delay))
         #expect(draw.beside == [FaultEffect.settings(maxConcurrentStreams: 7).kind])
-        #expect(draw.decisive == FaultEffect.answer(.badTopic).kind)
-        #expect(draw.names == ["delay", "delay", "settings", "answer"])
+        #expect(draw.decisive == FaultEffect.respond(.badTopic).kind)
+        #expect(draw.names == ["delay", "delay", "settings", "respond"])
     }
 
     @Test func delaysHaveTheirMean() {
@@ -172,9 +172,9 @@ struct FaultScriptTests {
             (#"[{"effect":{"kind":"refuse"},"when":{"on":"never"}}]"#, "[0].when.on", "no such value"),
             (#"[{"effect":{"kind":"refuse"},"when":{"probability":2}}]"#, "[0].when.probability", "from 0.0 to 1.0"),
             (#"[{"effect":{"kind":"refuse"},"when":{"every":0}}]"#, "[0].when.every", "a whole number from 1"),
-            (#"[{"effect":{"kind":"answer","status":99}}]"#, "[0].effect.status", "from 200 to 599"),
-            (#"[{"effect":{"kind":"answer","headers":{"a":1}}}]"#, "[0].effect.headers.a", "a text"),
-            (#"[{"effect":{"kind":"answer","informational":[200]}}]"#, "[0].effect.informational", "from 100 to 199"),
+            (#"[{"effect":{"kind": "respond","status":99}}]"#, "[0].effect.status", "from 200 to 599"),
+            (#"[{"effect":{"kind": "respond","headers":{"a":1}}}]"#, "[0].effect.headers.a", "a text"),
+            (#"[{"effect":{"kind": "respond","informational":[200]}}]"#, "[0].effect.informational", "from 100 to 199"),
             (#"[{"effect":{"kind":"delay"}}]"#, "[0].effect.milliseconds", "milliseconds"),
             (#"[{"effect":{"kind":"delay","milliseconds":1e300}}]"#, "[0].effect.milliseconds", "a number from 0"),
             (#"[{"effect":{"kind":"alert","alert":"bad"}}]"#, "[0].effect.alert", "no such name"),
@@ -192,7 +192,7 @@ struct FaultScriptTests {
     }
 
     @Test func mistakesNameTheValue() throws {
-        let json = #"{"faults":[{"effect":{"kind":"answer","status":99}}]}"#
+        let json = #"{"faults":[{"effect":{"kind": "respond","status":99}}]}"#
         let error = try #require(throws: FaultScriptError.self) { try FaultScript(json: json.utf8) }
         #expect(error.value == "99")
         #expect(error.description == "faults[0].effect.status = 99: a whole number from 200 to 599 is wanted")

@@ -136,7 +136,7 @@ struct FaultTests {
         #expect(await idle.open())
         simulator.inject(Fault(.stall(), when: FaultTrigger(connection: 1)))
         await busy.submit(1, jwt: self.jwt)
-        try await simulator.waitUntil { $0.requestsUnanswered == 1 }
+        try await simulator.waitUntil { $0.requestsWithoutResponse == 1 }
         #expect(await simulator.dropConnections(.idle) == 1)
         _ = await idle.closed()
         #expect(simulator.connectionNumbers == [1])
@@ -170,7 +170,7 @@ struct FaultTests {
         var configuration = Simulator.Configuration()
         configuration.initialWindowSize = 16
         let (simulator, client) = try await self.pair(configuration)
-        simulator.inject(Fault(.earlyAnswer(.badDeviceToken), when: .nth(2)))
+        simulator.inject(Fault(.earlyResponse(.badDeviceToken), when: .nth(2)))
         let payload = String(repeating: "x", count: 4000)
         let results = await client.send(3, jwt: self.jwt, payload: payload)
         #expect(results.map(\.status) == [200, 400, 200])
@@ -184,8 +184,8 @@ struct FaultTests {
         let (simulator, client) = try await self.pair()
         simulator.inject(Fault(.malformedBody(status: 403)))
         simulator.inject(Fault(.oversizedBody(status: 400, bytes: 200_000)))
-        simulator.inject(Fault(.answer(status: 502, body: Array("<html>".utf8))))
-        simulator.inject(Fault(.answer(RejectionReason(rawValue: "FromTheFuture"))))
+        simulator.inject(Fault(.respond(status: 502, body: Array("<html>".utf8))))
+        simulator.inject(Fault(.respond(RejectionReason(rawValue: "FromTheFuture"))))
         let results = await client.send(5, jwt: self.jwt)
         #expect(results.map(\.status) == [403, 400, 502, 400, 200])
         #expect(results[1].body.count == 4096)

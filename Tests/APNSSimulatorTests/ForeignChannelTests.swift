@@ -94,7 +94,7 @@ struct ForeignChannelTests {
         #expect(ledger.channelCallsReceived == 6)
         #expect(ledger.channelCallsProcessed == 4)
         #expect(ledger.requestsReceived == 7)
-        #expect(ledger.answers[201] == 1)
+        #expect(ledger.responses[201] == 1)
         #expect(ledger.requestsRejected == 2)
         await simulator.stop()
     }

@@ -17,7 +17,7 @@ struct MillionTests {
         var ledger = Ledger()
         for number in 0..<1_000_000 as Range<UInt64> {
             ledger.count(processed: APNSID(high: number &* 0x9E37_79B9_7F4A_7C15, low: number))
-            ledger.count(.answered, status: 200, isProcessed: true, isRefusal: false)
+            ledger.count(.responded, status: 200, isProcessed: true, isRefusal: false)
         }
         ledger.count(processed: APNSID(high: 0, low: 0))
         #expect(ledger.requestsProcessed == 1_000_000 && ledger.processedCounts.count == 1_000_000)

@@ -57,7 +57,7 @@ struct RecordTests {
         configuration.initialMaxConcurrentStreams = 1000
         configuration.faults = FaultScript([
             Fault(.stall(isProcessed: true), when: .nth(2)), Fault(.refuse, when: .nth(2)),
-            Fault(.answer(ScriptedAnswer(.internalServerError).with { $0.isProcessed = true }), when: .nth(2)),
+            Fault(.respond(ScriptedResponse(.internalServerError).with { $0.isProcessed = true }), when: .nth(2)),
             Fault(.reset(code: 2, isProcessed: true), when: .nth(2)),
         ])
         let simulator = try await Simulator.start(configuration)
@@ -68,8 +68,8 @@ struct RecordTests {
         for (index, id) in ids.enumerated() { client.push(Int32(index * 2 + 1), jwt: self.jwt, id: "\(id)") }
         try await simulator.waitUntil { $0.requestsReceived == 6 }
         let ledger = simulator.record
-        #expect(ledger.requestsProcessed == 5 && ledger.streamsRefused == 1 && ledger.requestsUnanswered == 2)
-        #expect(ledger.faults == ["stall": 1, "refuse": 1, "answer": 1, "reset": 1] && ledger.faultsApplied == 4)
+        #expect(ledger.requestsProcessed == 5 && ledger.streamsRefused == 1 && ledger.requestsWithoutResponse == 2)
+        #expect(ledger.faults == ["stall": 1, "refuse": 1, "respond": 1, "reset": 1] && ledger.faultsApplied == 4)
         if recording == .counts {
             #expect(ledger.processedCounts.isEmpty && ledger.pushes.isEmpty)
         } else {
@@ -80,7 +80,7 @@ struct RecordTests {
         if recording == .pushes || recording == .pushesWithoutPayload {
             #expect(ledger.pushes.map(\.isProcessed) == [true, true, false, true, true, true])
             #expect(ledger.pushes.map(\.status) == [200, 200, nil, 500, 200, 200])
-            #expect(ledger.pushes.map(\.faults) == [[], ["stall"], ["refuse"], ["answer"], ["reset"], []])
+            #expect(ledger.pushes.map(\.faults) == [[], ["stall"], ["refuse"], ["respond"], ["reset"], []])
             #expect(ledger.pushes(apnsID: ids[0]).map(\.streamID) == [1, 11])
             #expect(ledger.pushes.allSatisfy { $0.payloadBytes == Sample.payload.utf8.count && $0.connection == 1 })
             #expect(ledger.pushes.allSatisfy { $0.payload.isEmpty == (recording == .pushesWithoutPayload) })

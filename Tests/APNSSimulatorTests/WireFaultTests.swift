@@ -33,7 +33,7 @@ struct WireFaultTests {
     }
 
     @Test(arguments: [0, 5, 2000] as [Int]) func bodiesBreakOff(after bytes: Int) async throws {
-        let answer = ScriptedAnswer(status: 400).with { $0.body = Array(repeating: 0x78, count: 4000) }
+        let answer = ScriptedResponse(status: 400).with { $0.body = Array(repeating: 0x78, count: 4000) }
         let pair = try await self.meet(.cutBody(answer, after: bytes, code: 8))
         let reset = try await pair.client.frame { $0.type == 3 }
         #expect(reset?.code == 8 && reset?.streamID == 1)
@@ -50,7 +50,7 @@ struct WireFaultTests {
 
     @Test func answersMayNeverEnd() async throws {
         let pair = try await self.meet(
-            .answer(ScriptedAnswer(.badTopic).with { ($0.cutAfter, $0.cutCode) = (.max, nil) })
+            .respond(ScriptedResponse(.badTopic).with { ($0.cutAfter, $0.cutCode) = (.max, nil) })
         )
         #expect(try await pair.client.frame { $0.type == 0 } != nil)
         pair.client.push(3, jwt: self.jwt)
@@ -82,21 +82,21 @@ struct WireFaultTests {
     }
 
     @Test func trailersComeBehindTheBody() async throws {
-        let pair = try await self.meet(.answer(ScriptedAnswer(.badTopic).with { $0.trailers = ["x-end": "1"] }))
+        let pair = try await self.meet(.respond(ScriptedResponse(.badTopic).with { $0.trailers = ["x-end": "1"] }))
         #expect(try await pair.client.frame { $0.type == 1 && $0.flags & 1 == 1 } != nil)
         #expect(pair.client.types(on: 1) == [1, 0, 1])
         await self.leave(pair)
     }
 
     @Test func emptyBodiesMayHaveTrailers() async throws {
-        let pair = try await self.meet(.answer(ScriptedAnswer(status: 200).with { $0.trailers = ["x-end": "1"] }))
+        let pair = try await self.meet(.respond(ScriptedResponse(status: 200).with { $0.trailers = ["x-end": "1"] }))
         #expect(try await pair.client.frame { $0.type == 1 && $0.flags & 1 == 1 } != nil)
         #expect(pair.client.types(on: 1).filter { $0 == 1 }.count == 2)
         await self.leave(pair)
     }
 
     @Test func informationalAnswersComeFirst() async throws {
-        let pair = try await self.meet(.answer(ScriptedAnswer(status: 200).with { $0.informational = [100, 103] }))
+        let pair = try await self.meet(.respond(ScriptedResponse(status: 200).with { $0.informational = [100, 103] }))
         #expect(try await pair.client.frame { $0.type == 1 && $0.flags & 1 == 1 } != nil)
         #expect(pair.client.frames.filter { $0.streamID == 1 }.map(\.type) == [1, 1, 1])
         #expect(pair.client.frames.filter { $0.streamID == 1 }.map { $0.flags & 1 } == [0, 0, 1])
@@ -104,7 +104,7 @@ struct WireFaultTests {
     }
 
     @Test func resetsMayFollowAWholeAnswer() async throws {
-        let pair = try await self.meet(.answer(ScriptedAnswer(.badTopic).with { $0.resetCode = 0 }))
+        let pair = try await self.meet(.respond(ScriptedResponse(.badTopic).with { $0.resetCode = 0 }))
         #expect(try await pair.client.frame { $0.type == 3 }?.code == 0)
         #expect(pair.client.types(on: 1) == [1, 0, 3])
         pair.client.push(3, jwt: self.jwt)
@@ -114,7 +114,7 @@ struct WireFaultTests {
 
     @Test func earlyAnswersMayBeFollowedByAReset() async throws {
         let pair = try await self.pair([
-            Fault(.earlyAnswer(ScriptedAnswer(.payloadTooLarge).with { $0.resetCode = 0 }))
+            Fault(.earlyResponse(ScriptedResponse(.payloadTooLarge).with { $0.resetCode = 0 }))
         ])
         pair.client.push(1, jwt: self.jwt, body: nil)
         let reset = try await pair.client.frame { $0.type == 3 }
@@ -122,7 +122,7 @@ struct WireFaultTests {
         #expect(pair.client.types(on: 1) == [1, 0, 3])
         let ledger = pair.simulator.record
         #expect(ledger.pushes.map(\.status) == [413] && ledger.pushes.map(\.isProcessed) == [false])
-        #expect(ledger.faults == ["early-answer": 1])
+        #expect(ledger.faults == ["early-response": 1])
         await self.leave(pair)
     }
 
@@ -133,7 +133,7 @@ struct WireFaultTests {
         pair.client.push(3, jwt: self.jwt)
         #expect(try await pair.client.frame { $0.type == 1 && $0.streamID == 3 } != nil)
         let ledger = pair.simulator.record
-        #expect(ledger.pushes.map(\.fate) == [.reset, .answered] && ledger.requestsProcessed == 1)
+        #expect(ledger.pushes.map(\.fate) == [.reset, .responded] && ledger.requestsProcessed == 1)
         #expect(ledger.streamsRefused == (code == 7 ? 1 : 0))
         await self.leave(pair)
     }
@@ -151,7 +151,7 @@ struct WireFaultTests {
     }
 
     @Test func headersMayBeTooLarge() async throws {
-        let pair = try await self.meet(.answer(ScriptedAnswer(status: 200).with { $0.headerBytes = 60_000 }))
+        let pair = try await self.meet(.respond(ScriptedResponse(status: 200).with { $0.headerBytes = 60_000 }))
         let ended = try await pair.client.wait { state in
             state.frames.contains { $0.streamID == 1 && ($0.type == 1 || $0.type == 9) && $0.flags & 4 == 4 }
         }
@@ -164,9 +164,9 @@ struct WireFaultTests {
     @Test func answersMayBeWithoutIdOrDate() async throws {
         let (simulator, client) = try await self.wirePair(
             FaultScript([
-                Fault(.answer(ScriptedAnswer(status: 200).with { $0.id = .missing })),
-                Fault(.answer(ScriptedAnswer(status: 200).with { $0.id = .text("not an id") })),
-                Fault(.answer(ScriptedAnswer(.tooManyRequests).with { $0.headers = ["retry-after": "7"] })),
+                Fault(.respond(ScriptedResponse(status: 200).with { $0.id = .missing })),
+                Fault(.respond(ScriptedResponse(status: 200).with { $0.id = .text("not an id") })),
+                Fault(.respond(ScriptedResponse(.tooManyRequests).with { $0.headers = ["retry-after": "7"] })),
             ])
         )
         let results = await client.send(3, jwt: self.jwt)
@@ -235,7 +235,7 @@ struct WireFaultTests {
 
     @Test func silenceMayAnswerPings() async throws {
         let id = "eabeae54-14a8-11e5-b60b-1697f925ec7b"
-        let pair = try await self.pair([Fault(.silence(isProcessed: true, answersPings: true))])
+        let pair = try await self.pair([Fault(.silence(isProcessed: true, acknowledgesPings: true))])
         pair.client.push(1, jwt: self.jwt)
         pair.client.push(3, jwt: self.jwt, id: id)
         pair.client.send(RawFrame(type: 6, payload: [1, 2, 3, 4, 5, 6, 7, 8]).bytes(requestStreamID: 0))

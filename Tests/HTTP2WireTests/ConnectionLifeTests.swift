@@ -236,7 +236,7 @@ struct ConnectionLifeTests {
     @Test func eachResultComesOnceAndBeforeTheEnd() throws {
         let link = try MemoryLink()
         link.submit(1...1)
-        #expect(link.delegate.told == [.finished([Ended(1, .notSent, .noSlot)])])
+        #expect(link.delegate.told == [.finished([Ended(1, .notSent, .noCapacity)])])
         try link.shakeHands()
         link.submit(2...4)
         try link.exchange()
@@ -246,9 +246,9 @@ struct ConnectionLifeTests {
         link.submit(5...5)
         #expect(
             link.delegate.told == [
-                .finished([Ended(1, .notSent, .noSlot)]), .ready, .finished([Ended(2, .response, .answered)]),
-                .finished([Ended(3, .response, .answered), Ended(4, .unknown, .closedLocally)]),
-                .closed(.closedLocally), .finished([Ended(5, .notSent, .noSlot)]),
+                .finished([Ended(1, .notSent, .noCapacity)]), .ready, .finished([Ended(2, .response, .responded)]),
+                .finished([Ended(3, .response, .responded), Ended(4, .unknown, .closedLocally)]),
+                .closed(.closedLocally), .finished([Ended(5, .notSent, .noCapacity)]),
             ]
         )
         #expect(link.received.contains { $0.kind == .goAway })
@@ -306,7 +306,7 @@ struct ConnectionLifeTests {
         try link.send(.goAway(1, debug: "Shutdown"), .headers(1, status: 200, end: true))
         #expect(link.delegate.tags.sorted() == [1, 2, 3])
         #expect(link.delegate.told.last == .closed(.goAway))
-        #expect(link.delegate.told.contains(.finished([Ended(3, .notSent, .noSlot)])))
+        #expect(link.delegate.told.contains(.finished([Ended(3, .notSent, .noCapacity)])))
         link.finish()
     }
 
@@ -332,9 +332,11 @@ struct ConnectionLifeTests {
         try link.exchange()
         link.connection.drain()
         link.submit(2...2)
-        #expect(link.delegate.told.last == .finished([Ended(2, .notSent, .noSlot)]))
+        #expect(link.delegate.told.last == .finished([Ended(2, .notSent, .noCapacity)]))
         try link.send(.headers(1, status: 200, end: true))
-        #expect(link.delegate.told.suffix(2) == [.finished([Ended(1, .response, .answered)]), .closed(.closedLocally)])
+        #expect(
+            link.delegate.told.suffix(2) == [.finished([Ended(1, .response, .responded)]), .closed(.closedLocally)]
+        )
         link.finish()
     }
 
@@ -381,7 +383,7 @@ struct ConnectionLifeTests {
                 link.connection.close()
                 link.submit(8...8)
             }
-            // The connection is closing by now: this one is still owed its answer.
+            // The connection is closing by now: this one is still owed its response.
             if results.contains(where: { $0.tag == 3 }) { link.submit(9...9) }
         }
         link.delegate.onClosed = { [unowned link] in
@@ -393,7 +395,7 @@ struct ConnectionLifeTests {
         #expect(link.delegate.tags.sorted() == Array(1...9))
         #expect(link.delegate.told.filter { $0 == .closed(.closedLocally) }.count == 1)
         // Only what was submitted after the end is answered after it.
-        #expect(link.delegate.told.last == .finished([Ended(8, .notSent, .noSlot)]))
+        #expect(link.delegate.told.last == .finished([Ended(8, .notSent, .noCapacity)]))
         link.finish()
     }
 
@@ -416,7 +418,7 @@ struct ConnectionLifeTests {
             .headers(3, status: 200, end: true),
             .goAway(3)
         )
-        let ended = [Ended(1, .response, .answered), Ended(2, .response, .answered)]
+        let ended = [Ended(1, .response, .responded), Ended(2, .response, .responded)]
         #expect(link.delegate.told == [.ready, .finished(ended), .goingAway(.goAway), .closed(.goAway)])
         link.finish()
     }
@@ -431,9 +433,9 @@ struct ConnectionLifeTests {
         #expect(
             link.delegate.told == [
                 .ready,
-                .finished([Ended(1, .response, .answered)]),
+                .finished([Ended(1, .response, .responded)]),
                 .goingAway(.goAway),
-                .finished([Ended(3, .notProcessed, .goAway), Ended(2, .response, .answered)]),
+                .finished([Ended(3, .notProcessed, .goAway), Ended(2, .response, .responded)]),
                 .closed(.goAway),
             ]
         )

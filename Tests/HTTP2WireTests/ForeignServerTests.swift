@@ -146,7 +146,7 @@ struct ForeignServerTests {
             #expect(await probe.limits.last == 2)
             let five = await probe.send(Array(repeating: "{}", count: 5), path: "/plain")
             #expect(five.filter { $0.ending == .response }.count == 2)
-            #expect(five.filter { $0.ending == .notSent && $0.cause == .noSlot }.count == 3)
+            #expect(five.filter { $0.ending == .notSent && $0.cause == .noCapacity }.count == 3)
             _ = await one("/limit/80")
             let many = await probe.send(Array(repeating: "{}", count: 80), path: "/plain")
             #expect(many.allSatisfy { $0.ending == .response })

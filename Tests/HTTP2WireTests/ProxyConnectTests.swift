@@ -16,7 +16,7 @@ struct ProxyConnectTests {
         ProxyConnect(proxy, host: host, port: port)
     }
 
-    /// What becomes of an answer that comes in these pieces.
+    /// What becomes of a response that comes in these pieces.
     private func action(on pieces: [[UInt8]], _ machine: ProxyConnect? = nil) -> ProxyConnect.Action {
         var machine = machine ?? self.machine()
         var rest: [UInt8]?
@@ -113,7 +113,7 @@ struct ProxyConnectTests {
         #expect(!"\(proxy)".contains("sec") && !"\(proxy)".contains("fern"))
     }
 
-    // MARK: What is no answer
+    // MARK: What is no response
 
     @Test(arguments: [
         "SSH-2.0-OpenSSH_9.2\r\n", "\u{15}\u{3}\u{1}", "\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
@@ -162,7 +162,7 @@ struct ProxyConnectTests {
         #expect(machine.end().code == .proxyAuthenticationFailed)
     }
 
-    /// However damaged an answer is: where it is cut decides nothing.
+    /// However damaged a response is: where it is cut decides nothing.
     @Test func damagedAnswersEndTheSameHoweverTheyAreCut() {
         let run = PropertyRun(commands: 400, runs: 400)
         let answers = [

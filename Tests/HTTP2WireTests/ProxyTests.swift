@@ -24,7 +24,7 @@ struct ProxyTests {
 
     @Test func requestsGoThroughTheTunnelAndTheProxyResolvesTheOrigin() async throws {
         let server = try await EchoServer.start()
-        // The answer's end comes in a write of its own.
+        // The response's end comes in a write of its own.
         let answer = ["HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 Connec", "tion established\r\nVia: x\r\n\r", "\n"]
         let proxy = try await ScriptedProxy.start(.relay(answer, to: server.port))
         let probe = ConnectionProbe(server: server)

@@ -35,7 +35,7 @@ struct ResponseLimitTests {
         let frame = Frame(.headers, flags: Frame.endHeaders | Frame.endStream, stream: 1, block)
         #expect(throws: WireError.self) { try script.server(frame) }
         script.loseConnection()
-        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.take() == [Ended(1, .response, .responded)])
     }
 
     @Test("Many blocks below 64 KiB do not add up")

@@ -118,7 +118,7 @@ struct SendWindowTests {
             let sent = dataBytes(script.write()).values.reduce(0, +)
             #expect(sent == 65_535)
             try script.server(.headers(id, status: 413, end: true))
-            #expect(script.take() == [Ended(UInt64(round), .response, .answered)])
+            #expect(script.take() == [Ended(UInt64(round), .response, .responded)])
             #expect(script.write().map(\.kind) == [.reset])
             try script.server(windowUpdate(0, UInt32(sent)))
         }

@@ -61,28 +61,28 @@ struct SessionMemoryTests {
     }
 }
 
-struct HoldTableTests {
+struct RefCountTableTests {
     private final class Value {}
 
     @Test func aValueIsHeldUntilItsLastUse() {
-        var table = HoldTable<Value>()
+        var table = RefCountTable<Value>()
         weak var watched: Value?
-        let slot: Int32
+        let entry: Int32
         do {
             let value = Value()
             watched = value
-            slot = table.hold(value)
+            entry = table.insert(value)
         }
-        table.hold(slot: slot)
-        let isFirstLast = table.drop(slot: slot)
+        table.retain(entry: entry)
+        let isFirstLast = table.release(entry: entry)
         #expect(!isFirstLast && watched != nil && table.count == 1)
-        let isSecondLast = table.drop(slot: slot)
+        let isSecondLast = table.release(entry: entry)
         #expect(isSecondLast && watched == nil && table.count == 0)
         // The place is used again.
-        let next = table.hold(Value())
-        #expect(next == slot)
-        let isNoneLast = table.drop(slot: HoldTable<Value>.none)
+        let next = table.insert(Value())
+        #expect(next == entry)
+        let isNoneLast = table.release(entry: RefCountTable<Value>.none)
         #expect(!isNoneLast)
-        #expect(table[HoldTable<Value>.none] == nil)
+        #expect(table[RefCountTable<Value>.none] == nil)
     }
 }

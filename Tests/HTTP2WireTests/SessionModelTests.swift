@@ -96,7 +96,7 @@ struct SessionModelTests {
                 deadline: .uptimeNanoseconds(UInt64(deadline)),
                 isBulk: world.number(0...1) == 0
             )
-            #expect(answer == (!world.isGoingAway && open < world.limit ? .accepted : .noSlot))
+            #expect(answer == (!world.isGoingAway && open < world.limit ? .accepted : .noCapacity))
             if answer == .accepted { world.unwritten.append(Stream(tag: tag, deadline: deadline)) }
         case 7...9:
             world.write(world.number(1...6))

@@ -80,7 +80,7 @@ struct SessionRobustnessTests {
         #expect(script.write().map(\.kind) == [.reset])
         #expect(script.take().map(\.ending) == [.unknown])
         try script.server(.headers(3, status: 200, end: true))
-        #expect(script.take() == [Ended(2, .response, .answered)])
+        #expect(script.take() == [Ended(2, .response, .responded)])
         #expect(script.client.streams.count == 0 && script.client.violation == nil)
     }
 

@@ -21,7 +21,7 @@ struct SessionStoryTests {
             try script.server(.data(1, "", end: true))
         }
         let result = try #require(script.takeResults().first)
-        #expect(result.ending == .response && result.status == 200 && result.cause == .answered)
+        #expect(result.ending == .response && result.status == 200 && result.cause == .responded)
         #expect(result.fields.first("apns-id") == "A")
         #expect(script.client.openCount == 0 && script.client.streams.count == 0)
         #expect(script.write().isEmpty)
@@ -100,8 +100,8 @@ struct SessionStoryTests {
         #expect(frames.filter { $0.kind == .data }.map(\.payload.count).reduce(0, +) == 65535)
         #expect(!frames.contains { $0.endsStream })
         try script.server(.headers(1, status: 413), .data(1, "too large", end: true))
-        #expect(script.take() == [Ended(1, .response, .answered)])
-        #expect(script.client.hasSlot)
+        #expect(script.take() == [Ended(1, .response, .responded)])
+        #expect(script.client.hasCapacity)
         #expect(try script.submit(2) == .accepted)
         #expect(script.write() == [.reset(1, .noError)])
         // Its body has taken all of the connection's send window.
@@ -115,7 +115,7 @@ struct SessionStoryTests {
         try script.submit(1, body: self.long)
         script.write()
         try script.server(.headers(1, status: 200, end: true), .reset(1, .noError))
-        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.take() == [Ended(1, .response, .responded)])
         #expect(script.write().isEmpty)
         #expect(script.client.streams.count == 0)
     }
@@ -145,7 +145,7 @@ struct SessionStoryTests {
         script.write()
         try script.server(.headers(1, status: 200, [("content-length", "10")]), .data(1, "abc", end: true))
         script.write()
-        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.take() == [Ended(1, .response, .responded)])
         #expect(script.client.streams.count == 0)
     }
 
@@ -172,7 +172,7 @@ struct SessionStoryTests {
         script.write()
         try script.server(.headers(1, status: 200, end: true))
         try script.server(.reset(1, .cancel))
-        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.take() == [Ended(1, .response, .responded)])
     }
 
     // MARK: GOAWAY
@@ -188,10 +188,10 @@ struct SessionStoryTests {
                 Ended(3, .notProcessed, .goAway), Ended(4, .notSent, .goAway), Ended(5, .notSent, .goAway),
             ]
         )
-        #expect(try script.submit(6) == .noSlot)
+        #expect(try script.submit(6) == .noCapacity)
         #expect(!script.write().contains { $0.kind == .headers })
         try script.server(.headers(1, status: 200, end: true), .reset(3, .cancel))
-        #expect(script.take() == [Ended(1, .response, .answered), Ended(2, .unknown, .reset(.cancel))])
+        #expect(script.take() == [Ended(1, .response, .responded), Ended(2, .unknown, .reset(.cancel))])
         #expect(script.client.streams.count == 0)
         #expect(script.client.isFinished)
     }
@@ -216,11 +216,11 @@ struct SessionStoryTests {
         try script.submit(2)
         try script.server(.goAway(.max))
         #expect(script.take() == [Ended(2, .notSent, .goAway)])
-        #expect(!script.client.hasSlot)
-        #expect(try script.submit(3) == .noSlot)
+        #expect(!script.client.hasCapacity)
+        #expect(try script.submit(3) == .noCapacity)
         #expect(script.write().isEmpty)
         try script.server(.goAway(1), .headers(1, status: 200, end: true))
-        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.take() == [Ended(1, .response, .responded)])
         #expect(script.client.streams.count == 0)
     }
 
@@ -244,12 +244,12 @@ struct SessionStoryTests {
         script.write()
         for tag in 3...6 { try script.submit(UInt64(tag)) }
         try script.server(.settings(maxConcurrentStreams: limit))
-        #expect(Set(script.take()) == Set((3...6).map { Ended($0, .notSent, .noSlot) }))
+        #expect(Set(script.take()) == Set((3...6).map { Ended($0, .notSent, .noCapacity) }))
         #expect(script.client.unwrittenCount == 0 && script.client.openCount == 2)
         #expect(!script.write().contains { $0.kind == .headers || $0.kind == .reset })
         try script.server(.headers(1, status: 200, end: true), .headers(3, status: 200, end: true))
         #expect(script.take().count == 2)
-        #expect(script.client.hasSlot == (limit > 0))
+        #expect(script.client.hasCapacity == (limit > 0))
         try script.server(.settings(maxConcurrentStreams: 1000))
         #expect(try script.submit(7) == .accepted)
         // The ids of those taken back are skipped; none of them leaves late.
@@ -259,12 +259,12 @@ struct SessionStoryTests {
 
     @Test func withoutSettingsOrSlotNothingIsSubmitted() throws {
         let script = try FrameScript(limit: nil)
-        #expect(try script.submit(1) == .noSlot)
+        #expect(try script.submit(1) == .noCapacity)
         script.write()
         try script.server(.settings(maxConcurrentStreams: 1))
         #expect(script.client.events == [.settings(maxConcurrentStreams: 1)])
         #expect(try script.submit(2) == .accepted)
-        #expect(try script.submit(3) == .noSlot)
+        #expect(try script.submit(3) == .noCapacity)
         #expect(script.write().filter { $0.kind == .headers }.count == 1)
     }
 
@@ -324,7 +324,7 @@ struct SessionStoryTests {
         script.loseConnection()
         #expect(
             script.take() == [
-                Ended(1, .response, .answered), Ended(2, .unknown, .connectionLost),
+                Ended(1, .response, .responded), Ended(2, .unknown, .connectionLost),
                 Ended(3, .notSent, .connectionLost),
             ]
         )
@@ -337,10 +337,10 @@ struct SessionStoryTests {
         try script.client.setNextStreamID(.max)
         #expect(script.client.isNearlyExhausted)
         #expect(try script.submit(1) == .accepted)
-        #expect(try script.submit(2) == .noSlot)
+        #expect(try script.submit(2) == .noCapacity)
         #expect(script.write().filter { $0.kind == .headers }.map(\.streamID) == [.max])
         try script.server(.headers(.max, status: 200, end: true))
-        #expect(script.take() == [Ended(1, .response, .answered)])
+        #expect(script.take() == [Ended(1, .response, .responded)])
         #expect(script.client.isNearlyExhausted)
     }
 
@@ -355,6 +355,6 @@ struct SessionStoryTests {
         try script.submit(2)
         #expect(script.client.unwrittenCount == 1)
         try script.server(.settings(maxConcurrentStreams: 0))
-        #expect(script.take() == [Ended(2, .notSent, .noSlot)])
+        #expect(script.take() == [Ended(2, .notSent, .noCapacity)])
     }
 }

@@ -5,8 +5,8 @@ import Testing
 /// One test a line of the certainty table.
 struct StreamCertaintyTests {
     static let causes: [StreamCause] = [
-        .answered, .reset(.refusedStream), .reset(.noError), .reset(.cancel), .goAway, .connectionLost, .deadline,
-        .cancelled, .noSlot, .faulty,
+        .responded, .reset(.refusedStream), .reset(.noError), .reset(.cancel), .goAway, .connectionLost, .deadline,
+        .cancelled, .noCapacity, .faulty,
     ]
 
     private func ending(

@@ -151,7 +151,7 @@ struct DocumentationTests {
             starts += 1
             if starts == 2 { break }
             // Returning what nobody has leased is a defect that ends the pool.
-            current.checkin(SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1), count: 99)
+            current.checkin(LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1), count: 99)
         }
         #expect(await pool.current?.drain(within: .seconds(5)).isComplete == true)
         supervisor.shutdown()

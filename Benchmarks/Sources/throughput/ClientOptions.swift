@@ -22,7 +22,7 @@ struct ClientOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The time of each push, and of the answer to it. Without it: the client's own.",
+            "The time of each push, and of the response to it. Without it: the client's own.",
             valueName: "SECONDS"
         )
     )
@@ -76,7 +76,7 @@ struct ClientOptions: ParsableArguments {
                 maxQueuedBytes: 1 << 30,
                 connectSpacing: .zero
             ),
-            timeouts: deadline.map { .init(deadline: .seconds($0), answer: .seconds($0)) } ?? .init(),
+            timeouts: deadline.map { .init(deadline: .seconds($0), response: .seconds($0)) } ?? .init(),
             trust: .init(caFile: server?.caFile ?? caFile),
             logger: Logger(label: "throughput") { label in
                 var handler = StreamLogHandler.standardError(label: label)

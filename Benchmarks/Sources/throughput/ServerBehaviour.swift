@@ -2,7 +2,7 @@ import APNSSimulator
 
 /// How the harness' own simulator behaves.
 struct ServerBehaviour: Sendable, Equatable {
-    /// Each answer is kept back so many milliseconds.
+    /// Each response is kept back so many milliseconds.
     var rtt = 0.0
     /// The mean of a further, exponentially distributed delay, in milliseconds.
     var serviceTime = 0.0

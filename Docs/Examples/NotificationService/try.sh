@@ -57,11 +57,11 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1
 
 cat > "$work/faults.json" << 'JSON'
 {"seed": 11, "faults": [
-  {"when": {"always": true, "deviceTokens": ["00ff00ff"]}, "effect": {"kind": "answer", "reason": "BadDeviceToken"}},
+  {"when": {"always": true, "deviceTokens": ["00ff00ff"]}, "effect": {"kind": "respond", "reason": "BadDeviceToken"}},
   {"when": {"always": true}, "effect": {"kind": "delay", "medianMilliseconds": 60, "spread": 0.6}},
-  {"when": {"every": 40, "always": true}, "effect": {"kind": "answer", "reason": "ServiceUnavailable"}},
+  {"when": {"every": 40, "always": true}, "effect": {"kind": "respond", "reason": "ServiceUnavailable"}},
   {"when": {"every": 97, "always": true},
-   "effect": {"kind": "answer", "reason": "Unregistered", "timestamp": 1700000000123}},
+   "effect": {"kind": "respond", "reason": "Unregistered", "timestamp": 1700000000123}},
   {"when": {"skip": 500}, "effect": {"kind": "goaway"}},
   {"when": {"skip": 1500}, "effect": {"kind": "goaway"}}
 ]}
@@ -167,7 +167,7 @@ accepted=$(grep -c '^200 ' "$work/results" || true)
 [ $((answers + refused)) -eq "$requests" ] || fail "$answers answers and $refused refused are not $requests requests"
 [ "$refused" -gt 0 ] || fail "the load was over before SIGTERM: nothing was tried"
 
-# Each answer is an outcome, and the outcome of its own request.
+# Each response is an outcome, and the outcome of its own request.
 while read -r code id; do
     [ "$code" = 000 ] && continue
     grep -q '"outcome":"' "$work/out/$id" || fail "$id: $code without an outcome"

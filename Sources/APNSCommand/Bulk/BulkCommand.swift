@@ -123,8 +123,8 @@ struct BulkCommand: AsyncParsableCommand {
         let reader = try LineReader(path: self.files.tokens, option: "--tokens")
         // The client first: a key that cannot be read must not empty a results file.
         let client = try APNSClient(configuration: options.configuration)
-        let tokens = try BulkRun.Tokens(path: self.files.tokens, option: "--tokens")
-        let run = try BulkRun(topic: topic, pushType: push.pushType.rawValue, payload: bytes, tokens: tokens)
+        let tokens = try BulkJobManifest.Tokens(path: self.files.tokens, option: "--tokens")
+        let run = try BulkJobManifest(topic: topic, pushType: push.pushType.rawValue, payload: bytes, tokens: tokens)
         if self.files.dryRun {
             return try self.rehearse(run, push, reader, options)
         }
@@ -166,12 +166,12 @@ struct BulkCommand: AsyncParsableCommand {
 
     /// `--dry-run`: everything but the sending.
     private func rehearse(
-        _ run: BulkRun,
+        _ run: BulkJobManifest,
         _ push: PreparedPush,
         _ reader: LineReader,
         _ options: ToolSettings
     ) throws {
-        let earlier = try self.files.resume ? BulkStart.look(run, results: self.files.results, self.files) : nil
+        let earlier = try self.files.resume ? BulkStart.readEarlier(run, results: self.files.results, self.files) : nil
         var rehearsal = BulkRehearsal(run: run, push: push, endpoint: options.configuration.environment.description)
         try rehearsal.read(reader, path: self.files.tokens, earlier: earlier)
         if self.json {

@@ -134,7 +134,7 @@ struct BulkJob: Sendable {
             to: TokenLines(feed: feed),
             token: { $0.token },
             options: BulkOptions(maxInFlight: self.inFlight, control: control),
-            apnsID: { BulkRun.apnsID(run: id, line: $0.number) }
+            apnsID: { BulkJobManifest.apnsID(run: id, line: $0.number) }
         )
         for await delivery in deliveries {
             let line = delivery.element

@@ -6,7 +6,7 @@ struct BulkRehearsal {
     /// Lines that are shown of those with something wrong.
     private static let mostShown = 20
 
-    let run: BulkRun
+    let run: BulkJobManifest
     let push: PreparedPush
     let endpoint: String
     private(set) var toSend = 0
@@ -14,7 +14,7 @@ struct BulkRehearsal {
     private(set) var invalid = 0
     private var complaints: [String] = []
 
-    init(run: BulkRun, push: PreparedPush, endpoint: String) {
+    init(run: BulkJobManifest, push: PreparedPush, endpoint: String) {
         self.run = run
         self.push = push
         self.endpoint = endpoint

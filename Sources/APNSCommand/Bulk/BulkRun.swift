@@ -10,7 +10,7 @@ import HTTP2Wire
 
 /// What a run of `apns bulk` sends, and the number from which the `apns-id` of each line follows. It lies beside the
 /// results, in a file of its own, since rows have a fixed form and the first ones may come only after a kill.
-struct BulkRun: Codable, Equatable, Sendable {
+struct BulkJobManifest: Codable, Equatable, Sendable {
     /// The content of a token file, as far as a change of it matters.
     struct Tokens: Codable, Equatable, Sendable {
         var sha256: String
@@ -43,7 +43,7 @@ struct BulkRun: Codable, Equatable, Sendable {
     }
 
     /// Why these results are not the first part of what is asked for now; nil if they are.
-    func difference(from earlier: BulkRun) -> String? {
+    func difference(from earlier: BulkJobManifest) -> String? {
         if let tokens, let earlierTokens = earlier.tokens, tokens != earlierTokens {
             return
                 "--tokens: the file is not the one that these results began with (it has \(tokens.lines) lines, then "
@@ -63,7 +63,7 @@ struct BulkRun: Codable, Equatable, Sendable {
 }
 
 /// The file beside the results that says which run they are of.
-struct BulkRunFile: Sendable {
+struct BulkManifestFile: Sendable {
     let path: String
 
     init(results: String) {
@@ -71,17 +71,18 @@ struct BulkRunFile: Sendable {
     }
 
     /// Nil if there is none.
-    func read() throws -> (run: BulkRun, id: APNSID)? {
+    func read() throws -> (run: BulkJobManifest, id: APNSID)? {
         guard Files.exists(self.path) else { return nil }
         let bytes = try Files.contents(of: self.path, option: "--results", limit: 64 * 1024)
-        guard let run = try? JSONDecoder().decode(BulkRun.self, from: Data(bytes)), let id = APNSID(run.run) else {
+        guard let run = try? JSONDecoder().decode(BulkJobManifest.self, from: Data(bytes)), let id = APNSID(run.run)
+        else {
             throw UsageError("--results: '\(self.path)' is damaged: it does not say which run the results are of.")
         }
         return (run, id)
     }
 
     /// All of it or nothing, and on the disk when this returns.
-    func write(_ run: BulkRun) throws {
+    func write(_ run: BulkJobManifest) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         try Files.replace(self.path, with: Array(try encoder.encode(run)) + [UInt8(ascii: "\n")], option: "--results")
@@ -90,7 +91,7 @@ struct BulkRunFile: Sendable {
     func remove() { Files.remove(self.path) }
 }
 
-extension BulkRun.Tokens {
+extension BulkJobManifest.Tokens {
     /// Reads a regular file from its beginning to its end; nil for a pipe.
     init?(path: String, option: String) throws {
         guard path != "-", Files.isRegular(path) else { return nil }

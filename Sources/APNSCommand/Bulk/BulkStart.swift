@@ -12,9 +12,9 @@ struct BulkStart: Sendable {
     let notes: [String]
 
     /// Opens the results, and empties them unless they are gone on with.
-    init(_ run: BulkRun, results: String, _ options: BulkFileOptions) throws {
+    init(_ run: BulkJobManifest, results: String, _ options: BulkFileOptions) throws {
         self.file = try ResultFile(path: results)
-        let runFile = self.file.isRegular ? BulkRunFile(results: results) : nil
+        let runFile = self.file.isRegular ? BulkManifestFile(results: results) : nil
         if options.resume, self.file.isRegular {
             let (earlier, isTorn) = try self.file.earlier(resendsUnknown: options.resendUnknown)
             var notes = isTorn ? ["The last row of '\(results)' was incomplete and has been cut off."] : []
@@ -32,15 +32,18 @@ struct BulkStart: Sendable {
     }
 
     /// What earlier runs did, with no file changed; nil if there was none.
-    static func look(_ run: BulkRun, results: String, _ options: BulkFileOptions) throws -> EarlierResults? {
+    static func readEarlier(_ run: BulkJobManifest, results: String, _ options: BulkFileOptions) throws
+        -> EarlierResults?
+    {
         guard Files.exists(results) else { return nil }
-        let earlier = try ResultFile.look(path: results, resendsUnknown: options.resendUnknown)
-        let file = BulkRunFile(results: results)
+        let earlier = try ResultFile.readEarlier(path: results, resendsUnknown: options.resendUnknown)
+        let file = BulkManifestFile(results: results)
         return try self.check(run, file, hasRows: earlier.rows > 0, results) == nil ? nil : earlier
     }
 
     /// The id of the run that the results are of; nil if they are of none yet.
-    private static func check(_ run: BulkRun, _ file: BulkRunFile?, hasRows: Bool, _ results: String) throws -> APNSID?
+    private static func check(_ run: BulkJobManifest, _ file: BulkManifestFile?, hasRows: Bool, _ results: String)
+        throws -> APNSID?
     {
         guard let file, let (earlier, id) = try file.read() else {
             guard !hasRows else {

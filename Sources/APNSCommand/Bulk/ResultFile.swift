@@ -43,7 +43,7 @@ final class ResultFile: Sendable {
     }
 
     /// The same without a lock, and without a change.
-    static func look(path: String, resendsUnknown: Bool) throws -> EarlierResults {
+    static func readEarlier(path: String, resendsUnknown: Bool) throws -> EarlierResults {
         try self.read(path, resendsUnknown: resendsUnknown).results
     }
 

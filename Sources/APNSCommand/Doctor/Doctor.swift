@@ -29,7 +29,7 @@ struct Doctor {
         self.examineSettings()
         let client = self.examineCredential()
         if let probe = self.reach() { self.examineServer(probe) }
-        await self.examineAnswer(client)
+        await self.examineResponse(client)
         return self.report
     }
 
@@ -250,9 +250,9 @@ struct Doctor {
 
     private mutating func examineClock(_ probe: NetworkProbe) {
         do throws(WireError) {
-            let answer = try probe.ask(authority: self.options.configuration.environment.description)
-            guard let date = answer.date, let theirs = ClockSkew.seconds(imfFixdate: date) else {
-                return self.report.skip("clock", "the server's answer (\(answer.status)) has no date")
+            let response = try probe.ask(authority: self.options.configuration.environment.description)
+            guard let date = response.date, let theirs = ClockSkew.seconds(imfFixdate: date) else {
+                return self.report.skip("clock", "the server's response (\(response.status)) has no date")
             }
             let now = WallTime.now
             guard let hint = ClockSkew.skewHint(dateHeader: date, wallNow: now) else {
@@ -267,13 +267,13 @@ struct Doctor {
             }
         } catch {
             // A server that wants a certificate ends connections that show none; the push will tell.
-            self.report.skip("clock", "no answer without a credential: \(error.message)")
+            self.report.skip("clock", "no response without a credential: \(error.message)")
         }
     }
 
     // MARK: One push
 
-    private mutating func examineAnswer(_ client: APNSClient?) async {
+    private mutating func examineResponse(_ client: APNSClient?) async {
         let isOnlyClock = self.report.steps.allSatisfy { $0.state != .failed || $0.name == "clock" }
         guard let client, isOnlyClock else { return self.report.skip("push") }
         guard let topic = self.options.topic else {
@@ -293,7 +293,7 @@ struct Doctor {
         }
         for step in check.steps where step.name != .client {
             if step.isOK {
-                let time = step.name == .answer ? check.roundTrip.map(Self.milliseconds) : nil
+                let time = step.name == .response ? check.roundTrip.map(Self.milliseconds) : nil
                 self.report.pass(step.name.rawValue, [step.message + (time.map { ", after \($0)" } ?? "")])
             } else {
                 self.report.fail(
@@ -309,7 +309,7 @@ struct Doctor {
     private static func blame(for step: APNSCheck.Step) -> DoctorReport.Blame {
         switch step.name {
         case .connection: .unreachable
-        case .answer: .overload
+        case .response: .overload
         default: .configuration
         }
     }

@@ -9,7 +9,7 @@ struct DoctorCommand: AsyncParsableCommand {
         discussion: """
             Looks at the settings and where each comes from, the key or certificate, the proxy, the server's name, TCP, \
             TLS and its certificates, HTTP/2, this machine's clock, and then sends one background push to a device token \
-            that cannot exist: the answer BadDeviceToken says that APNs takes the key and the topic. Each step that fails \
+            that cannot exist: the response BadDeviceToken says that APNs takes the key and the topic. Each step that fails \
             says what to do.
 
             With the options, variables and file that the other commands use:

@@ -3,7 +3,7 @@ import SupervisedPool
 
 /// Pushes to a simulator that misbehaves.
 ///
-/// Every fault is one that loses nothing, by the protocol and not by luck: an answer 503 and a GOAWAY below a push say
+/// Every fault is one that loses nothing, by the protocol and not by luck: a response 503 and a GOAWAY below a push say
 /// that it was not processed, and the connection that is dropped has no open stream, since it is dropped between two
 /// waves of pushes and the second one waits until the client has seen it.
 struct Demo: Sendable {
@@ -33,8 +33,8 @@ struct Demo: Sendable {
 
         var faultsMissing: [String] {
             var missing: [String] = []
-            if self.simulator.answered503 < self.expected503 {
-                missing.append("\(self.expected503 - self.simulator.answered503) answers 503")
+            if self.simulator.responses503 < self.expected503 {
+                missing.append("\(self.expected503 - self.simulator.responses503) answers 503")
             }
             if self.simulator.goAways == 0 { missing.append("GOAWAY") }
             if self.simulator.drops == 0 { missing.append("drop of a connection") }
@@ -162,7 +162,7 @@ struct Demo: Sendable {
     /// How long each session that is ready has been so.
     private static func ages(of client: APNSClient) async -> [Int: Duration] {
         await client.status.pool.workers.reduce(into: [:]) { ages, worker in
-            if worker.state == .ready { ages[worker.id.slot] = worker.age }
+            if worker.state == .ready { ages[worker.id.index] = worker.age }
         }
     }
 
@@ -192,7 +192,7 @@ struct Demo: Sendable {
         table.add("unknown", report.counts.unknown)
         table.add("resent", report.resent)
         if report.isRecorded { table.add("processed twice by the simulator", report.simulator.processedTwice) }
-        table.add("answers 503", report.simulator.answered503)
+        table.add("answers 503", report.simulator.responses503)
         table.add("GOAWAYs", report.simulator.goAways)
         table.add("connections dropped", report.simulator.drops)
         table.add("connections opened", report.simulator.connectionsOpened)

@@ -16,7 +16,7 @@ struct LocalSimulator: Sendable {
         var received = 0
         var accepted = 0
         var channelCalls = 0
-        var answered503 = 0
+        var responses503 = 0
         var goAways = 0
         var drops = 0
         var processedTwice = 0
@@ -72,7 +72,7 @@ struct LocalSimulator: Sendable {
             received: ledger.requestsReceived - ledger.channelCallsReceived,
             accepted: ledger.requestsProcessed - ledger.channelCallsProcessed,
             channelCalls: ledger.channelCallsReceived,
-            answered503: ledger.answers[503] ?? 0,
+            responses503: ledger.responses[503] ?? 0,
             goAways: ledger.goAwaysSent,
             drops: ledger.connectionsDropped,
             processedTwice: ledger.duplicates.count,
@@ -86,12 +86,12 @@ struct LocalSimulator: Sendable {
     func inject503(tokens: [String]) {
         for token in tokens {
             self.simulator.inject(
-                Fault(.answer(.serviceUnavailable), when: FaultTrigger(deviceTokens: [token]))
+                Fault(.respond(.serviceUnavailable), when: FaultTrigger(deviceTokens: [token]))
             )
         }
     }
 
-    /// GOAWAY instead of an answer to the first push to this token. It is not processed, nor what comes after it on
+    /// GOAWAY instead of a response to the first push to this token. It is not processed, nor what comes after it on
     /// its connection.
     func injectGoAway(token: String) {
         self.simulator.inject(Fault(.goAway(.beforeThisRequest), when: FaultTrigger(deviceTokens: [token])))

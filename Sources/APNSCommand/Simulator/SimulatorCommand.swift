@@ -27,7 +27,7 @@ struct SimulatorCommand: AsyncParsableCommand {
 
               echo '{"faults": [
                 {"when": {"skip": 100, "times": 20},
-                 "effect": {"kind": "answer", "reason": "ServiceUnavailable"}},
+                 "effect": {"kind": "respond", "reason": "ServiceUnavailable"}},
                 {"when": {"skip": 500}, "effect": {"kind": "goaway"}}
               ]}' > faults.json
               apns simulator --faults faults.json

@@ -79,13 +79,13 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
 
     private func isWanted() async -> Bool {
         await withCheckedContinuation { continuation in
-            let answer: Bool? = self.state.withLock { state in
+            let result: Bool? = self.state.withLock { state in
                 if state.isClosed { return false }
                 if state.demand > 0 { return true }
                 state.pump = continuation
                 return nil
             }
-            if let answer { continuation.resume(returning: answer) }
+            if let result { continuation.resume(returning: result) }
         }
     }
 

@@ -8,7 +8,7 @@ public struct BulkSummary: Sendable, Hashable {
     public var notProcessed = 0
     /// Pushes of which no byte left this process.
     public var notSent = 0
-    /// Pushes that were written and got no answer.
+    /// Pushes that were written and got no response.
     public var unknown = 0
     /// Why the call stopped by itself: most device tokens were refused (`suspectedMisconfiguration`). Nil otherwise, also
     /// after `stop()`, a cancellation and a shutdown.

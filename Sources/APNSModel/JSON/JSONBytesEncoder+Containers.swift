@@ -1,5 +1,5 @@
 /// The `Encoder` of one value: three words, so that it needs no box of its own.
-struct JSONSlotEncoder: Encoder {
+struct JSONValueEncoder: Encoder {
     let storage: JSONBytesEncoder
     let serial: Int
 
@@ -8,12 +8,12 @@ struct JSONSlotEncoder: Encoder {
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         KeyedEncodingContainer(
-            JSONKeyedContainer(storage: self.storage, place: self.storage.container(slot: self.serial, isKeyed: true))
+            JSONKeyedContainer(storage: self.storage, place: self.storage.container(of: self.serial, isKeyed: true))
         )
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer {
-        JSONUnkeyedContainer(storage: self.storage, place: self.storage.container(slot: self.serial, isKeyed: false))
+        JSONUnkeyedContainer(storage: self.storage, place: self.storage.container(of: self.serial, isKeyed: false))
     }
 
     func singleValueContainer() -> any SingleValueEncodingContainer {
@@ -31,7 +31,7 @@ extension JSONBytesEncoder {
     /// An encoder that may be written to at any later time, which only Foundation can serve. Nobody reads this one.
     func superEncoder() -> any Encoder {
         _ = self.leave()
-        return JSONSlotEncoder(storage: self, serial: -1)
+        return JSONValueEncoder(storage: self, serial: -1)
     }
 
     fileprivate func double(_ value: Double) {
@@ -152,7 +152,7 @@ private struct JSONSingleContainer: SingleValueEncodingContainer {
 
     @inline(__always)
     private func begin() throws -> JSONBytesEncoder {
-        try self.storage.scalar(slot: self.serial)
+        try self.storage.scalar(of: self.serial)
         return self.storage
     }
 
@@ -171,5 +171,5 @@ private struct JSONSingleContainer: SingleValueEncodingContainer {
     func encode(_ value: UInt16) throws { try self.begin().writer.unsigned(UInt64(value)) }
     func encode(_ value: UInt32) throws { try self.begin().writer.unsigned(UInt64(value)) }
     func encode(_ value: UInt64) throws { try self.begin().writer.unsigned(value) }
-    func encode<T: Encodable>(_ value: T) throws { try self.storage.replace(slot: self.serial, with: value) }
+    func encode<T: Encodable>(_ value: T) throws { try self.storage.replace(of: self.serial, with: value) }
 }

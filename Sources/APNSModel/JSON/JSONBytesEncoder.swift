@@ -37,8 +37,8 @@ final class JSONBytesEncoder {
         var firstKey: Int
     }
 
-    /// A value being encoded; what its `Encoder` refers to. Slots nest as the calls of `encode(to:)` do.
-    private struct Slot {
+    /// A value being encoded; what its `Encoder` refers to. They nest as the calls of `encode(to:)` do.
+    private struct OpenValue {
         enum State {
             case empty
             case scalar
@@ -72,7 +72,7 @@ final class JSONBytesEncoder {
     @exclusivity(unchecked) private var isVoid = false
     @exclusivity(unchecked) private var refusal: Refusal?
     @exclusivity(unchecked) private var frames: [Frame] = []
-    @exclusivity(unchecked) private var slots: [Slot] = []
+    @exclusivity(unchecked) private var openValues: [OpenValue] = []
     @exclusivity(unchecked) private var keys: [KeyRange] = []
     @exclusivity(unchecked) private var serials = 0
     @exclusivity(unchecked) private var nesting = 0
@@ -117,7 +117,7 @@ final class JSONBytesEncoder {
     }
 
     private var isClean: Bool {
-        self.frames.isEmpty && self.slots.isEmpty && self.keys.isEmpty && self.nesting == 0 && !self.detour
+        self.frames.isEmpty && self.openValues.isEmpty && self.keys.isEmpty && self.nesting == 0 && !self.detour
             && !self.isVoid
     }
 
@@ -146,11 +146,11 @@ final class JSONBytesEncoder {
     /// Adds the members of a value that encodes as an object to the root object.
     func merge(_ value: some Encodable) throws(ValidationError) {
         let mark = self.mark()
-        self.slots.append(Slot(serial: self.serial(), base: 0, state: .merged))
+        self.openValues.append(OpenValue(serial: self.serial(), base: 0, state: .merged))
         do {
             try self.forward(value)
             if !self.detour, !self.isVoid {
-                self.slots.removeLast()
+                self.openValues.removeLast()
                 while self.frames.count > 1 { self.closeLast() }
                 return
             }
@@ -220,7 +220,7 @@ final class JSONBytesEncoder {
         var bytes: Int
         var keys: Int
         var frames: Int
-        var slots: Int
+        var openValues: Int
         var count: Int
     }
 
@@ -229,7 +229,7 @@ final class JSONBytesEncoder {
             bytes: self.writer.count,
             keys: self.keys.count,
             frames: self.frames.count,
-            slots: self.slots.count,
+            openValues: self.openValues.count,
             count: self.frames.last?.count ?? 0
         )
     }
@@ -238,7 +238,7 @@ final class JSONBytesEncoder {
         self.writer.truncate(to: mark.bytes)
         self.keys.removeSubrange(mark.keys...)
         self.frames.removeSubrange(mark.frames...)
-        self.slots.removeSubrange(mark.slots...)
+        self.openValues.removeSubrange(mark.openValues...)
         if !self.frames.isEmpty {
             self.frames[self.frames.count - 1].count = mark.count
         }
@@ -268,7 +268,7 @@ final class JSONBytesEncoder {
     }
 
     /// A value that puts a second container or scalar in its place, or no object where the root object is.
-    private func refuseSecondKind(_ state: Slot.State) -> Detour {
+    private func refuseSecondKind(_ state: OpenValue.State) -> Detour {
         if state == .merged { return self.refuse(.customNotAnObject, "not an object") }
         return self.refuse(.notEncodable, "two kinds of value in one place")
     }
@@ -281,16 +281,16 @@ final class JSONBytesEncoder {
     /// Writes a value where the text now ends, behind its key or comma.
     func write<T: Encodable>(_ value: T) throws {
         if try self.scalar(value) { return }
-        let slot = Slot(serial: self.serial(), base: self.frames.count, state: .empty)
-        self.slots.append(slot)
+        let openValue = OpenValue(serial: self.serial(), base: self.frames.count, state: .empty)
+        self.openValues.append(openValue)
         try self.forward(value)
-        guard !self.detour, let last = self.slots.last, last.serial == slot.serial else { throw self.leave() }
+        guard !self.detour, let last = self.openValues.last, last.serial == openValue.serial else { throw self.leave() }
         if last.state == .empty {
             // As JSONEncoder does for a nested value that encodes nothing.
             self.writer.literal("{}")
         }
-        while self.frames.count > slot.base { self.closeLast() }
-        self.slots.removeLast()
+        while self.frames.count > openValue.base { self.closeLast() }
+        self.openValues.removeLast()
     }
 
     @inline(__always)
@@ -302,13 +302,13 @@ final class JSONBytesEncoder {
         }
     }
 
-    /// Lets a value encode itself into the last slot.
+    /// Lets a value encode itself into the last open value.
     private func forward(_ value: some Encodable) throws {
-        guard let slot = self.slots.last else { throw self.leave() }
+        guard let openValue = self.openValues.last else { throw self.leave() }
         guard self.nesting < Self.maximumDepth else { throw self.refuse(.notEncodable, "nested too deeply") }
         self.nesting &+= 1
         do {
-            try value.encode(to: JSONSlotEncoder(storage: self, serial: slot.serial))
+            try value.encode(to: JSONValueEncoder(storage: self, serial: openValue.serial))
         } catch {
             // The value around it may swallow the error, and its key is in the text already.
             throw self.leave()
@@ -316,48 +316,48 @@ final class JSONBytesEncoder {
         self.nesting &-= 1
     }
 
-    /// A value that a slot's value puts in its own place.
-    func replace<T: Encodable>(slot serial: Int, with value: T) throws {
-        guard self.isLast(slot: serial) else { throw self.leave() }
+    /// A value that an open value's value puts in its own place.
+    func replace<T: Encodable>(of serial: Int, with value: T) throws {
+        guard self.isLast(of: serial) else { throw self.leave() }
         if JSONScalars.covers(T.self) {
-            try self.scalar(slot: serial)
+            try self.scalar(of: serial)
             guard try self.scalar(value) else { throw self.leave() }
         } else {
             try self.forward(value)
         }
     }
 
-    /// The slot's value is a scalar, which the caller writes next.
-    func scalar(slot serial: Int) throws {
-        guard self.isLast(slot: serial) else { throw self.leave() }
-        let state = self.slots[self.slots.count - 1].state
+    /// The open value's value is a scalar, which the caller writes next.
+    func scalar(of serial: Int) throws {
+        guard self.isLast(of: serial) else { throw self.leave() }
+        let state = self.openValues[self.openValues.count - 1].state
         guard state == .empty else { throw self.refuseSecondKind(state) }
-        self.slots[self.slots.count - 1].state = .scalar
+        self.openValues[self.openValues.count - 1].state = .scalar
     }
 
-    private func isLast(slot serial: Int) -> Bool {
-        !self.detour && self.slots.last?.serial == serial
+    private func isLast(of serial: Int) -> Bool {
+        !self.detour && self.openValues.last?.serial == serial
     }
 
     // MARK: - Containers
 
-    /// The container of a slot's value; asked for twice, it is the same one.
-    func container(slot serial: Int, isKeyed: Bool) -> Place {
-        guard self.isLast(slot: serial) else { return self.nowhere() }
-        let slot = self.slots[self.slots.count - 1]
-        switch slot.state {
+    /// The container of an open value's value; asked for twice, it is the same one.
+    func container(of serial: Int, isKeyed: Bool) -> Place {
+        guard self.isLast(of: serial) else { return self.nowhere() }
+        let openValue = self.openValues[self.openValues.count - 1]
+        switch openValue.state {
         case .empty:
-            self.slots[self.slots.count - 1].state = .container
+            self.openValues[self.openValues.count - 1].state = .container
             return self.open(isKeyed: isKeyed)
         case .container, .merged:
-            guard slot.base < self.frames.count else { return self.nowhere() }
-            guard self.frames[slot.base].isKeyed == isKeyed else {
-                _ = self.refuseSecondKind(slot.state)
+            guard openValue.base < self.frames.count else { return self.nowhere() }
+            guard self.frames[openValue.base].isKeyed == isKeyed else {
+                _ = self.refuseSecondKind(openValue.state)
                 return self.nowhere()
             }
-            return Place(depth: slot.base, serial: self.frames[slot.base].serial)
+            return Place(depth: openValue.base, serial: self.frames[openValue.base].serial)
         case .scalar:
-            _ = self.refuseSecondKind(slot.state)
+            _ = self.refuseSecondKind(openValue.state)
             return self.nowhere()
         }
     }
@@ -389,7 +389,7 @@ final class JSONBytesEncoder {
     /// Makes a container the last one by closing those begun inside it; false if it is closed itself.
     private func reach(_ place: Place) -> Bool {
         guard !self.detour, place.depth < self.frames.count, self.frames[place.depth].serial == place.serial,
-            let slot = self.slots.last, place.depth >= slot.base
+            let openValue = self.openValues.last, place.depth >= openValue.base
         else {
             self.detour = true
             return false

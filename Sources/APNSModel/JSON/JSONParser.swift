@@ -35,7 +35,7 @@ struct JSONParser {
     }
 
     /// Where the badge of a payload stands or can be put; nil if the payload is no object with one `aps`.
-    static func badgeSlot(_ bytes: [UInt8]) -> BadgeSlot? {
+    static func badgePosition(_ bytes: [UInt8]) -> BadgePosition? {
         var parser = JSONParser(bytes)
         guard let root = parser.ranges(), parser.position == bytes.count else { return nil }
         let candidates = root.filter { $0.key == "aps" }
@@ -45,8 +45,8 @@ struct JSONParser {
         guard let members = parser.ranges() else { return nil }
         let badges = members.filter { $0.key == "badge" }
         switch badges.count {
-        case 0: return BadgeSlot(range: aps.value.lowerBound + 1..<aps.value.lowerBound + 1)
-        case 1: return BadgeSlot(range: badges[0].value)
+        case 0: return BadgePosition(range: aps.value.lowerBound + 1..<aps.value.lowerBound + 1)
+        case 1: return BadgePosition(range: badges[0].value)
         default: return nil
         }
     }

@@ -12,7 +12,7 @@ public enum Certainty: String, Sendable, Hashable, Codable, CaseIterable, Compar
     case notProcessed = "not-processed"
     /// No byte of the push left this process.
     case notSent = "not-sent"
-    /// The push was written and no answer came: it may have been delivered. Sending it again may show it twice.
+    /// The push was written and no response came: it may have been delivered. Sending it again may show it twice.
     case unknown
 
     private var strength: Int {

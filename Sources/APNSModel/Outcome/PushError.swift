@@ -1,6 +1,6 @@
 /// Why a push was not accepted, and what is certain about it. Every failure of a client is one of these.
 ///
-/// Three questions have an answer each time: `canResend`, `retryAfter`, `invalidation`.
+/// Three questions have a response each time: `canResend`, `retryAfter`, `invalidation`.
 ///
 /// Coded form, stable; keys that are nil are left out: `{"code", "certainty", "attempts", "message", "apnsID",
 /// "retryAfterSeconds", "rejection": {…}, "validation": {…}}`.
@@ -35,7 +35,7 @@ public struct PushError: Error, Sendable, Hashable {
         public static let credential = Code(rawValue: "credential")
         /// The endpoint cannot work as configured: its name, its certificate, its protocol.
         public static let configuration = Code(rawValue: "configuration")
-        /// The connection ended before the answer came.
+        /// The connection ended before the response came.
         public static let connectionLost = Code(rawValue: "connectionLost")
         /// The connection broke while it handled this very push, which is therefore not moved to another one.
         public static let connectionFault = Code(rawValue: "connectionFault")
@@ -108,7 +108,7 @@ public struct PushError: Error, Sendable, Hashable {
         get { self.storage.fields.retryAfter }
         set { self.fields.retryAfter = newValue }
     }
-    /// APNs' answer, if there was one.
+    /// APNs' response, if there was one.
     public var rejection: Rejection? {
         get { self.storage.fields.rejection }
         set { self.fields.rejection = newValue }
@@ -130,7 +130,7 @@ public struct PushError: Error, Sendable, Hashable {
     ///   - attempts: how often it was given to a connection.
     ///   - message: for people; it is printed and logged, so it must hold no secret.
     ///   - retryAfter: how long to wait before it is sent again.
-    ///   - rejection: APNs' answer, if there was one.
+    ///   - rejection: APNs' response, if there was one.
     ///   - validation: what was wrong before the network.
     public init(
         code: Code,
@@ -167,9 +167,9 @@ public struct PushError: Error, Sendable, Hashable {
     /// The error of a push that APNs refused.
     ///
     /// - Parameters:
-    ///   - rejection: APNs' answer.
+    ///   - rejection: APNs' response.
     ///   - attempts: how often the push was given to a connection.
-    ///   - retryAfter: what the answer's header said; nil takes what Apple's documentation advises.
+    ///   - retryAfter: what the response's header said; nil takes what Apple's documentation advises.
     public static func rejected(_ rejection: Rejection, attempts: Int, retryAfter: Duration? = nil) -> PushError {
         PushError(
             code: .rejected,

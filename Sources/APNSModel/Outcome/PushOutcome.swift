@@ -2,7 +2,7 @@
 ///
 /// Coded form, stable: `{"apnsID", "apnsUniqueID"?, "attempts"}`.
 public struct Receipt: Sendable, Hashable, Codable {
-    /// The id of the push: the one that APNs answered, or the one that was sent if the answer has none.
+    /// The id of the push: the one that APNs answered, or the one that was sent if the response has none.
     public var apnsID: APNSID
     /// The key to the delivery log of the Push Notifications Console; in development only.
     public var apnsUniqueID: String?
@@ -62,7 +62,7 @@ public enum PushOutcome: Sendable, Hashable {
     indirect case notProcessed(PushError)
     /// No byte of the push left this process.
     indirect case notSent(PushError)
-    /// The push was written and no answer came: it may have been delivered.
+    /// The push was written and no response came: it may have been delivered.
     indirect case unknown(PushError)
 
     /// The outcome of a push that ended with an error, by the error's certainty. An error cannot say that a push was
@@ -110,7 +110,7 @@ public enum PushOutcome: Sendable, Hashable {
         }
     }
 
-    /// The HTTP status of APNs' answer; nil if there was none.
+    /// The HTTP status of APNs' response; nil if there was none.
     public var status: Int? {
         if case .accepted = self { 200 } else { self.error?.rejection?.status }
     }

@@ -4,7 +4,7 @@
     public import Foundation
 #endif
 
-/// APNs' answer to a push that it refused.
+/// APNs' response to a push that it refused.
 ///
 /// Coded form, stable; keys that are nil or empty are left out: `{"status", "reason", "timestamp", "rawBodyBase64",
 /// "apnsID", "apnsUniqueID"}`, the timestamp in milliseconds since 1970.
@@ -25,11 +25,11 @@ public struct Rejection: Sendable, Hashable {
     /// The key to the delivery log of the Push Notifications Console; in development only.
     public var apnsUniqueID: String?
 
-    /// For senders and tests that make an answer up; `rawBody` is empty.
+    /// For senders and tests that make a response up; `rawBody` is empty.
     ///
     /// - Parameters:
     ///   - status: the HTTP status.
-    ///   - reason: nil if the answer names none.
+    ///   - reason: nil if the response names none.
     ///   - timestamp: milliseconds since 1970, with status 410.
     ///   - apnsID: the id of the push.
     ///   - apnsUniqueID: APNs' own id, in development only.
@@ -48,7 +48,7 @@ public struct Rejection: Sendable, Hashable {
         self.apnsUniqueID = apnsUniqueID
     }
 
-    /// Reads an answer's body, `{"reason": string, "timestamp": milliseconds}`.
+    /// Reads a response's body, `{"reason": string, "timestamp": milliseconds}`.
     ///
     /// It never fails: whatever the body is (empty, HTML, cut off), the status stands, the bytes are kept, and what could
     /// be read of the two fields is taken. Source: Apple, "Handling notification responses from APNs".
@@ -75,11 +75,11 @@ public struct Rejection: Sendable, Hashable {
         RejectionReason.disposition(of: self.reason, status: self.status)
     }
 
-    /// What the answer means, in a sentence.
+    /// What the response means, in a sentence.
     public var meaning: String {
         if let meaning = self.reason?.meaning { return meaning }
         if let reason { return "APNs gave the reason \(ValidationError.shortened(reason.rawValue))" }
-        return "the answer named no reason"
+        return "the response named no reason"
     }
 
     /// Whether the same push, sent again, may be accepted without anybody fixing anything.
@@ -128,7 +128,7 @@ extension Rejection: Codable {
 
 /// APNs said, with status 410, that a device token is no longer valid.
 public struct TokenInvalidation: Sendable, Hashable {
-    /// When APNs learned of it, in milliseconds since 1970; nil if the answer did not say.
+    /// When APNs learned of it, in milliseconds since 1970; nil if the response did not say.
     public var millisecondsSince1970: Int64?
 
     /// - Parameter millisecondsSince1970: when APNs learned of it; nil if it did not say.
@@ -148,7 +148,7 @@ public struct TokenInvalidation: Sendable, Hashable {
 
     /// Whether the token may be deleted: APNs learned of its end after the device last registered it.
     ///
-    /// A device that registered the same token again afterwards is alive. Without a time from APNs the answer is false,
+    /// A device that registered the same token again afterwards is alive. Without a time from APNs the response is false,
     /// and the caller decides.
     ///
     /// - Parameter registeredAt: when the app last reported this token; nil if nobody knows, then APNs is believed.

@@ -1,4 +1,4 @@
-/// Why APNs refused a push: the `reason` in the body of its answer. Open; unknown reasons keep their text.
+/// Why APNs refused a push: the `reason` in the body of its response. Open; unknown reasons keep their text.
 ///
 /// Apple's pages and the wire spell three reasons differently, so reasons are compared by meaning: both spellings of one
 /// reason are equal, and blanks do not count. Coded as the string that APNs sent.

@@ -6,7 +6,7 @@
 struct PayloadWriter: ~Copyable {
     private(set) var json: JSONByteWriter
     /// Where the badge stands, or can be put.
-    private(set) var badge = BadgeSlot(range: 0..<0)
+    private(set) var badge = BadgePosition(range: 0..<0)
 
     /// Begins the root object.
     init(capacity: Int) {

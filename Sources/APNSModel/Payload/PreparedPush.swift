@@ -223,10 +223,10 @@ extension PreparedPush {
                 )
             }
         }
-        guard let slot = self.storage.badge.slot(in: self.storage.payload) else {
+        guard let position = self.storage.badge.position(in: self.storage.payload) else {
             throw ValidationError(code: .payloadIsRaw, field: "aps.badge")
         }
-        let (patched, newSlot) = slot.patched(self.storage.payload, number)
+        let (patched, newPosition) = position.patched(self.storage.payload, number)
         // A payload that was too large before was meant to be.
         if !skippingValidation, patched.count > rule.payloadLimit, patched.count > self.storage.payload.count {
             throw ValidationError(
@@ -236,7 +236,7 @@ extension PreparedPush {
                 actual: patched.count
             )
         }
-        return PreparedPush(Storage(patched, .at(newSlot), of: self.storage))
+        return PreparedPush(Storage(patched, .at(newPosition), of: self.storage))
     }
 }
 

@@ -39,7 +39,7 @@ public struct BroadcastChannel: Sendable, Hashable, Codable {
 /// That a channel is gone.
 public struct ChannelDeletion: Sendable, Hashable, Codable {
     /// False: there was no such channel (404 `BadPath`), most often because it was deleted before, perhaps by a try of
-    /// this very call whose answer was lost. The answer to an app that APNs does not know is the same.
+    /// this very call whose answer was lost. The response to an app that APNs does not know is the same.
     public var existed: Bool
     /// The call's `apns-request-id`.
     public var requestID: APNSID
@@ -74,8 +74,8 @@ public struct ChannelCallOptions: Sendable, Hashable {
 }
 
 extension PushError.Code {
-    /// APNs did what was asked, and its answer lacks what it should hold, or cannot be read.
-    public static let answerUnreadable = PushError.Code(rawValue: "answerUnreadable")
+    /// APNs did what was asked, and its response lacks what it should hold, or cannot be read.
+    public static let unreadableResponse = PushError.Code(rawValue: "unreadableResponse")
 }
 
 /// The channels that broadcasts go to: made, looked at, deleted and listed on APNs' management host.
@@ -103,17 +103,19 @@ public struct APNSChannels: Sendable {
     ///   - storage: what APNs keeps of its broadcasts.
     ///   - options: the call's deadline and id.
     /// - Throws: `PushError`; among its rejections are `BroadcastFeatureNotEnabled`, and `CannotCreateChannelConfig` when
-    ///   the app has 10,000 channels. `answerUnreadable` if the answer does not name the new channel.
+    ///   the app has 10,000 channels. `unreadableResponse` if the response does not name the new channel.
     public func create(
         for bundleID: String,
         storage: MessageStoragePolicy = .noMessage,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> CreatedChannel {
-        let answer = try await self.call(.create(storage), bundleID: bundleID, options: options)
-        guard let id = answer.result.fields.first("apns-channel-id").flatMap({ ChannelID(fromAPNs: $0) }) else {
-            throw answer.unreadable("APNs made a channel, but its answer does not name it: it is in the list of all")
+        let response = try await self.call(.create(storage), bundleID: bundleID, options: options)
+        guard let id = response.result.fields.first("apns-channel-id").flatMap({ ChannelID(fromAPNs: $0) }) else {
+            throw response.unreadable(
+                "APNs made a channel, but its response does not name it: it is in the list of all"
+            )
         }
-        return CreatedChannel(id: id, storage: storage, requestID: answer.requestID, attempts: answer.attempts)
+        return CreatedChannel(id: id, storage: storage, requestID: response.requestID, attempts: response.attempts)
     }
 
     /// Looks at a channel.
@@ -125,23 +127,23 @@ public struct APNSChannels: Sendable {
         for bundleID: String,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> BroadcastChannel {
-        let answer = try await self.call(.read(id), bundleID: bundleID, options: options)
-        guard let body = answer.decode(ReadBody.self) else {
-            throw answer.unreadable("APNs' answer about the channel cannot be read")
+        let response = try await self.call(.read(id), bundleID: bundleID, options: options)
+        guard let body = response.decode(ReadBody.self) else {
+            throw response.unreadable("APNs' response about the channel cannot be read")
         }
         return BroadcastChannel(
             id: id,
             storage: MessageStoragePolicy(rawValue: body.storage),
             pushType: body.pushType,
-            requestID: answer.requestID,
-            attempts: answer.attempts
+            requestID: response.requestID,
+            attempts: response.attempts
         )
     }
 
     /// Deletes a channel for good. A stored broadcast may still go out.
     ///
     /// - Returns: also for a channel that is not there: see ``ChannelDeletion/existed``.
-    /// - Throws: `PushError`, for all answers but that one, and where none came.
+    /// - Throws: `PushError`, for all responses but that one, and where none came.
     @discardableResult
     public func delete(
         _ id: ChannelID,
@@ -149,8 +151,8 @@ public struct APNSChannels: Sendable {
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> ChannelDeletion {
         do {
-            let answer = try await self.call(.delete(id), bundleID: bundleID, options: options)
-            return ChannelDeletion(existed: true, requestID: answer.requestID, attempts: answer.attempts)
+            let response = try await self.call(.delete(id), bundleID: bundleID, options: options)
+            return ChannelDeletion(existed: true, requestID: response.requestID, attempts: response.attempts)
         } catch {
             guard let rejection = error.rejection, error.certainty == .rejected, rejection.status == 404,
                 rejection.reason == .badPath, let requestID = error.apnsID
@@ -161,20 +163,20 @@ public struct APNSChannels: Sendable {
 
     /// Lists all channels of an app, in the order in which APNs names them.
     ///
-    /// - Throws: `PushError`; `answerUnreadable` if the list is none.
+    /// - Throws: `PushError`; `unreadableResponse` if the list is none.
     public func list(
         for bundleID: String,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> ChannelList {
-        let answer = try await self.call(.list, bundleID: bundleID, options: options)
-        guard let body = answer.decode(ListBody.self) else {
-            throw answer.unreadable("APNs' list of channels cannot be read")
+        let response = try await self.call(.list, bundleID: bundleID, options: options)
+        guard let body = response.decode(ListBody.self) else {
+            throw response.unreadable("APNs' list of channels cannot be read")
         }
         let ids = body.channels.compactMap { ChannelID(fromAPNs: $0) }
         guard ids.count == body.channels.count else {
-            throw answer.unreadable("APNs' list has channel ids that are none")
+            throw response.unreadable("APNs' list has channel ids that are none")
         }
-        return ChannelList(ids: ids, requestID: answer.requestID, attempts: answer.attempts)
+        return ChannelList(ids: ids, requestID: response.requestID, attempts: response.attempts)
     }
 }
 
@@ -205,7 +207,7 @@ extension ChannelResponse {
     /// It was done, but to say `accepted` an error has no right.
     fileprivate func unreadable(_ message: String) -> PushError {
         PushError(
-            code: .answerUnreadable,
+            code: .unreadableResponse,
             certainty: .unknown,
             apnsID: self.requestID,
             attempts: self.attempts,

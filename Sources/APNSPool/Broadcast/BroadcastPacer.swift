@@ -39,18 +39,18 @@ struct BroadcastPaceMachine {
     ) -> Answer {
         self.longest = max(self.longest, spacing)
         let before = spacing > .zero ? self.last[channel] : nil
-        let turn = before.map { max(now, $0.advanced(by: spacing)) } ?? now
+        let sendTime = before.map { max(now, $0.advanced(by: spacing)) } ?? now
         // At the deadline itself nothing could be sent any more.
-        guard turn == now || turn < deadline else { return .tooLate(turn) }
+        guard sendTime == now || sendTime < deadline else { return .tooLate(sendTime) }
         self.forgetIdle(now)
-        self.last[channel] = max(turn, self.last[channel] ?? turn)
-        return .at(turn)
+        self.last[channel] = max(sendTime, self.last[channel] ?? sendTime)
+        return .at(sendTime)
     }
 
     /// The one whose turn it was has gone before it came. Only the last turn can be given anew.
-    mutating func giveBack(_ channel: Channel, turn: MonotonicInstant, spacing: Duration) {
-        guard self.last[channel] == turn else { return }
-        self.last[channel] = turn.advanced(by: .zero - spacing)
+    mutating func cancel(_ channel: Channel, sendTime: MonotonicInstant, spacing: Duration) {
+        guard self.last[channel] == sendTime else { return }
+        self.last[channel] = sendTime.advanced(by: .zero - spacing)
     }
 
     private mutating func forgetIdle(_ now: MonotonicInstant) {
@@ -73,7 +73,7 @@ final class BroadcastPacer: Sendable {
         self.machine.withLock { $0.take(channel, spacing: spacing, now: now, deadline: deadline) }
     }
 
-    func giveBack(_ channel: BroadcastPaceMachine.Channel, turn: MonotonicInstant, spacing: Duration) {
-        self.machine.withLock { $0.giveBack(channel, turn: turn, spacing: spacing) }
+    func cancel(_ channel: BroadcastPaceMachine.Channel, sendTime: MonotonicInstant, spacing: Duration) {
+        self.machine.withLock { $0.cancel(channel, sendTime: sendTime, spacing: spacing) }
     }
 }

@@ -32,18 +32,18 @@ final class BroadcastSend: SendLoop {
         let key = BroadcastPaceMachine.Channel(bundleID: self.broadcast.bundleID, id: self.channel.rawValue)
         let now = clock.now
         switch pacer.take(key, spacing: self.spacing, now: now, deadline: self.history.deadline) {
-        case .at(let turn) where turn == now:
+        case .at(let sendTime) where sendTime == now:
             return nil
-        case .at(let turn):
-            _ = await self.context.lifecycle.ended.wait(until: turn, clock: clock)
+        case .at(let sendTime):
+            _ = await self.context.lifecycle.ended.wait(until: sendTime, clock: clock)
             guard Task.isCancelled else { return nil }
-            pacer.giveBack(key, turn: turn, spacing: self.spacing)
-            return self.fail(.cancelled, "the sending task was cancelled while the broadcast waited for its turn")
-        case .tooLate(let turn):
+            pacer.cancel(key, sendTime: sendTime, spacing: self.spacing)
+            return self.fail(.cancelled, "the sending task was cancelled while the broadcast waited for its sendTime")
+        case .tooLate(let sendTime):
             return self.fail(
                 .queueFull,
-                "its turn would come after its deadline: broadcasts to one channel go \(self.spacing) apart",
-                retryAfter: now.duration(to: turn)
+                "its sendTime would come after its deadline: broadcasts to one channel go \(self.spacing) apart",
+                retryAfter: now.duration(to: sendTime)
             )
         }
     }

@@ -6,7 +6,7 @@ import SupervisedPool
 /// made by the first call and closed when it is idle.
 final class ManagementEndpoint: Sendable {
     let settings: ConnectionSettings
-    let pools: PoolHolder
+    let pools: CurrentPool
 
     var pool: Pool<ConnectionActor> { self.pools.current }
 
@@ -27,7 +27,7 @@ final class ManagementEndpoint: Sendable {
         connection.port = configuration.environment.managementPort
         connection.addresses = AddressBook()
         connection.variableNames = BroadcastRequests.variableNames
-        connection.answerFilter = nil
+        connection.responseFilter = nil
         connection.responseBodyLimit = Self.responseBodyLimit
         self.settings = ConnectionSettings(
             connection: connection,
@@ -38,7 +38,7 @@ final class ManagementEndpoint: Sendable {
             retries: RetryBudget(percent: configuration.retry.budgetPercent),
             events: events
         )
-        self.pools = PoolHolder(
+        self.pools = CurrentPool(
             Self.poolConfiguration(pool),
             clock: configuration.clock,
             logger: Self.logger(configuration)

@@ -4,7 +4,7 @@ import SupervisedPool
 
 /// Puts the pushes of one grant into batches, and hands each to the connection as soon as it is whole.
 struct BatchBuilder {
-    private let grant: PoolGrant<ConnectionActor>
+    private let lease: UnownedLease<ConnectionActor>
     private let collector: BulkCollector
     private let route: SendRoute
     private let isBulk: Bool
@@ -17,13 +17,13 @@ struct BatchBuilder {
     private(set) var count = 0
 
     init(
-        _ grant: PoolGrant<ConnectionActor>,
+        _ lease: UnownedLease<ConnectionActor>,
         collector: BulkCollector,
         route: SendRoute,
         isBulk: Bool,
         room: Int
     ) {
-        self.grant = grant
+        self.lease = lease
         self.collector = collector
         self.route = route
         self.isBulk = isBulk
@@ -57,7 +57,7 @@ struct BatchBuilder {
     mutating func finish() {
         guard let batch else { return }
         self.batch = nil
-        self.grant.worker.send(batch)
+        self.lease.worker.send(batch)
     }
 
     /// Whether the push goes with the batch: it needs the same fields, and the batch's payload or one of its own, since
@@ -77,7 +77,7 @@ struct BatchBuilder {
             ),
             indices: [],
             collector: self.collector,
-            grant: self.grant.grant,
+            origin: self.lease.origin,
             probe: self.route.probe
         )
         let room = min(self.room - self.count, BulkGroups.groupSize)

@@ -2,7 +2,7 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// Where connections put the results of one bulk call, in arrays, and the pool its answer; and where the call's task
+/// Where connections put the results of one bulk call, in arrays, and the pool its response; and where the call's task
 /// waits for either.
 final class BulkCollector: Sendable {
     struct Item: Sendable {
@@ -12,8 +12,8 @@ final class BulkCollector: Sendable {
     }
 
     /// What became of the call's one checkout.
-    enum Answer {
-        case granted(PoolGrant<ConnectionActor>)
+    enum Checkout {
+        case leased(UnownedLease<ConnectionActor>)
         case failed(PoolError)
         /// Streams came while the consumer was busy, and went back to the pool.
         case returned
@@ -26,9 +26,9 @@ final class BulkCollector: Sendable {
     private struct State {
         /// As they were delivered: neither copied nor in one array that grows.
         var items: [[Item]] = []
-        var answer: Answer?
-        /// Whether an answer would find nobody.
-        var takesNoAnswer = false
+        var checkout: Checkout?
+        /// Whether a response would find nobody.
+        var refusesCheckouts = false
         /// Whether the consumer has control: nobody knows when it asks for the next outcome.
         var isConsumerAway = false
         var isSignalled = false
@@ -72,20 +72,21 @@ final class BulkCollector: Sendable {
     }
 
     /// The pool's answer to the checkout of this call. Streams that nobody would use at once go back.
-    func answer(_ answer: Result<PoolGrant<ConnectionActor>, PoolError>, from pool: Pool<ConnectionActor>) {
+    func completeCheckout(_ result: Result<UnownedLease<ConnectionActor>, PoolError>, from pool: Pool<ConnectionActor>)
+    {
         let (unused, waiter) = self.state.withLock { state in
-            var unused: PoolGrant<ConnectionActor>?
-            switch answer {
-            case .success(let grant) where state.takesNoAnswer || state.isConsumerAway:
-                unused = grant
-                state.answer = .returned
-            case .success(let grant): state.answer = .granted(grant)
-            case .failure(let error): state.answer = .failed(error)
+            var unused: UnownedLease<ConnectionActor>?
+            switch result {
+            case .success(let lease) where state.refusesCheckouts || state.isConsumerAway:
+                unused = lease
+                state.checkout = .returned
+            case .success(let lease): state.checkout = .leased(lease)
+            case .failure(let error): state.checkout = .failed(error)
             }
             return (unused, state.waiter.take())
         }
         waiter?.resume()
-        if let unused { pool.checkin(unused.grant, count: unused.count) }
+        if let unused { pool.checkin(unused.origin, count: unused.count) }
     }
 
     /// The consumer asks for the next outcome.
@@ -96,26 +97,26 @@ final class BulkCollector: Sendable {
     /// The consumer has an outcome. Streams that are here, or come until it asks for the next, go back: it may take
     /// any time, and may need one of them itself.
     func consumerLeaves(_ pool: Pool<ConnectionActor>?) {
-        let unused = self.state.withLock { state -> PoolGrant<ConnectionActor>? in
+        let unused = self.state.withLock { state -> UnownedLease<ConnectionActor>? in
             state.isConsumerAway = true
-            guard case .granted(let grant) = state.answer else { return nil }
-            state.answer = .returned
-            return grant
+            guard case .leased(let lease) = state.checkout else { return nil }
+            state.checkout = .returned
+            return lease
         }
-        if let unused, let pool { pool.checkin(unused.grant, count: unused.count) }
+        if let unused, let pool { pool.checkin(unused.origin, count: unused.count) }
     }
 
-    func takeAnswer() -> Answer? {
-        self.state.withLock { $0.answer.take() }
+    func takeCheckout() -> Checkout? {
+        self.state.withLock { $0.checkout.take() }
     }
 
-    /// Nobody waits for an answer any more.
-    func refuseAnswers(from pool: Pool<ConnectionActor>) {
+    /// Nobody waits for a response any more.
+    func refuseCheckouts(from pool: Pool<ConnectionActor>) {
         let late = self.state.withLock { state in
-            state.takesNoAnswer = true
-            return state.answer.take()
+            state.refusesCheckouts = true
+            return state.checkout.take()
         }
-        if case .granted(let grant) = late { pool.checkin(grant.grant, count: grant.count) }
+        if case .leased(let lease) = late { pool.checkin(lease.origin, count: lease.count) }
     }
 
     /// Wakes the waiting task although no result came.
@@ -151,7 +152,7 @@ final class BulkCollector: Sendable {
     func wait() async {
         await withCheckedContinuation { continuation in
             let isReady = self.state.withLock { state in
-                if !state.items.isEmpty || state.isSignalled || state.answer != nil { return true }
+                if !state.items.isEmpty || state.isSignalled || state.checkout != nil { return true }
                 state.waiter = continuation
                 return false
             }

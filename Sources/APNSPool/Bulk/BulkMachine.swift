@@ -24,7 +24,7 @@ struct BulkMachine {
         case end([Int], AttemptEnd)
         /// Ask the pool for streams: how many, and until when. Report `granted` or `checkoutFailed`.
         case checkOut(Int, MonotonicInstant)
-        /// Wait for an event, at most until this instant. If outcomes are ready, hand them over and begin a new turn
+        /// Wait for an event, at most until this instant. If outcomes are ready, hand them over and begin a new round
         /// instead of waiting.
         case wait(until: MonotonicInstant)
         /// Every element that was pulled has its outcome, and no further one will be pulled.
@@ -72,7 +72,7 @@ struct BulkMachine {
         "the deadline came before it was sent",
         isFinal: true
     )
-    private static let unanswered = AttemptEnd.notSent(
+    private static let noResponse = AttemptEnd.notSent(
         .deadlineExceeded,
         "the deadline came before it was sent: the pushes before it got no response",
         isFinal: true
@@ -162,7 +162,7 @@ struct BulkMachine {
     }
 
     /// Something may have happened: the input is asked again.
-    mutating func beginTurn() {
+    mutating func beginRound() {
         self.isInputEmpty = false
         self.hasPulled = false
     }
@@ -366,7 +366,7 @@ struct BulkMachine {
 
     /// A push was written and got no response.
     mutating func receivedNoResponse() {
-        if case .open = self.flow { self.flow = .probing(because: Self.unanswered) }
+        if case .open = self.flow { self.flow = .probing(because: Self.noResponse) }
     }
 
     /// A push reached a device of this environment and topic.

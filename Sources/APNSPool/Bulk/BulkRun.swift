@@ -10,7 +10,7 @@ import SupervisedPool
 /// Sending starts with the first `next()`. A run that is dropped pulls no more; what is in flight finishes. It knows
 /// elements by an index only: generic code that a user's module cannot specialise would cost more than the sending.
 final class BulkRun: BulkEngine {
-    private struct Flight {
+    private struct Attempt {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
@@ -35,7 +35,7 @@ final class BulkRun: BulkEngine {
 
     // Unchecked, here and below: confined to the consumer's task, and nothing that an access calls comes back here.
     @exclusivity(unchecked) private var machine: BulkMachine
-    private let flights = Slab<Flight>()
+    private let attempts = Slab<Attempt>()
     /// The routes that pushes were sent by; one more every 50 minutes, with the next provider token.
     private var routes: [SendRoute] = []
     /// The pushes that probe a candidate credential: they alone keep their probe.
@@ -107,7 +107,7 @@ final class BulkRun: BulkEngine {
         let delivery = self.ready[self.readyPosition]
         self.readyPosition += 1
         self.handedOut = delivery.sequence
-        self.flights.release(delivery.index)
+        self.attempts.release(delivery.index)
         self.given.count(delivery.outcome)
         return (delivery.index, delivery.outcome)
     }
@@ -127,7 +127,7 @@ final class BulkRun: BulkEngine {
             self.readyPosition = 0
             if self.isOver { return nil }
             if !self.hasEntered { self.enter() }
-            if !self.isOver { await self.takeTurn() }
+            if !self.isOver { await self.performRound() }
             self.reportProgress()
         }
     }
@@ -160,15 +160,15 @@ final class BulkRun: BulkEngine {
         self.tally.flush(to: self.context.monitor.pushes)
     }
 
-    // MARK: A turn
+    // MARK: A round
 
     /// Takes what has come, and performs the machine's steps until it has nothing to do or asked the pool.
-    private func takeTurn() async {
+    private func performRound() async {
         self.takeResults()
         self.readOrders()
         self.noteInterruptions()
-        if self.asked != nil, let answer = self.collector.takeAnswer() { self.use(answer) }
-        self.machine.beginTurn()
+        if self.asked != nil, let checkout = self.collector.takeCheckout() { self.use(checkout) }
+        self.machine.beginRound()
         while true {
             switch self.machine.next(self.context.clock.now) {
             case .pull(let count):
@@ -291,11 +291,11 @@ final class BulkRun: BulkEngine {
             wanted: route.limit(count),
             deadline: route.waitDeadline(deadline, now: self.context.clock.now),
             lane: PoolLane(self.options.lane)
-        ) { [collector] answer in
-            collector.answer(answer, from: pool)
+        ) { [collector] result in
+            collector.completeCheckout(result, from: pool)
         }
         switch start {
-        case .granted(let grant): self.submit(grant, by: route)
+        case .leased(let lease): self.submit(lease, by: route)
         case .failed(let error): self.checkoutFailed(route.end(error))
         case .waiting(let ticket): self.asked = (route, ticket)
         }
@@ -305,34 +305,34 @@ final class BulkRun: BulkEngine {
         self.machine.checkoutFailed(end, now: self.context.clock.now, using: &self.random)
     }
 
-    private func use(_ answer: BulkCollector.Answer) {
+    private func use(_ checkout: BulkCollector.Checkout) {
         guard let (route, _) = self.asked else { return }
         self.asked = nil
-        switch answer {
+        switch checkout {
         case .returned:
             self.machine.checkoutWithdrawn()
         case .failed(let error):
             self.checkoutFailed(route.end(error))
-        case .granted(let grant):
+        case .leased(let lease):
             guard let renewed = self.context.router.renewed(route, now: self.context.clock.now) else {
                 // The token ran out meanwhile: no stream is held while one is signed.
-                route.pool.checkin(grant.grant, count: grant.count)
+                route.pool.checkin(lease.origin, count: lease.count)
                 return self.machine.checkoutWithdrawn()
             }
-            self.submit(grant, by: renewed)
+            self.submit(lease, by: renewed)
         }
     }
 
     /// Hands the first waiting pushes to the connection, as many as there are streams; those that are not to be sent any
     /// more end here.
-    private func submit(_ grant: PoolGrant<ConnectionActor>, by route: SendRoute) {
+    private func submit(_ lease: UnownedLease<ConnectionActor>, by route: SendRoute) {
         self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
         // While the credential is refused what was admitted is a probe: one push.
-        let room = self.machine.granted(route.limit(grant.count))
+        let room = self.machine.granted(route.limit(lease.count))
         let now = self.context.clock.now
         let routeIndex = self.remember(route)
         var batches = BatchBuilder(
-            grant,
+            lease,
             collector: self.collector,
             route: route,
             isBulk: self.options.lane == .bulk,
@@ -340,10 +340,10 @@ final class BulkRun: BulkEngine {
         )
         while batches.count < room, let waiting = self.machine.popWaiting() {
             let index = waiting.index
-            guard let push = self.flights[index]?.push, self.mayBeSent(waiting, push, now),
-                let token = self.flights[index]?.token, let id = self.flights[index]?.history.id
+            guard let push = self.attempts[index]?.push, self.mayBeSent(waiting, push, now),
+                let token = self.attempts[index]?.token, let id = self.attempts[index]?.history.id
             else { continue }
-            self.flights[index]?.route = routeIndex
+            self.attempts[index]?.route = routeIndex
             if route.isProbe { self.probes[index] = route }
             batches.add(
                 index,
@@ -356,7 +356,7 @@ final class BulkRun: BulkEngine {
         }
         batches.finish()
         self.machine.submitted(batches.count)
-        route.pool.checkin(grant.grant, count: grant.count - batches.count)
+        route.pool.checkin(lease.origin, count: lease.count - batches.count)
     }
 
     private func mayBeSent(_ waiting: BulkMachine.Waiting, _ push: PreparedPush, _ now: MonotonicInstant) -> Bool {
@@ -380,7 +380,7 @@ final class BulkRun: BulkEngine {
     /// The route that the push with this result was sent by.
     private func takeRoute(_ index: Int) -> SendRoute? {
         if !self.probes.isEmpty, let probe = self.probes.removeValue(forKey: index) { return probe }
-        guard let place = self.flights[index]?.route, place >= 0 else { return nil }
+        guard let place = self.attempts[index]?.route, place >= 0 else { return nil }
         return self.routes[Int(place)]
     }
 
@@ -388,7 +388,7 @@ final class BulkRun: BulkEngine {
     private func giveUpCheckout() {
         guard let asked else { return }
         self.asked = nil
-        self.collector.refuseAnswers(from: asked.route.pool)
+        self.collector.refuseCheckouts(from: asked.route.pool)
         asked.route.pool.withdraw(asked.ticket)
     }
 
@@ -415,15 +415,15 @@ final class BulkRun: BulkEngine {
 
     /// Whether an element was there.
     private func pullOne(room: Int) -> Bool {
-        let index = self.flights.number()
+        let index = self.attempts.number()
         let sequence = UInt64(self.progress.pulled)
         switch self.source.pull(index, room) {
         case .later:
-            self.flights.release(index)
+            self.attempts.release(index)
             self.machine.inputIsEmpty()
             return false
         case .end:
-            self.flights.release(index)
+            self.attempts.release(index)
             self.machine.inputIsOver()
             return false
         case .invalid(let error):
@@ -433,7 +433,7 @@ final class BulkRun: BulkEngine {
         case .push(let push, let token, let id):
             // An input that blocks takes its own time; the deadline starts when it has given the element.
             let deadline = self.context.deadline(after: self.deadlineNanoseconds)
-            self.flights[index] = Flight(
+            self.attempts[index] = Attempt(
                 push: push,
                 token: token,
                 history: PushHistory(id: id ?? self.context.ids.next(), deadline: deadline),
@@ -454,9 +454,9 @@ final class BulkRun: BulkEngine {
                     self.accept(item)
                     continue
                 }
-                guard var history = self.flights[item.index]?.history else { continue }
+                guard var history = self.attempts[item.index]?.history else { continue }
                 let end = self.context.evaluate(item.result, of: self.takeRoute(item.index), &history)
-                self.flights[item.index]?.history = history
+                self.attempts[item.index]?.history = history
                 self.learn(from: end, item.index)
                 self.end(item.index, end)
             }
@@ -466,12 +466,12 @@ final class BulkRun: BulkEngine {
 
     private func accept(_ item: BulkCollector.Item) {
         if !self.probes.isEmpty { self.probes[item.index] = nil }
-        guard let flight = self.flights[item.index].take() else { return }
-        self.tally.add(flight.push.pushType, to: self.context.monitor.pushes)
+        guard let attempt = self.attempts[item.index].take() else { return }
+        self.tally.add(attempt.push.pushType, to: self.context.monitor.pushes)
         self.machine.receivedResponse()
-        self.tokenWorks(flight.token)
-        let receipt = item.result.receipt(id: flight.history.id, attempts: flight.history.attempts + 1)
-        self.ready.append((item.index, flight.sequence, .accepted(receipt)))
+        self.tokenWorks(attempt.token)
+        let receipt = item.result.receipt(id: attempt.history.id, attempts: attempt.history.attempts + 1)
+        self.ready.append((item.index, attempt.sequence, .accepted(receipt)))
     }
 
     private func learn(from end: AttemptEnd, _ index: Int) {
@@ -488,44 +488,44 @@ final class BulkRun: BulkEngine {
     }
 
     private func watch(_ rejection: Rejection, _ index: Int) {
-        guard let flight = self.flights[index] else { return }
-        if rejection.status == 410 { self.tokenWorks(flight.token) }
+        guard let attempt = self.attempts[index] else { return }
+        if rejection.status == 410 { self.tokenWorks(attempt.token) }
         guard MassRejectionBreaker.counts(rejection) else { return }
         self.breaker.widen(to: self.machine.inFlight)
-        guard self.breaker.rejected(flight.token) else { return }
+        guard self.breaker.rejected(attempt.token) else { return }
         if self.context.massRejection.raise(self.breaker) {
             self.context.monitor.reportMassRejection(
                 rejection,
-                topic: flight.push.topic,
+                topic: attempt.push.topic,
                 credential: self.context.credentialName
             )
         }
         self.hasTrippedBreaker = true
         self.machine.stop(
-            self.context.suspectedMisconfiguration(rejection, topic: flight.push.topic, breaker: self.breaker),
+            self.context.suspectedMisconfiguration(rejection, topic: attempt.push.topic, breaker: self.breaker),
             mustBeTold: true
         )
     }
 
     private func tokenWorks(_ token: DeviceToken) {
         self.machine.tokenWorks()
-        if self.breaker.isAttentive { _ = self.breaker.answered(token) }
+        if self.breaker.isAttentive { _ = self.breaker.recordResponse(token) }
         self.context.tokenWorks(token)
     }
 
     /// An attempt has ended: the push is done, or waits for its next attempt.
     private func end(_ index: Int, _ end: AttemptEnd) {
-        guard var flight = self.flights[index] else { return }
-        switch self.context.decide(end, &flight.history) {
+        guard var attempt = self.attempts[index] else { return }
+        switch self.context.decide(end, &attempt.history) {
         case .finish(let outcome):
-            self.context.monitor.reportOutcome(outcome, flight.push, flight.token)
-            self.flights[index] = nil
-            self.ready.append((index, flight.sequence, outcome))
+            self.context.monitor.reportOutcome(outcome, attempt.push, attempt.token)
+            self.attempts[index] = nil
+            self.ready.append((index, attempt.sequence, outcome))
         case .retry(let delay):
-            self.flights[index] = flight
+            self.attempts[index] = attempt
             self.machine.resend(
                 index,
-                deadline: flight.history.deadline,
+                deadline: attempt.history.deadline,
                 notBefore: self.context.clock.now.advanced(by: delay)
             )
             self.span?.countResend()

@@ -20,7 +20,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
             /// A connection to APNs can be had: name, network, TLS, protocol.
             public static let connection = Name(rawValue: "connection")
             /// APNs answers.
-            public static let answer = Name(rawValue: "answer")
+            public static let response = Name(rawValue: "response")
             /// APNs takes the key or certificate.
             public static let credential = Name(rawValue: "credential")
             /// The credential may send to the topic.
@@ -43,7 +43,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
 
     /// The steps in their order, up to the first that failed.
     public private(set) var steps: [Step] = []
-    /// How long APNs took for its answer, the wait for a connection aside; nil without one.
+    /// How long APNs took for its response, the wait for a connection aside; nil without one.
     public internal(set) var roundTrip: Duration?
 
     /// Whether all is well.
@@ -63,7 +63,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
     mutating func read(_ outcome: PushOutcome, topic: String) {
         guard let error = outcome.error else {
             // A simulator takes any token.
-            self.pass(.answer, "accepted")
+            self.pass(.response, "accepted")
             self.pass(.credential, "accepted")
             return self.pass(.topic, "'\(topic)' may be sent to")
         }
@@ -75,17 +75,17 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
                     "give a key or certificate that is valid in this environment"
                 )
             }
-            return self.fail(.answer, error.message, "look at the network, and at the client's diagnosis")
+            return self.fail(.response, error.message, "look at the network, and at the client's diagnosis")
         }
         let reason = rejection.reason
         let text = "\(rejection.status) \(reason?.rawValue ?? "without a reason")"
         if rejection.status == 429 || rejection.status >= 500 {
-            return self.fail(.answer, text, "APNs is overloaded, or there was too much traffic: try again later")
+            return self.fail(.response, text, "APNs is overloaded, or there was too much traffic: try again later")
         }
         guard reason != nil else {
-            return self.fail(.answer, text, "this may not be APNs: look at the environment's host and the proxy")
+            return self.fail(.response, text, "this may not be APNs: look at the environment's host and the proxy")
         }
-        self.pass(.answer, text)
+        self.pass(.response, text)
         if rejection.status == 403 {
             return self.fail(
                 .credential,
@@ -103,7 +103,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
             self.pass(.credential, "accepted")
             self.fail(.topic, "\(text): \(rejection.meaning)", "use the app's bundle ID, and a key of its team")
         } else {
-            self.fail(.credential, "\(text): \(rejection.meaning)", "report this answer: it was not expected")
+            self.fail(.credential, "\(text): \(rejection.meaning)", "report this response: it was not expected")
         }
     }
 }

@@ -171,7 +171,7 @@ public final class APNSClient: PushSender, Service {
         } catch {
             return .failed(self.refused(notification, to: token, options.apnsID, error))
         }
-        let dated = SupersedeTurns.Dated(timestamp: now) { timestamp throws(ValidationError) in
+        let dated = SupersedeQueue.Dated(timestamp: now) { timestamp throws(ValidationError) in
             try notification.prepared(timestamp: timestamp)
         }
         return await PushSend(push, to: token, options, dated: dated, self.runtime.sending).run()
@@ -243,7 +243,7 @@ public struct APNSClientStatus: Sendable {
     public var resends: Int
     /// How often a part of the supervision tree crashed and was restarted.
     public var restarts: Int
-    /// The part of the last ten seconds' answers that said that a device token is invalid (410), 0 to 1; nil without
+    /// The part of the last ten seconds' responses that said that a device token is invalid (410), 0 to 1; nil without
     /// answers. A sudden rise means that something is wrong with the list or the environment.
     public var invalidTokenShare: Double?
     /// Connections that take fewer streams than they could, because APNs answers 503 more often than they may be

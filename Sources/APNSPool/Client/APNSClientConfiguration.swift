@@ -91,8 +91,8 @@ public struct APNSClientConfiguration: Sendable {
         /// The deadline of a push that names none: queue, connect, every try and answer together. Default 30 s; 1 ms to a
         /// day.
         public var deadline: Duration
-        /// For the answer to one try. Default 10 s; 1 ms to a day.
-        public var answer: Duration
+        /// For the response to one try. Default 10 s; 1 ms to a day.
+        public var response: Duration
         /// For look-up, TCP, TLS and APNs' first SETTINGS together. Default 10 s; 1 ms to an hour.
         public var connect: Duration
         /// For a graceful shutdown. Default 20 s, below the 30 s that a pod usually has; zero to a day.
@@ -101,12 +101,12 @@ public struct APNSClientConfiguration: Sendable {
         /// All parameters have the defaults that their properties name. Limits are checked when a client is made.
         public init(
             deadline: Duration = .seconds(30),
-            answer: Duration = .seconds(10),
+            response: Duration = .seconds(10),
             connect: Duration = .seconds(10),
             drain: Duration = .seconds(20)
         ) {
             self.deadline = deadline
-            self.answer = answer
+            self.response = response
             self.connect = connect
             self.drain = drain
         }
@@ -132,12 +132,12 @@ public struct APNSClientConfiguration: Sendable {
     public struct Retry: Sendable {
         /// Tries of one push, the first included: 1 to 5. Default 5; 1 turns retries off.
         public var maxAttempts: Int
-        /// Whether an answer 500 is tried again. Default true.
+        /// Whether a response 500 is tried again. Default true.
         public var retriesInternalServerError: Bool
-        /// Retries of 503 and 500 as a share of the last ten seconds' answers, in per cent (never fewer than 100
+        /// Retries of 503 and 500 as a share of the last ten seconds' responses, in per cent (never fewer than 100
         /// retries). Default 20; 0 to 100.
         public var budgetPercent: Int
-        /// Whether a push that was written and got no answer is sent again, with the same `apns-id`. It may then arrive
+        /// Whether a push that was written and got no response is sent again, with the same `apns-id`. It may then arrive
         /// twice, for APNs does not promise to recognise the id; and unless a later try is accepted its outcome stays
         /// `unknown`. A push whose time is over, or whose task was cancelled, is not sent again. Default false.
         public var resendsUnknown: Bool
@@ -173,7 +173,7 @@ public struct APNSClientConfiguration: Sendable {
     public var environment: APNSEnvironment
     /// Connections and the queue in front of them.
     public var pool: Pool
-    /// How long a push, an answer, a connect and a shutdown may take.
+    /// How long a push, a response, a connect and a shutdown may take.
     public var timeouts: Timeouts
     /// Which servers the client believes. Default: the system's roots.
     public var trust: Trust
@@ -302,7 +302,7 @@ public struct APNSClientConfiguration: Sendable {
         try check("pool.connectSpacing", self.pool.connectSpacing, .zero, .seconds(3600))
         try check("pool.unavailableAfter", self.pool.unavailableAfter, .milliseconds(100), .seconds(3600))
         try check("timeouts.deadline", self.timeouts.deadline, .milliseconds(1), .seconds(86_400))
-        try check("timeouts.answer", self.timeouts.answer, .milliseconds(1), .seconds(86_400))
+        try check("timeouts.response", self.timeouts.response, .milliseconds(1), .seconds(86_400))
         try check("timeouts.connect", self.timeouts.connect, .milliseconds(1), .seconds(3600))
         try check("timeouts.drain", self.timeouts.drain, .zero, .seconds(86_400))
         try check("broadcastSpacing", self.broadcastSpacing, .zero, .seconds(3600))

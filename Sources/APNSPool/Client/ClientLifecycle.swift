@@ -36,17 +36,17 @@ final class ClientLifecycle: Sendable {
     private let inFlight = Atomic<Int>(0)
     private let drain = Mutex<DrainRequest?>(nil)
     /// Opens when the run begins, or when the client ends without one.
-    let running = Gate()
+    let running = Latch()
     /// Opens when the pool has been started once, or the client has ended.
-    let serving = Gate()
-    let drainRequested = Gate()
+    let serving = Latch()
+    let drainRequested = Latch()
     /// Opens when, after the drain began, the last push has its outcome.
-    let idle = Gate()
+    let idle = Latch()
     /// Opens when the tree is gone for good: nobody need wait for anything any longer.
-    let ended = Gate()
+    let ended = Latch()
     /// Opens when, after `ended`, the last push (bulk calls aside) has its outcome.
-    let quiet = Gate()
-    let stopped = Gate()
+    let quiet = Latch()
+    let stopped = Latch()
     /// Bulk calls, which the beginning of the drain and the end of the tree must reach wherever they wait.
     let listeners = Listeners()
 

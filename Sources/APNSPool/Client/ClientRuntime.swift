@@ -16,7 +16,7 @@ final class ClientRuntime: Sendable {
     let sending: SendContext
     let monitor: ClientMonitor
     let replacements: ReplacementBudget
-    let drainBooks = Mutex(DrainBooks())
+    let drainCounter = Mutex(DrainCounter())
     /// What became of the pushes; nil while the client runs.
     let finalReport = Mutex<DrainReport?>(nil)
 
@@ -72,7 +72,7 @@ final class ClientRuntime: Sendable {
             )
         }
         let metrics = self.makeMetricExporter()
-        self.monitor.tracing.look()
+        self.monitor.tracing.checkExporter()
         let result: Result<Void, any Error>
         do {
             try await self.runUntilEnd(metrics)
@@ -93,7 +93,7 @@ final class ClientRuntime: Sendable {
             await self.export(metrics)
             metrics.finish()
         }
-        self.tellDrained()
+        self.logDrained()
         self.lifecycle.finish()
         self.monitor.finish()
         try result.get()
@@ -200,7 +200,7 @@ final class ClientRuntime: Sendable {
         guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else { return }
         self.monitor.signal()
         let time = self.lifecycle.drainTime ?? self.live.settings.timeouts.drain
-        self.beginDrainBooks(within: time)
+        self.beginDrainCounter(within: time)
         self.logger.info(
             "draining",
             metadata: ["in-flight": "\(self.lifecycle.pushesInFlight)", "within": "\(time)"]

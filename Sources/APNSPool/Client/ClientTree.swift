@@ -6,7 +6,7 @@ import SupervisedPool
 ///
 /// ```
 /// Supervisor (rest_for_one, in this order)
-/// ├─ pool                                   hands out stream slots; the connections report to it
+/// ├─ pool                                   hands out streams; the connections report to it
 /// ├─ connections: Supervisor (one_for_one)
 /// │   ├─ connection-0                       a pool worker; owns one session that takes streams
 /// │   └─ connection-n  (size + maxOverflow)
@@ -38,7 +38,7 @@ enum ClientTree {
                     onEvent: { event in
                         onEvent(event)
                         // It runs, with as many children as the settings said when it was made.
-                        if case .childStarted = event { session.workers.poke() }
+                        if case .childStarted = event { session.workers.signal() }
                     }
                 )
                 session.workers.supervisor.set(supervisor)
@@ -97,22 +97,22 @@ enum ClientTree {
         return (0..<settings.size + settings.maxOverflow).map { Self.worker(runtime, session, $0, pool: pool) }
     }
 
-    static func workerID(_ slot: Int) -> ChildSpec.ID { ChildSpec.ID("connection-\(slot)") }
+    static func workerID(_ index: Int) -> ChildSpec.ID { ChildSpec.ID("connection-\(index)") }
 
     /// The child at this place of the pool.
     static func worker(
         _ runtime: ClientRuntime,
         _ session: CredentialSession,
-        _ slot: Int,
+        _ index: Int,
         pool: Pool<ConnectionActor>
     ) -> ChildSpec {
         Self.connection(
             runtime,
-            slot,
-            isBase: { slot < runtime.live.settings.pool.size },
+            index,
+            isBase: { index < runtime.live.settings.pool.size },
             settings: session.settings,
             // A credential on trial has one connection.
-            after: slot > 0 ? session.adopted : nil
+            after: index > 0 ? session.adopted : nil
         ) { pool }
     }
 
@@ -121,21 +121,21 @@ enum ClientTree {
     ///   - pool: the one that the worker belongs to, asked for at each start.
     private static func connection(
         _ runtime: ClientRuntime,
-        _ slot: Int,
+        _ index: Int,
         isBase: @escaping @Sendable () -> Bool,
         settings: ConnectionSettings,
-        after door: Gate? = nil,
+        after door: Latch? = nil,
         pool: @escaping @Sendable () -> Pool<ConnectionActor>
     ) -> ChildSpec {
         // One loop for each worker, whatever its generation.
         let loop = runtime.group.next()
-        return ChildSpec(id: Self.workerID(slot), shutdown: .within(.seconds(1))) { context in
+        return ChildSpec(id: Self.workerID(index), shutdown: .within(.seconds(1))) { context in
             if let door {
                 context.started()
                 await door.wait()
             }
             let worker = ConnectionActor(
-                id: WorkerID(slot: slot, generation: context.generation),
+                id: WorkerID(index: index, generation: context.generation),
                 isBase: isBase(),
                 pool: pool(),
                 settings: settings,

@@ -30,7 +30,7 @@ public struct DrainReport: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// Counts how pushes ended at the end of a client. Pure.
-struct DrainBooks: Sendable {
+struct DrainCounter: Sendable {
     private struct Totals: Sendable {
         var all = 0
         var notSent = 0
@@ -78,12 +78,12 @@ struct DrainBooks: Sendable {
 extension ClientRuntime {
     /// What became of the pushes. Meaningful when the client has stopped.
     var drainReport: DrainReport {
-        let books = self.drainBooks.withLock { $0 }
-        return books.report(self.monitor.pushes.totals, refused: self.refusedPushes, now: self.clock.now)
+        let counter = self.drainCounter.withLock { $0 }
+        return counter.report(self.monitor.pushes.totals, refused: self.refusedPushes, now: self.clock.now)
     }
 
-    func beginDrainBooks(within time: Duration) {
-        self.drainBooks.withLock {
+    func beginDrainCounter(within time: Duration) {
+        self.drainCounter.withLock {
             $0.begin(self.monitor.pushes.totals, refused: self.refusedPushes, within: time, now: self.clock.now)
         }
     }
@@ -91,7 +91,7 @@ extension ClientRuntime {
     private var refusedPushes: Int { self.monitor.refusals.load(ordering: .relaxed) }
 
     /// The last line of a client's life. By the task that ran it, when the last push has its outcome.
-    func tellDrained() {
+    func logDrained() {
         let report = self.drainReport
         self.finalReport.withLock { $0 = report }
         var metadata: Logger.Metadata = ["finished": "\(report.finished)", "took": "\(report.took)"]
@@ -102,6 +102,6 @@ extension ClientRuntime {
         metadata["not-sent"] = "\(report.notSent)"
         metadata["unknown"] = "\(report.unknown)"
         metadata["within"] = "\(report.within.map { "\($0)" } ?? "no time: the run was cancelled")"
-        self.logger.warning("the client ended before all pushes had an answer", metadata: metadata)
+        self.logger.warning("the client ended before all pushes had a response", metadata: metadata)
     }
 }

@@ -12,19 +12,19 @@ final class LiveSettings: Sendable {
 
     private let state: Mutex<State>
     private let deadline: Atomic<Int64>
-    private let answer: Atomic<Int64>
+    private let response: Atomic<Int64>
 
     init(_ configuration: APNSClientConfiguration) {
         self.state = Mutex(State(settings: APNSClientSettings(configuration)))
         self.deadline = Atomic(TimeAmount(configuration.timeouts.deadline).nanoseconds)
-        self.answer = Atomic(TimeAmount(configuration.timeouts.answer).nanoseconds)
+        self.response = Atomic(TimeAmount(configuration.timeouts.response).nanoseconds)
     }
 
     var settings: APNSClientSettings { self.state.withLock { $0.settings } }
     /// Of a push that names none.
     var deadlineNanoseconds: Int64 { self.deadline.load(ordering: .relaxed) }
-    /// For the answer to one try.
-    var answerNanoseconds: Int64 { self.answer.load(ordering: .relaxed) }
+    /// For the response to one try.
+    var responseNanoseconds: Int64 { self.response.load(ordering: .relaxed) }
 
     /// - Parameters:
     ///   - change: called outside the lock; called again if another change came first.
@@ -45,7 +45,7 @@ final class LiveSettings: Sendable {
                 state.settings = settings
                 state.version &+= 1
                 self.deadline.store(TimeAmount(settings.timeouts.deadline).nanoseconds, ordering: .relaxed)
-                self.answer.store(TimeAmount(settings.timeouts.answer).nanoseconds, ordering: .relaxed)
+                self.response.store(TimeAmount(settings.timeouts.response).nanoseconds, ordering: .relaxed)
                 apply(settings)
                 return true
             }
@@ -54,7 +54,7 @@ final class LiveSettings: Sendable {
     }
 
     /// Tells somebody who has come later, if anything was changed.
-    func tell(_ apply: (APNSClientSettings) -> Void) {
+    func apply(_ apply: (APNSClientSettings) -> Void) {
         self.state.withLock { if $0.version > 0 { apply($0.settings) } }
     }
 }
@@ -79,7 +79,7 @@ extension ClientRuntime {
 
     /// For a session that came while the settings changed.
     func applySettings(to session: CredentialSession) {
-        self.live.tell { self.apply($0, to: session) }
+        self.live.apply { self.apply($0, to: session) }
     }
 
     private func apply(_ settings: APNSClientSettings, to session: CredentialSession) {
@@ -90,6 +90,6 @@ extension ClientRuntime {
         }
         session.pools.reconfigure(configuration.poolConfiguration)
         session.management.pools.reconfigure(ManagementEndpoint.poolConfiguration(configuration.poolConfiguration))
-        session.workers.poke()
+        session.workers.signal()
     }
 }

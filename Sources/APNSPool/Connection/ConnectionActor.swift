@@ -53,7 +53,7 @@ actor ConnectionActor: PoolWorker {
         self.shared = settings
         self.clock = ClientLoopClock(clock)
         self.loop = loop
-        self.generator = SplitMix64(seed: settings.seed.map { $0 &+ UInt64(id.slot.magnitude) })
+        self.generator = SplitMix64(seed: settings.seed.map { $0 &+ UInt64(id.index.magnitude) })
         self.machine = ConnectionStateMachine(
             isBase: isBase,
             streamCap: settings.streamCap,
@@ -108,7 +108,7 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
-    /// Not inlined: its temporary values would lie in the task's memory until the answer comes.
+    /// Not inlined: its temporary values would lie in the task's memory until the response comes.
     @inline(never)
     nonisolated private func post(
         _ submission: (UInt64, StreamContinuation) -> PushSubmission,
@@ -153,7 +153,7 @@ actor ConnectionActor: PoolWorker {
             submission.continuation.resume(returning: result)
         case .submitAll(let batch):
             batch.probe?.end()
-            pool.checkin(batch.grant, count: batch.indices.count)
+            pool.checkin(batch.origin, count: batch.indices.count)
             batch.collector.deliver(batch.indices.map { BulkCollector.Item(index: Int($0), result: result) })
         case .cancel, .connect, .disconnect, .replace, .stop:
             break
@@ -212,7 +212,7 @@ actor ConnectionActor: PoolWorker {
     private func accept(_ submission: PushSubmission) {
         let tag = UInt64(self.pending.insert(submission.continuation, ticket: submission.ticket))
         guard let connection = self.connection(for: tag) else {
-            self.deliver([.notSent(.noSlot, tag: tag)])
+            self.deliver([.notSent(.noCapacity, tag: tag)])
             return
         }
         connection.enqueue(
@@ -229,7 +229,7 @@ actor ConnectionActor: PoolWorker {
         guard !batch.indices.isEmpty else { return }
         let tag = self.groups.insert(batch)
         guard let connection = self.connection(for: tag) else {
-            self.deliver(batch.indices.indices.map { .notSent(.noSlot, tag: tag | UInt64($0)) })
+            self.deliver(batch.indices.indices.map { .notSent(.noCapacity, tag: tag | UInt64($0)) })
             return
         }
         connection.enqueue(batch.requests, firstTag: tag)
@@ -285,10 +285,10 @@ actor ConnectionActor: PoolWorker {
         self.perform(evaluation.actions)
         if evaluation.provesCredential { self.shared.credentials.accepted(isTaken: evaluation.provesTopic) }
         if evaluation.responses > 0 {
-            self.shared.retries.recordAnswers(evaluation.responses, invalid: evaluation.invalidTokens, now: now)
+            self.shared.retries.recordResponses(evaluation.responses, invalid: evaluation.invalidTokens, now: now)
         }
         if let latency = evaluation.latency { self.pool.report(.latency(latency), from: self.id) }
-        if let time = evaluation.responseTime { self.shared.events.answerTimes.record(nanoseconds: time) }
+        if let time = evaluation.responseTime { self.shared.events.responseTimes.record(nanoseconds: time) }
     }
 
     private func fault(_ error: WireError, of session: Int) -> ConnectionFault {

@@ -11,7 +11,7 @@ final class ConnectionSettings: Sendable {
     let backoffMaximum: Duration
     let replacements: ReplacementBudget
     let retries: RetryBudget
-    let credentials: CredentialGuard
+    let credentials: CredentialBreaker
     let events: ClientEvents
     /// What the random parts of the waits between connects follow from; nil: nothing, they differ in each run.
     let seed: UInt64?
@@ -26,7 +26,7 @@ final class ConnectionSettings: Sendable {
         retries: RetryBudget,
         seed: UInt64? = nil,
         events: ClientEvents = ClientEvents(),
-        credentials: CredentialGuard? = nil
+        credentials: CredentialBreaker? = nil
     ) {
         self.fixed = connection
         self.cap = Atomic(streamCap)
@@ -37,7 +37,7 @@ final class ConnectionSettings: Sendable {
         self.retries = retries
         self.seed = seed
         self.events = events
-        self.credentials = credentials ?? CredentialGuard(onEvent: { events.write(.credential($0)) })
+        self.credentials = credentials ?? CredentialBreaker(onEvent: { events.write(.credential($0)) })
     }
 
     /// For the next connect.

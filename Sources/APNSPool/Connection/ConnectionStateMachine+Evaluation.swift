@@ -39,7 +39,7 @@ extension ConnectionStateMachine {
         var successes = 0
         for result in results {
             if result.tag == self.latency.tag {
-                evaluation.latency = self.latency.ended(isAnswered: result.ending == .response, now: now)
+                evaluation.latency = self.latency.ended(hasResponse: result.ending == .response, now: now)
                 evaluation.responseTime = self.latency.measured
             }
             if result.ending == .response {

@@ -71,7 +71,7 @@ struct ConnectionStateMachine {
     /// Base workers reconnect by themselves; overflow workers wait to be asked.
     private let isBase: Bool
     private var limit = 0
-    /// The current session has given an answer that shows it healthy.
+    /// The current session has given a response that shows it healthy.
     private var isProven = false
     private var errors = ErrorRateTracker()
     private var stall = StallDetector()

@@ -1,6 +1,6 @@
 import SupervisedPool
 
-/// How long APNs takes for an answer on one session, smoothed. One push at a time is timed, so that a push costs a
+/// How long APNs takes for a response on one session, smoothed. One push at a time is timed, so that a push costs a
 /// comparison. Pure.
 struct LatencyProbe: Sendable {
     /// It is told no more often.
@@ -25,12 +25,12 @@ struct LatencyProbe: Sendable {
 
     /// The timed push has ended.
     ///
-    /// - Parameter isAnswered: whether by an answer; how long it takes to give up says nothing.
+    /// - Parameter hasResponse: whether by a response; how long it takes to give up says nothing.
     /// - Returns: what is to be told now, if anything.
-    mutating func ended(isAnswered: Bool, now: MonotonicInstant) -> Duration? {
+    mutating func ended(hasResponse: Bool, now: MonotonicInstant) -> Duration? {
         self.tag = nil
         self.measured = nil
-        guard isAnswered else { return nil }
+        guard hasResponse else { return nil }
         let (measured, overflow) = now.nanoseconds.subtractingReportingOverflow(self.began.nanoseconds)
         guard !overflow, measured >= 0 else { return nil }
         self.measured = measured

@@ -73,7 +73,7 @@ struct BulkGroups {
 
     private struct Group {
         var collector: BulkCollector
-        var grant: SlotGrant
+        var origin: LeaseOrigin
         var indices: [Int32]
         /// One bit for each push without a result.
         var open: UInt64
@@ -89,73 +89,74 @@ struct BulkGroups {
         let count = min(batch.indices.count, Self.groupSize)
         let group = Group(
             collector: batch.collector,
-            grant: batch.grant,
+            origin: batch.origin,
             indices: batch.indices,
             open: count == Self.groupSize ? .max : UInt64(1) << UInt64(count) - 1,
             probe: batch.probe
         )
-        let slot: Int
+        let number: Int
         if let last = self.free.popLast() {
-            slot = last
-            self.groups[slot] = group
+            number = last
+            self.groups[number] = group
         } else {
-            slot = self.groups.count
+            number = self.groups.count
             self.groups.append(group)
         }
-        return Self.mark | UInt64(slot) << 6
+        return Self.mark | UInt64(number) << 6
     }
 
     static func contains(_ tag: UInt64) -> Bool { tag & self.mark != 0 }
 
-    static func slot(_ tag: UInt64) -> Int { Int((tag & ~self.mark) >> 6) }
+    static func number(_ tag: UInt64) -> Int { Int((tag & ~self.mark) >> 6) }
 
     /// What the bulk call calls the push; nil if its result was there already.
     mutating func close(_ tag: UInt64) -> Int? {
-        let slot = Self.slot(tag)
+        let number = Self.number(tag)
         let position = Int(tag & 63)
-        guard self.groups.indices.contains(slot), let isOpen = self.groups[slot].map({ $0.open >> position & 1 == 1 }),
+        guard self.groups.indices.contains(number),
+            let isOpen = self.groups[number].map({ $0.open >> position & 1 == 1 }),
             isOpen
         else { return nil }
-        self.groups[slot]?.open &= ~(1 << UInt64(position))
-        return self.groups[slot].map { Int($0.indices[position]) }
+        self.groups[number]?.open &= ~(1 << UInt64(position))
+        return self.groups[number].map { Int($0.indices[position]) }
     }
 
     /// Where results of this batch go.
-    func destination(_ slot: Int) -> (collector: BulkCollector, grant: SlotGrant)? {
-        self.groups[slot].map { ($0.collector, $0.grant) }
+    func destination(_ number: Int) -> (collector: BulkCollector, origin: LeaseOrigin)? {
+        self.groups[number].map { ($0.collector, $0.origin) }
     }
 
     /// Forgets the batch if all its results are there.
-    mutating func releaseIfDone(_ slot: Int) {
-        guard let group = self.groups[slot], group.open == 0 else { return }
+    mutating func releaseIfDone(_ number: Int) {
+        guard let group = self.groups[number], group.open == 0 else { return }
         group.probe?.end()
-        self.groups[slot] = nil
-        self.free.append(slot)
+        self.groups[number] = nil
+        self.free.append(number)
     }
 
     /// The tags of all pushes without a result. They stay until they are closed.
     func waiting() -> [UInt64] {
-        self.groups.indices.flatMap { slot in
-            let open = self.groups[slot]?.open ?? 0
-            return (0..<UInt64(64)).filter { open >> $0 & 1 == 1 }.map { Self.mark | UInt64(slot) << 6 | $0 }
+        self.groups.indices.flatMap { number in
+            let open = self.groups[number]?.open ?? 0
+            return (0..<UInt64(64)).filter { open >> $0 & 1 == 1 }.map { Self.mark | UInt64(number) << 6 | $0 }
         }
     }
 }
 
 /// Results of bulk calls, gathered over one tick: one delivery and one check-in for each call and grant.
 struct BulkResults {
-    private var destination: (collector: BulkCollector, grant: SlotGrant)?
-    private var slot = -1
+    private var destination: (collector: BulkCollector, origin: LeaseOrigin)?
+    private var number = -1
     private var items: [BulkCollector.Item] = []
 
     mutating func add(_ result: StreamResult, to groups: inout BulkGroups, pool: Pool<ConnectionActor>) {
-        let slot = BulkGroups.slot(result.tag)
+        let number = BulkGroups.number(result.tag)
         guard let index = groups.close(result.tag) else { return }
-        if slot != self.slot {
-            if self.slot >= 0 { groups.releaseIfDone(self.slot) }
-            self.slot = slot
-            let next = groups.destination(slot)
-            if next?.collector !== self.destination?.collector || next?.grant != self.destination?.grant {
+        if number != self.number {
+            if self.number >= 0 { groups.releaseIfDone(self.number) }
+            self.number = number
+            let next = groups.destination(number)
+            if next?.collector !== self.destination?.collector || next?.origin != self.destination?.origin {
                 self.deliver(pool: pool)
                 self.destination = next
             }
@@ -164,14 +165,14 @@ struct BulkResults {
     }
 
     mutating func finish(_ groups: inout BulkGroups, pool: Pool<ConnectionActor>) {
-        if self.slot >= 0 { groups.releaseIfDone(self.slot) }
+        if self.number >= 0 { groups.releaseIfDone(self.number) }
         self.deliver(pool: pool)
     }
 
     /// The slots first: whoever is woken by the results may want them at once.
     private mutating func deliver(pool: Pool<ConnectionActor>) {
         guard let destination, !self.items.isEmpty else { return }
-        pool.checkin(destination.grant, count: self.items.count)
+        pool.checkin(destination.origin, count: self.items.count)
         destination.collector.deliver(self.items)
         self.items = []
     }

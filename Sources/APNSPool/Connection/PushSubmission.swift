@@ -29,7 +29,7 @@ struct PushBatch: Sendable {
     /// What the bulk call calls the pushes; at most `BulkGroups.groupSize`.
     var indices: [Int32]
     var collector: BulkCollector
-    var grant: SlotGrant
+    var origin: LeaseOrigin
     /// Ends with the last result of the batch: the consumer of the call may not come back for it.
     var probe: RotationProbe?
 }

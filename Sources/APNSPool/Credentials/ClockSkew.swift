@@ -1,13 +1,13 @@
 /// Finding out that this machine's clock is wrong, which APNs shows only as refused provider tokens: the `date` field of
-/// its answers tells the right time.
+/// its responses tells the right time.
 package enum ClockSkew {
-    /// Seconds within which two clocks count as equal. The way of the answer is in it.
+    /// Seconds within which two clocks count as equal. The way of the response is in it.
     package static let tolerance: Int64 = 60
 
     /// Words about this machine's clock, to end an error message with.
     ///
     /// - Parameters:
-    ///   - dateHeader: The `date` field of an answer just received (IMF-fixdate, RFC 9110, section 5.6.7).
+    ///   - dateHeader: The `date` field of a response just received (IMF-fixdate, RFC 9110, section 5.6.7).
     ///   - wallNow: Seconds since 1970 by this machine's clock.
     /// - Returns: For example "this machine's clock is 2 h ahead of APNs"; `nil` when the clocks differ by 60 s or less,
     ///   or the field is absent or unreadable.

@@ -207,14 +207,14 @@ extension CredentialManager {
         var expiry = CertificateExpiryWatch()
         await withDiscardingTaskGroup { group in
             while !session.isRetired, !Task.isCancelled {
-                self.tell(expiry.look(session.resolved, wallNow: self.configuration.wallClock()), session)
+                self.logExpiry(expiry.check(session.resolved, wallNow: self.configuration.wallClock()), session)
                 if await session.ended.wait(until: self.clock.now.advanced(by: interval), clock: self.clock) { break }
                 guard authentication.fileCheckInterval != nil, !authentication.files.isEmpty, session.adopted.isOpen,
                     !session.isRetired,
                     let stamps = await FileThreads.runUnlessCancelled({
                         authentication.files.map(FileStamp.init(of:))
                     }),
-                    files.look(stamps)
+                    files.check(stamps)
                 else { continue }
                 do throws(APNSAuthenticationError) {
                     let resolved = try await self.resolve(authentication)
@@ -246,7 +246,7 @@ extension CredentialManager {
         }
     }
 
-    private func tell(_ warning: CertificateExpiryWatch.Warning?, _ session: CredentialSession) {
+    private func logExpiry(_ warning: CertificateExpiryWatch.Warning?, _ session: CredentialSession) {
         let name = session.resolved.name
         switch warning {
         case .expires(let days):
@@ -263,8 +263,8 @@ extension CredentialManager {
 }
 
 extension CertificateExpiryWatch {
-    fileprivate mutating func look(_ resolved: ResolvedAuthentication, wallNow: Int64) -> Warning? {
-        resolved.certificate.flatMap { self.look(notAfter: $0.notAfter, wallNow: wallNow) }
+    fileprivate mutating func check(_ resolved: ResolvedAuthentication, wallNow: Int64) -> Warning? {
+        resolved.certificate.flatMap { self.check(notAfter: $0.notAfter, wallNow: wallNow) }
     }
 }
 

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// The client's credentials: the current one, and at most one candidate that is to take its place. `CredentialSwitch`
+/// The client's credentials: the current one, and at most one candidate that is to take its place. `CredentialRotation`
 /// decides; this performs.
 final class CredentialManager: Sendable {
     /// What the client's run has to do for them.
@@ -14,8 +14,8 @@ final class CredentialManager: Sendable {
     }
 
     private struct State {
-        var machine: CredentialSwitch
-        var sessions: [CredentialSwitch.Number: CredentialSession]
+        var machine: CredentialRotation
+        var sessions: [CredentialRotation.Number: CredentialSession]
         /// The current one, or the last one that was; for those who look.
         var latest: CredentialSession
         var lastNumber = 0
@@ -50,7 +50,7 @@ final class CredentialManager: Sendable {
         self.version = version
         self.state = Mutex(
             State(
-                machine: CredentialSwitch(first.number),
+                machine: CredentialRotation(first.number),
                 sessions: [first.number: first],
                 latest: first,
                 lastNumber: first.number
@@ -156,7 +156,7 @@ final class CredentialManager: Sendable {
     }
 
     /// Evaluates what APNs' responses said about the candidate. Called on event loops.
-    private func evaluate(_ event: CredentialStateMachine.Event, of number: CredentialSwitch.Number) {
+    private func evaluate(_ event: CredentialStateMachine.Event, of number: CredentialRotation.Number) {
         guard let session = self.state.withLock({ $0.sessions[number] }) else { return }
         switch event {
         case .proven: self.accepted(session)

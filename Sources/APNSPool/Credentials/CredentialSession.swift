@@ -4,34 +4,34 @@ import Synchronization
 /// What belongs to one credential alone: its provider token, its pool, its connections. No connection ever carries
 /// another one's token, for APNs binds a connection to the team and key that it saw first.
 final class CredentialSession: Sendable {
-    let number: CredentialSwitch.Number
+    let number: CredentialRotation.Number
     let resolved: ResolvedAuthentication
     let settings: ConnectionSettings
     let tokens: ProviderTokenCache
     let tokenActor = ChildRef<TokenActor>()
     let supervisor = ChildRef<Supervisor>()
-    let workers = WorkerCount()
+    let workers = PoolResizer()
     /// Opens when it is the client's credential. Until then it has one connection.
-    let adopted = Gate()
+    let adopted = Latch()
     /// Opens when its tree is to end, however it is at the moment.
-    let stopping = Gate()
+    let stopping = Latch()
     /// Opens when its tree is gone.
-    let ended = Gate()
+    let ended = Latch()
     /// What happens while it is on trial; nobody reads it otherwise.
     let trial = TrialEvents()
     private let retired = Atomic<Bool>(false)
     private let stopped = Atomic<Bool>(false)
 
-    let pools: PoolHolder
+    let pools: CurrentPool
     /// Where channels are managed.
     let management: ManagementEndpoint
 
     init(
-        number: CredentialSwitch.Number,
+        number: CredentialRotation.Number,
         resolved: ResolvedAuthentication,
         settings: ConnectionSettings,
         tokens: ProviderTokenCache,
-        pools: PoolHolder,
+        pools: CurrentPool,
         management: ManagementEndpoint
     ) {
         self.number = number

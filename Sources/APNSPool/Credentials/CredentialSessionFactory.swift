@@ -37,14 +37,14 @@ final class CredentialSessionFactory: Sendable {
     ///     loops.
     /// - Throws: what OpenSSL objects to in the certificate or the trust roots.
     func make(
-        _ number: CredentialSwitch.Number,
+        _ number: CredentialRotation.Number,
         _ resolved: ResolvedAuthentication,
         _ configuration: APNSClientConfiguration,
         keeping key: SigningKey? = nil,
         onVerdict: (@Sendable (CredentialStateMachine.Event) -> Void)? = nil
     ) throws(APNSConfigurationError) -> CredentialSession {
         let context = try self.contexts.context(for: resolved.certificate)
-        let credentials = CredentialGuard(isOnTrial: onVerdict != nil) {
+        let credentials = CredentialBreaker(isOnTrial: onVerdict != nil) {
             [events = self.monitor.events, version = self.version] event in
             switch event {
             case .proven, .refusedOnTrial: onVerdict?(event)
@@ -70,7 +70,7 @@ final class CredentialSessionFactory: Sendable {
             resolved: resolved,
             settings: settings,
             tokens: self.tokenCaches.withLock { $0.cache(of: resolved, keeping: key) },
-            pools: PoolHolder(
+            pools: CurrentPool(
                 pool,
                 clock: configuration.clock,
                 logger: configuration.logger,
@@ -96,7 +96,7 @@ final class CredentialSessionFactory: Sendable {
             tls: tls,
             variableNames: RequestEncoder.variableNames
         )
-        connection.answerFilter = RequestEncoder.answerFilter
+        connection.responseFilter = RequestEncoder.responseFilter
         connection.proxy = configuration.proxy?.endpoint
         connection.connectTimeout = TimeAmount(configuration.timeouts.connect)
         configuration.adjustConnection?(&connection)

@@ -17,15 +17,15 @@ import SupervisedPool
 struct CredentialStateMachine: Sendable {
     /// What was refused, and how.
     enum Refusal: Hashable, Sendable {
-        /// An answer 403 with this reason.
-        case answer(RejectionReason)
+        /// A response 403 with this reason.
+        case rejection(RejectionReason)
         /// TLS, or a GOAWAY that names the certificate; and its words.
         case certificate(String)
 
-        /// Nil: the answer does not say that the credential itself is bad.
+        /// Nil: the response does not say that the credential itself is bad.
         init?(status: Int, reason: RejectionReason?) {
             guard status == 403, let reason, Self.reasons.contains(reason) else { return nil }
-            self = .answer(reason)
+            self = .rejection(reason)
         }
 
         /// Not among them: what a fresh provider token mends, and what concerns one topic.

@@ -50,7 +50,7 @@ struct CredentialFileWatch: Sendable {
     }
 
     /// - Returns: whether the files are to be read now.
-    mutating func look(_ stamps: [FileStamp?]) -> Bool {
+    mutating func check(_ stamps: [FileStamp?]) -> Bool {
         if stamps != self.known {
             self.known = stamps
             self.isPending = true
@@ -88,7 +88,7 @@ struct CertificateExpiryWatch: Sendable {
     ///   - notAfter: the certificate's end.
     ///   - wallNow: both in seconds since 1970.
     /// - Returns: what to say, once a day at the most, and once when the end has come.
-    mutating func look(notAfter: Int64, wallNow: Int64) -> Warning? {
+    mutating func check(notAfter: Int64, wallNow: Int64) -> Warning? {
         let (left, overflow) = notAfter.subtractingReportingOverflow(wallNow)
         guard !overflow, left <= Self.notice else { return nil }
         let isExpired = left <= 0

@@ -106,7 +106,7 @@ struct SignerCallMachine: Sendable {
     /// A call has answered.
     ///
     /// - Parameter hasToken: whether it brought a token that is used. Then a later call is not needed any more.
-    mutating func answered(_ number: Int, hasToken: Bool) -> [Action] {
+    mutating func completed(_ number: Int, hasToken: Bool) -> [Action] {
         if self.isCurrent(number) {
             self.state = .idle
             return [.disarm(.limit)]

@@ -30,7 +30,7 @@ actor TokenActor {
     private enum Event: Sendable {
         /// Somebody waits. One event stands for any number of waiters.
         case wanted
-        case answered(call: Int, Result<SharedProviderToken, TokenError>)
+        case completed(call: Int, Result<SharedProviderToken, TokenError>)
         case timer(SignerCallMachine.Timer)
     }
 
@@ -156,9 +156,9 @@ actor TokenActor {
                 return !waiting.waiters.isEmpty
             }
             if isWanted { self.serve(now) }
-        case .answered(let number, let result):
+        case .completed(let number, let result):
             guard let call = self.calls.removeValue(forKey: number) else { return }
-            self.answered(number, call.order, result, now)
+            self.completed(number, call.order, result, now)
         case .timer(let timer):
             self.perform(self.machine.fired(timer, now: now), now)
         }
@@ -204,7 +204,7 @@ actor TokenActor {
         }
     }
 
-    private func answered(
+    private func completed(
         _ number: Int,
         _ order: TokenStateMachine.Order,
         _ result: Result<SharedProviderToken, TokenError>,
@@ -216,14 +216,14 @@ actor TokenActor {
             // Also that of a call that was given up, unless another token came first.
             let token = self.install(shared, order, isUsed: self.waiting.withLock { !$0.waiters.isEmpty })
             let isInstalled = token.jwt == shared.jwt
-            self.perform(self.machine.answered(number, hasToken: isInstalled), now)
+            self.perform(self.machine.completed(number, hasToken: isInstalled), now)
             guard isInstalled || isCurrent else { return }
             self.timers.removeValue(forKey: .retry)?.cancel()
             self.resume(self.takeWaiters(), with: .success(token))
             self.onResult(.success(()), self.hasFailed)
             self.hasFailed = false
         case .failure(let error):
-            self.perform(self.machine.answered(number, hasToken: false), now)
+            self.perform(self.machine.completed(number, hasToken: false), now)
             if isCurrent { self.failed(error, isSilent: false, now) }
         }
     }
@@ -250,7 +250,7 @@ actor TokenActor {
         )
         let task = Task<Void, Never> { @concurrent [event, source] in
             let result = await Self.newToken(request, source, isReplacing: current.jwt)
-            event.yield(.answered(call: number, result))
+            event.yield(.completed(call: number, result))
         }
         self.calls[number] = (order, task)
     }

@@ -288,7 +288,7 @@ struct TokenStateMachine: Sendable {
 
     /// APNs answered 403 `ExpiredProviderToken` to a request with the token of this generation.
     ///
-    /// Each token is replaced once however many answers say so. One that was signed less than 60 s ago is not, nor one
+    /// Each token is replaced once however many responses say so. One that was signed less than 60 s ago is not, nor one
     /// signed less than 20 minutes ago for the same reason: that would go on in a circle.
     mutating func expired(generation: Int, now: MonotonicInstant) -> ExpiredDecision {
         guard let token else { return .refresh }

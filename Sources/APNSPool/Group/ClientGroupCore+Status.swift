@@ -12,9 +12,9 @@ extension ClientGroupCore {
             try settings.applied(to: self.configuration.client).validate()
         } apply: { settings in
             let clients = self.state.withLock { state in
-                state.infos.compactMap { lane, info in
-                    state.lanes.want(lane, connections: settings.pool.size + settings.pool.maxOverflow)
-                    return info.client.map { ($0, state.lanes.connections(lane)) }
+                state.clients.compactMap { clientID, info in
+                    state.quota.want(clientID, connections: settings.pool.size + settings.pool.maxOverflow)
+                    return info.client.map { ($0, state.quota.connections(clientID)) }
                 }
             }
             for (client, connections) in clients { Self.apply(settings, to: client, connections) }
@@ -37,18 +37,18 @@ extension ClientGroupCore {
 
     func standing(_ name: String, _ environment: APNSEnvironment) -> Standing {
         self.state.withLock { state in
-            guard let lane = state.apps[name]?.lanes[environment] else {
+            guard let clientID = state.apps[name]?.clientIDs[environment] else {
                 return .fault(Self.noApp(name, environment, state))
             }
-            return self.standing(lane, state)
+            return self.standing(clientID, state)
         }
     }
 
-    private func standing(_ lane: ClientLanes.Lane, _ state: State) -> Standing {
+    private func standing(_ clientID: ConnectionQuota.ClientID, _ state: State) -> Standing {
         if state.isOver { return .shutDown }
         if !state.hasRun { return .notRunning }
-        if let client = state.infos[lane]?.client { return .client(client) }
-        switch state.lanes.state(lane) {
+        if let client = state.clients[clientID]?.client { return .client(client) }
+        switch state.quota.state(clientID) {
         case .queued, .starting, .running, .yielding: return .starting
         case .stopped, .stopping, nil: return .idle
         }
@@ -57,7 +57,7 @@ extension ClientGroupCore {
     /// The clients that run, each with the names of its apps.
     var runningClients: [(apps: String, client: APNSClient)] {
         self.state.withLock { state in
-            state.infos.values.compactMap { info in
+            state.clients.values.compactMap { info in
                 info.client.map { (info.apps.sorted().joined(separator: ", "), $0) }
             }
         }.sorted { $0.apps < $1.apps }
@@ -70,25 +70,25 @@ extension ClientGroupCore {
 
     /// How many wait until the app's client runs.
     func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
-        self.state.withLock { state in state.apps[name]?.lanes[environment].map { state.lanes.waiting($0) } ?? 0 }
+        self.state.withLock { state in state.apps[name]?.clientIDs[environment].map { state.quota.waiting($0) } ?? 0 }
     }
 
     /// How many keys have provider tokens that apps share.
     var tokenSourceCount: Int { self.state.withLock { $0.tokenSources.count } }
 
-    var reservedConnections: Int { self.state.withLock { $0.lanes.used } }
+    var reservedConnections: Int { self.state.withLock { $0.quota.used } }
 
     var status: [APNSClientGroup.AppStatus] {
         self.state.withLock { state in
             state.apps.values.flatMap { info in
-                info.lanes.map { environment, lane in
+                info.clientIDs.map { environment, clientID in
                     APNSClientGroup.AppStatus(
                         app: info.app.name,
                         environment: environment,
                         credential: info.name,
-                        isRunning: state.infos[lane]?.client != nil,
-                        connections: state.lanes.connections(lane),
-                        inFlight: state.lanes.users(lane),
+                        isRunning: state.clients[clientID]?.client != nil,
+                        connections: state.quota.connections(clientID),
+                        inFlight: state.quota.users(clientID),
                         certificateExpiry: info.certificateExpiry
                     )
                 }

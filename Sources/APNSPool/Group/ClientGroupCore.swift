@@ -5,33 +5,33 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// What stands behind a group: its apps, and the clients that run for them. What is decided, `ClientLanes` decides.
+/// What stands behind a group: its apps, and the clients that run for them. What is decided, `ConnectionQuota` decides.
 final class ClientGroupCore: Sendable {
     /// Those who have a pool in common.
-    struct LaneKey: Hashable {
+    struct ClientKey: Hashable {
         var environment: APNSEnvironment
         var owner: String
     }
 
-    struct LaneInfo {
-        var key: LaneKey
+    struct ClientEntry {
+        var key: ClientKey
         var authentication: APNSAuthentication
         var tokens: ProcessTokenSource
         var environment: APNSEnvironment
         var apps: Set<String>
         var client: APNSClient?
         /// Those who wait until it runs.
-        var turn = Turn()
+        var start = ClientStart()
     }
 
     /// One wait for a client, shared by all who wait for it.
-    final class Turn: Sendable {
-        let gate = Gate()
+    final class ClientStart: Sendable {
+        let latch = Latch()
         let result = Mutex<Result<APNSClient, PushError>?>(nil)
 
-        func end(_ answer: Result<APNSClient, PushError>) {
-            self.result.withLock { $0 = answer }
-            self.gate.open()
+        func end(_ result: Result<APNSClient, PushError>) {
+            self.result.withLock { $0 = result }
+            self.latch.open()
         }
     }
 
@@ -42,13 +42,13 @@ final class ClientGroupCore: Sendable {
         var owner: String?
         var tokenKey: SigningKey?
         var certificateExpiry: Int64?
-        var lanes: [APNSEnvironment: ClientLanes.Lane]
+        var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
     }
 
     struct State {
-        var lanes: ClientLanes
-        var infos: [ClientLanes.Lane: LaneInfo] = [:]
-        var byKey: [LaneKey: ClientLanes.Lane] = [:]
+        var quota: ConnectionQuota
+        var clients: [ConnectionQuota.ClientID: ClientEntry] = [:]
+        var byKey: [ClientKey: ConnectionQuota.ClientID] = [:]
         var apps: [String: AppInfo] = [:]
         var tokenSources = ProcessTokenSources()
         var hasRun = false
@@ -56,13 +56,13 @@ final class ClientGroupCore: Sendable {
     }
 
     private enum Job: Sendable {
-        case start(ClientLanes.Lane, connections: Int)
+        case start(ConnectionQuota.ClientID, connections: Int)
         case stop(APNSClient)
     }
 
     /// The right to use a client until `leave`.
     struct Use: Sendable {
-        let lane: ClientLanes.Lane
+        let clientID: ConnectionQuota.ClientID
         let client: APNSClient
         let isCall: Bool
     }
@@ -78,7 +78,7 @@ final class ClientGroupCore: Sendable {
     let state: Mutex<State>
     private let jobs: AsyncStream<Job>
     private let job: AsyncStream<Job>.Continuation
-    private let over = Gate()
+    private let over = Latch()
 
     var now: MonotonicInstant { self.clock.now }
 
@@ -103,7 +103,7 @@ final class ClientGroupCore: Sendable {
         self.live = LiveSettings(configuration.client)
         self.contexts = TLSContexts(trust: configuration.client.trust)
         self.state = Mutex(
-            State(lanes: ClientLanes(cap: configuration.maxConnections, idleTimeout: configuration.idleTimeout))
+            State(quota: ConnectionQuota(cap: configuration.maxConnections, idleTimeout: configuration.idleTimeout))
         )
         (self.jobs, self.job) = AsyncStream.makeStream()
     }
@@ -131,16 +131,16 @@ final class ClientGroupCore: Sendable {
             if let old = state.apps[app.name], old.owner == nil || old.owner != resolved.owner {
                 self.release(app.name, &state)
             }
-            var lanes: [APNSEnvironment: ClientLanes.Lane] = [:]
+            var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID] = [:]
             for environment in app.environments {
-                let key = LaneKey(environment: environment, owner: owner)
-                let lane: ClientLanes.Lane
+                let key = ClientKey(environment: environment, owner: owner)
+                let clientID: ConnectionQuota.ClientID
                 if let known = state.byKey[key] {
-                    lane = known
+                    clientID = known
                 } else {
-                    lane = state.lanes.add(connections: pool.size + pool.maxOverflow)
-                    state.byKey[key] = lane
-                    state.infos[lane] = LaneInfo(
+                    clientID = state.quota.add(connections: pool.size + pool.maxOverflow)
+                    state.byKey[key] = clientID
+                    state.clients[clientID] = ClientEntry(
                         key: key,
                         authentication: app.authentication,
                         tokens: tokens,
@@ -148,11 +148,11 @@ final class ClientGroupCore: Sendable {
                         apps: []
                     )
                 }
-                state.infos[lane]?.apps.insert(app.name)
-                lanes[environment] = lane
+                state.clients[clientID]?.apps.insert(app.name)
+                clientIDs[environment] = clientID
             }
-            for lane in (state.apps[app.name]?.lanes ?? [:]).values where !lanes.values.contains(lane) {
-                self.release(app.name, from: lane, &state)
+            for clientID in (state.apps[app.name]?.clientIDs ?? [:]).values where !clientIDs.values.contains(clientID) {
+                self.release(app.name, from: clientID, &state)
             }
             state.apps[app.name] = AppInfo(
                 app: app,
@@ -160,7 +160,7 @@ final class ClientGroupCore: Sendable {
                 owner: resolved.owner,
                 tokenKey: tokenKey,
                 certificateExpiry: resolved.certificate?.notAfter,
-                lanes: lanes
+                clientIDs: clientIDs
             )
             return true
         }
@@ -184,22 +184,23 @@ final class ClientGroupCore: Sendable {
     }
 
     private func release(_ name: String, _ state: inout State) {
-        for lane in (state.apps[name]?.lanes ?? [:]).values { self.release(name, from: lane, &state) }
-        state.apps[name]?.lanes = [:]
+        for clientID in (state.apps[name]?.clientIDs ?? [:]).values { self.release(name, from: clientID, &state) }
+        state.apps[name]?.clientIDs = [:]
     }
 
-    private func release(_ name: String, from lane: ClientLanes.Lane, _ state: inout State) {
-        guard state.infos[lane]?.apps.remove(name) != nil, let info = state.infos[lane], info.apps.isEmpty else {
+    private func release(_ name: String, from clientID: ConnectionQuota.ClientID, _ state: inout State) {
+        guard state.clients[clientID]?.apps.remove(name) != nil, let info = state.clients[clientID], info.apps.isEmpty
+        else {
             return
         }
         state.byKey[info.key] = nil
-        info.turn.end(.failure(Self.noApp(name)))
-        self.perform(state.lanes.remove(lane, now: self.now), &state)
+        info.start.end(.failure(Self.noApp(name)))
+        self.perform(state.quota.remove(clientID, now: self.now), &state)
     }
 
     static func noApp(_ name: String, _ environment: APNSEnvironment, _ state: State) -> PushError {
         guard let app = state.apps[name] else { return Self.noApp(name) }
-        let environments = app.lanes.keys.map(\.description).sorted().joined(separator: ", ")
+        let environments = app.clientIDs.keys.map(\.description).sorted().joined(separator: ", ")
         return PushError(
             code: .configuration,
             certainty: .notSent,
@@ -268,12 +269,12 @@ final class ClientGroupCore: Sendable {
         asCall: Bool = false,
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
-        let (result, lane, turn) = self.enter(name, environment, asCall)
-        if let result { return result }
-        let answer = await self.wait(for: turn, lane, asCall, until: deadline)
+        let (immediate, clientID, start) = self.enter(name, environment, asCall)
+        if let immediate { return immediate }
+        let result = await self.wait(for: start, clientID, asCall, until: deadline)
         // The app was given another key meanwhile. The client that has started signs with the old one, for other apps.
-        guard self.hasMoved(name, environment, from: lane) else { return answer }
-        if case .success(let use) = answer { self.leave(use) }
+        guard self.hasMoved(name, environment, from: clientID) else { return result }
+        if case .success(let use) = result { self.leave(use) }
         return await self.use(name, environment, asCall: asCall, until: deadline)
     }
 
@@ -281,48 +282,55 @@ final class ClientGroupCore: Sendable {
         _ name: String,
         _ environment: APNSEnvironment,
         _ isCall: Bool
-    ) -> (result: Result<Use, PushError>?, lane: ClientLanes.Lane, turn: Turn) {
-        self.state.withLock { state -> (Result<Use, PushError>?, ClientLanes.Lane, Turn) in
-            guard let lane = state.apps[name]?.lanes[environment], let turn = state.infos[lane]?.turn else {
-                return (.failure(Self.noApp(name, environment, state)), 0, Turn())
+    ) -> (result: Result<Use, PushError>?, clientID: ConnectionQuota.ClientID, start: ClientStart) {
+        self.state.withLock { state -> (Result<Use, PushError>?, ConnectionQuota.ClientID, ClientStart) in
+            guard let clientID = state.apps[name]?.clientIDs[environment], let start = state.clients[clientID]?.start
+            else {
+                return (.failure(Self.noApp(name, environment, state)), 0, ClientStart())
             }
-            if state.isOver { return (.failure(Self.shuttingDown), lane, turn) }
-            let (admission, actions) = state.lanes.enter(lane, asCall: isCall, now: self.now)
+            if state.isOver { return (.failure(Self.shuttingDown), clientID, start) }
+            let (admission, actions) = state.quota.enter(clientID, asCall: isCall, now: self.now)
             self.perform(actions, &state)
             switch admission {
-            case .gone: return (.failure(Self.noApp(name)), lane, turn)
-            case .wait: return (nil, lane, turn)
+            case .gone: return (.failure(Self.noApp(name)), clientID, start)
+            case .wait: return (nil, clientID, start)
             case .use:
-                guard let client = state.infos[lane]?.client else { return (.failure(Self.noApp(name)), lane, turn) }
-                return (.success(Use(lane: lane, client: client, isCall: isCall)), lane, turn)
+                guard let client = state.clients[clientID]?.client else {
+                    return (.failure(Self.noApp(name)), clientID, start)
+                }
+                return (.success(Use(clientID: clientID, client: client, isCall: isCall)), clientID, start)
             }
         }
     }
 
-    private func hasMoved(_ name: String, _ environment: APNSEnvironment, from lane: ClientLanes.Lane) -> Bool {
+    private func hasMoved(_ name: String, _ environment: APNSEnvironment, from clientID: ConnectionQuota.ClientID)
+        -> Bool
+    {
         self.state.withLock { state in
-            guard !state.isOver, let new = state.apps[name]?.lanes[environment] else { return false }
-            return new != lane
+            guard !state.isOver, let new = state.apps[name]?.clientIDs[environment] else { return false }
+            return new != clientID
         }
     }
 
     private func wait(
-        for turn: Turn,
-        _ lane: ClientLanes.Lane,
+        for start: ClientStart,
+        _ clientID: ConnectionQuota.ClientID,
         _ isCall: Bool,
         until deadline: MonotonicInstant
     ) async -> Result<Use, PushError> {
-        _ = await turn.gate.wait(until: deadline, clock: self.clock)
-        return self.answer(of: turn, lane, isCall)
+        _ = await start.latch.wait(until: deadline, clock: self.clock)
+        return self.result(of: start, clientID, isCall)
     }
 
-    private func answer(of turn: Turn, _ lane: ClientLanes.Lane, _ isCall: Bool) -> Result<Use, PushError> {
+    private func result(of start: ClientStart, _ clientID: ConnectionQuota.ClientID, _ isCall: Bool) -> Result<
+        Use, PushError
+    > {
         self.state.withLock { state in
             // Under the lock in which turns are ended: either it came, or it is given up.
-            if let result = turn.result.withLock({ $0 }) {
-                return result.map { Use(lane: lane, client: $0, isCall: isCall) }
+            if let result = start.result.withLock({ $0 }) {
+                return result.map { Use(clientID: clientID, client: $0, isCall: isCall) }
             }
-            self.perform(state.lanes.giveUp(lane, asCall: isCall, now: self.now), &state)
+            self.perform(state.quota.giveUp(clientID, asCall: isCall, now: self.now), &state)
             if Task.isCancelled {
                 return .failure(
                     PushError(code: .cancelled, certainty: .notSent, message: "the sending task was cancelled")
@@ -347,7 +355,7 @@ final class ClientGroupCore: Sendable {
     @inline(never)
     func leave(_ use: Use) {
         self.state.withLock { state in
-            self.perform(state.lanes.leave(use.lane, asCall: use.isCall, now: self.now), &state)
+            self.perform(state.quota.leave(use.clientID, asCall: use.isCall, now: self.now), &state)
         }
     }
 
@@ -359,19 +367,19 @@ final class ClientGroupCore: Sendable {
 
     // MARK: Clients
 
-    private func perform(_ actions: [ClientLanes.Action], _ state: inout State) {
+    private func perform(_ actions: [ConnectionQuota.Action], _ state: inout State) {
         for action in actions {
             switch action {
-            case .start(let lane, let connections):
-                self.job.yield(.start(lane, connections: connections))
-            case .stop(let lane):
-                if let client = state.infos[lane]?.client { self.job.yield(.stop(client)) }
-            case .resume(let lane):
-                guard let info = state.infos[lane], let client = info.client else { continue }
-                info.turn.end(.success(client))
-                state.infos[lane]?.turn = Turn()
-            case .forget(let lane):
-                state.infos[lane] = nil
+            case .start(let clientID, let connections):
+                self.job.yield(.start(clientID, connections: connections))
+            case .stop(let clientID):
+                if let client = state.clients[clientID]?.client { self.job.yield(.stop(client)) }
+            case .resume(let clientID):
+                guard let info = state.clients[clientID], let client = info.client else { continue }
+                info.start.end(.success(client))
+                state.clients[clientID]?.start = ClientStart()
+            case .forget(let clientID):
+                state.clients[clientID] = nil
             }
         }
     }
@@ -393,7 +401,8 @@ final class ClientGroupCore: Sendable {
             group.addTask { await self.sweep() }
             for await job in self.jobs {
                 switch job {
-                case .start(let lane, let connections): group.addTask { await self.runClient(lane, connections) }
+                case .start(let clientID, let connections):
+                    group.addTask { await self.runClient(clientID, connections) }
                 case .stop(let client):
                     client.runtime.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
                 }
@@ -406,8 +415,8 @@ final class ClientGroupCore: Sendable {
     func beginShutdown() {
         let clients = self.state.withLock { state in
             state.isOver = true
-            for info in state.infos.values where info.client == nil { info.turn.end(.failure(Self.shuttingDown)) }
-            return state.infos.values.compactMap(\.client)
+            for info in state.clients.values where info.client == nil { info.start.end(.failure(Self.shuttingDown)) }
+            return state.clients.values.compactMap(\.client)
         }
         for client in clients {
             client.runtime.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
@@ -421,13 +430,13 @@ final class ClientGroupCore: Sendable {
         while !self.over.isOpen, !Task.isCancelled {
             let next = self.now.advanced(by: pause)
             if await self.over.wait(until: next, clock: self.clock) { return }
-            self.state.withLock { state in self.perform(state.lanes.sweep(now: self.now), &state) }
+            self.state.withLock { state in self.perform(state.quota.sweep(now: self.now), &state) }
         }
     }
 
     /// One life of a client, from its start to its end.
-    private func runClient(_ lane: ClientLanes.Lane, _ connections: Int) async {
-        guard let info = self.state.withLock({ $0.infos[lane] }) else { return }
+    private func runClient(_ clientID: ConnectionQuota.ClientID, _ connections: Int) async {
+        guard let info = self.state.withLock({ $0.clients[clientID] }) else { return }
         let client: APNSClient
         do throws(APNSConfigurationError) {
             client = try await self.makeClient(info, connections)
@@ -437,34 +446,34 @@ final class ClientGroupCore: Sendable {
                 metadata: ["apps": "\(info.apps.sorted().joined(separator: ", "))", "error": "\(error)"]
             )
             let failure = PushError(code: .configuration, certainty: .notSent, message: error.description)
-            self.end(lane, .failure(failure))
+            self.end(clientID, .failure(failure))
             return
         }
         let isWanted = self.state.withLock { state in
-            guard !state.isOver, let turn = state.infos[lane]?.turn else { return false }
-            state.infos[lane]?.client = client
-            self.perform(state.lanes.started(lane, now: self.now), &state)
-            turn.end(.success(client))
-            state.infos[lane]?.turn = Turn()
+            guard !state.isOver, let start = state.clients[clientID]?.start else { return false }
+            state.clients[clientID]?.client = client
+            self.perform(state.quota.started(clientID, now: self.now), &state)
+            start.end(.success(client))
+            state.clients[clientID]?.start = ClientStart()
             return true
         }
         guard isWanted else {
-            self.end(lane, .failure(Self.shuttingDown))
+            self.end(clientID, .failure(Self.shuttingDown))
             return
         }
         // The settings may have changed while it was made.
-        self.live.tell { Self.apply($0, to: client, connections) }
+        self.live.apply { Self.apply($0, to: client, connections) }
         do {
             try await client.runtime.run()
         } catch is CancellationError {
         } catch {
             self.configuration.client.logger.error("an app's client ended", metadata: ["error": "\(error)"])
         }
-        self.end(lane, nil)
+        self.end(clientID, nil)
     }
 
     private func makeClient(
-        _ info: LaneInfo,
+        _ info: ClientEntry,
         _ connections: Int
     ) async throws(APNSConfigurationError) -> APNSClient {
         let live = self.live.settings
@@ -489,17 +498,17 @@ final class ClientGroupCore: Sendable {
     }
 
     /// - Parameter answer: for those who wait; nil: they wait on.
-    private func end(_ lane: ClientLanes.Lane, _ answer: Result<APNSClient, PushError>?) {
+    private func end(_ clientID: ConnectionQuota.ClientID, _ result: Result<APNSClient, PushError>?) {
         self.state.withLock { state in
-            state.infos[lane]?.client = nil
-            if let answer, let turn = state.infos[lane]?.turn {
-                state.infos[lane]?.turn = Turn()
-                turn.end(answer)
+            state.clients[clientID]?.client = nil
+            if let result, let start = state.clients[clientID]?.start {
+                state.clients[clientID]?.start = ClientStart()
+                start.end(result)
             }
             let isOver = state.isOver
-            let actions = state.lanes.ended(lane, keepsWaiting: answer == nil && !isOver, now: self.now)
+            let actions = state.quota.ended(clientID, keepsWaiting: result == nil && !isOver, now: self.now)
             if isOver {
-                state.infos[lane]?.turn.end(.failure(Self.shuttingDown))
+                state.clients[clientID]?.start.end(.failure(Self.shuttingDown))
                 self.takeBack(actions, &state)
             } else {
                 self.perform(actions, &state)
@@ -508,11 +517,11 @@ final class ClientGroupCore: Sendable {
     }
 
     /// After the shutdown no client is started: the connections that were granted to it are free again.
-    private func takeBack(_ actions: [ClientLanes.Action], _ state: inout State) {
+    private func takeBack(_ actions: [ConnectionQuota.Action], _ state: inout State) {
         var actions = actions
         while let action = actions.popLast() {
-            guard case .start(let lane, _) = action else { continue }
-            actions += state.lanes.ended(lane, keepsWaiting: false, now: self.now)
+            guard case .start(let clientID, _) = action else { continue }
+            actions += state.quota.ended(clientID, keepsWaiting: false, now: self.now)
         }
     }
 }

@@ -46,7 +46,7 @@ extension ClientRuntime {
             "environment: \(environment.name), \(environment.authority)",
             "health: \(await self.health())",
             "lifecycle: \(self.lifecycle.current), \(self.lifecycle.pushesInFlight) pushes in flight",
-            "pool: \(pool.state), \(pool.leased)/\(pool.capacity) slots leased, \(pool.queueDepth) waiting "
+            "pool: \(pool.state), \(pool.leased)/\(pool.capacity) streams leased, \(pool.queueDepth) waiting "
                 + "(\(pool.bulkQueueDepth) bulk, \(pool.queuedBytes) bytes)",
         ]
         lines += Self.section("connections", pool.workers.map { "\($0)" })

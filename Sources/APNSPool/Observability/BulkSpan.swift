@@ -84,7 +84,7 @@ final class BulkSpan: Sendable {
             attributes["apns.bulk.unknown"] = counts.unknown
             self.span.attributes = attributes
         }
-        if end == .suspectedMisconfiguration || counts.isWorthALook {
+        if end == .suspectedMisconfiguration || counts.isSuspicious {
             self.span.setStatus(SpanStatus(code: .error, message: counts.text))
         }
         self.span.end()
@@ -93,7 +93,7 @@ final class BulkSpan: Sendable {
 
 extension BulkSummary {
     /// Devices that are gone are in every list, and make no call a failure; that all are refused does.
-    fileprivate var isWorthALook: Bool {
+    fileprivate var isSuspicious: Bool {
         self.notProcessed + self.notSent + self.unknown > 0 || self.rejected > 0 && self.accepted == 0
     }
 

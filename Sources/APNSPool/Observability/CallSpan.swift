@@ -40,7 +40,7 @@ final class CallSpan: Sendable {
         }
     }
 
-    /// - Parameter status: of APNs' answer.
+    /// - Parameter status: of APNs' response.
     func end(accepted status: Int, attempts: Int, uniqueID: String? = nil) {
         self.update { attributes in
             attributes["apns.outcome"] = Certainty.accepted.rawValue

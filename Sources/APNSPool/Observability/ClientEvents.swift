@@ -15,8 +15,8 @@ enum ClientEvent: Sendable, Equatable {
 final class ClientEvents: Sendable {
     let stream: AsyncStream<ClientEvent>
     private let continuation: AsyncStream<ClientEvent>.Continuation
-    /// How long APNs takes for an answer, of those pushes that connections time.
-    let answerTimes = TimeSamples()
+    /// How long APNs takes for a response, of those pushes that connections time.
+    let responseTimes = TimeSamples()
     private let degraded = Atomic<Int>(0)
 
     init() {
@@ -64,7 +64,7 @@ extension Logger {
 extension CredentialStateMachine.Refusal: CustomStringConvertible {
     var description: String {
         switch self {
-        case .answer(let reason): "\(reason.rawValue): \(reason.meaning ?? "no meaning known")"
+        case .rejection(let reason): "\(reason.rawValue): \(reason.meaning ?? "no meaning known")"
         case .certificate(let words): "the client certificate was refused: \(words)"
         }
     }

@@ -34,16 +34,16 @@ extension ClientRuntime {
         }
         snapshot.queueTimes = monitor.queueTimes.take()
         snapshot.connectTimes = monitor.connectTimes.take()
-        snapshot.answerTimes = self.monitor.events.answerTimes.take()
+        snapshot.responseTimes = self.monitor.events.responseTimes.take()
         return snapshot
     }
 
     /// Whoever is the metrics backend of the task that runs the client; nil: nobody.
     func makeMetricExporter() -> MetricExporter? {
         guard let exporter = MetricExporter(factory: MetricsSystem.factory) else { return nil }
-        self.monitor.queueTimes.turnOn()
-        self.monitor.connectTimes.turnOn()
-        self.monitor.events.answerTimes.turnOn()
+        self.monitor.queueTimes.enable()
+        self.monitor.connectTimes.enable()
+        self.monitor.events.responseTimes.enable()
         return exporter
     }
 

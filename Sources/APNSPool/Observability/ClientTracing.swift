@@ -21,11 +21,11 @@ final class ClientTracing: Sendable {
         self.configured = configuration.tracer
         self.logging = configuration.logging
         self.environment = configuration.environment
-        self.look()
+        self.checkExporter()
     }
 
     /// Takes the configuration's tracer, or else whoever is the tracer of this task.
-    func look() {
+    func checkExporter() {
         let found = self.configured ?? InstrumentationSystem.tracer
         if found is NoOpTracer { return }
         self.state.withLock { $0.tracer = found }

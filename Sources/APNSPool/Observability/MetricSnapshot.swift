@@ -48,7 +48,7 @@ struct MetricSnapshot: Sendable {
     /// In nanoseconds.
     var queueTimes: [Int64] = []
     var connectTimes: [Int64] = []
-    var answerTimes: [Int64] = []
+    var responseTimes: [Int64] = []
 
     static let connectionStates = ["ready", "connecting", "draining", "backing-off", "idle"]
     static let healthStates = ["starting", "serving", "degraded", "failing", "stopped"]
@@ -62,7 +62,7 @@ struct MetricSnapshot: Sendable {
                 MetricSample("apns_restarts_total", .counter(self.restarts)),
                 MetricSample("apns_queue_time", .timer(self.queueTimes)),
                 MetricSample("apns_connect_time", .timer(self.connectTimes)),
-                MetricSample("apns_answer_time", .timer(self.answerTimes)),
+                MetricSample("apns_response_time", .timer(self.responseTimes)),
             ]
     }
 
@@ -94,8 +94,8 @@ struct MetricSnapshot: Sendable {
             MetricSample("apns_connects_total", .counter(self.connects)),
             MetricSample("apns_reconnects_total", .counter(self.reconnects)),
             MetricSample("apns_connection_losses_total", .counter(self.connectionLosses)),
-            MetricSample("apns_slots_leased", .gauge(Double(self.pool.leased))),
-            MetricSample("apns_slots_capacity", .gauge(Double(self.pool.capacity))),
+            MetricSample("apns_streams_leased", .gauge(Double(self.pool.leased))),
+            MetricSample("apns_streams_capacity", .gauge(Double(self.pool.capacity))),
         ]
     }
 

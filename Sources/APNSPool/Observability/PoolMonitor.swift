@@ -63,13 +63,13 @@ final class PoolMonitor: Sendable {
             return line
         case .reported(let id, .connecting):
             guard let began = self.client?.connectTimes.begin(self.clock) else { break }
-            self.state.withLock { $0.connecting[id.slot] = began }
+            self.state.withLock { $0.connecting[id.index] = began }
         case .reported(let id, .ready):
-            self.connected(id.slot)
+            self.connected(id.index)
         case .reported(let id, .backingOff(_, let fault)):
             let now = self.clock.now
             line = self.state.withLock { state in
-                state.connecting[id.slot] = nil
+                state.connecting[id.index] = nil
                 if let fault { state.lastFault = fault.description }
                 return state.faults.seen(Self.text(fault), now: now)
             }
@@ -85,12 +85,12 @@ final class PoolMonitor: Sendable {
         return line
     }
 
-    private func connected(_ slot: Int) {
+    private func connected(_ index: Int) {
         let (began, isFirst) = self.state.withLock { state in
             state.faults.ended()
             state.configurationFault = nil
             state.lastFault = nil
-            return (state.connecting.removeValue(forKey: slot), state.connected.insert(slot).inserted)
+            return (state.connecting.removeValue(forKey: index), state.connected.insert(index).inserted)
         }
         guard let client else { return }
         client.connectTimes.end(began, self.clock)

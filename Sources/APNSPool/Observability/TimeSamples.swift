@@ -15,7 +15,7 @@ final class TimeSamples: Sendable {
     private let isOn = Atomic<Bool>(false)
     private let state = Mutex(State())
 
-    func turnOn() { self.isOn.store(true, ordering: .relaxed) }
+    func enable() { self.isOn.store(true, ordering: .relaxed) }
 
     /// A measurement begins; nil: nobody wants it.
     func begin(_ clock: any MonotonicClock) -> MonotonicInstant? {

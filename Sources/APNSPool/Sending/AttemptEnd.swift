@@ -5,7 +5,7 @@ import SupervisedPool
 /// How one attempt ended. Steps that come before the stream throw it.
 enum AttemptEnd: Error {
     case accepted(Receipt)
-    /// `retryAfter` is what the answer itself says.
+    /// `retryAfter` is what the response itself says.
     indirect case rejected(Rejection, retryAfter: Duration?)
     /// Nothing reached a connection, or nothing of it was written; `isFinal` when another try makes no sense.
     case notSent(PushError.Code, String, retryAfter: Duration? = nil, isFinal: Bool)
@@ -25,7 +25,7 @@ extension AttemptEnd {
         _ result: StreamResult,
         id: APNSID,
         attempts: Int,
-        answerTimeout: Duration,
+        responseTimeout: Duration,
         isPastDeadline: Bool,
         isShuttingDown: Bool = false
     ) {
@@ -57,7 +57,7 @@ extension AttemptEnd {
                 self = .notSent(.connectionFault, "the connection broke on this very push", isFinal: true)
             case .closedLocally where isShuttingDown:
                 self = .notSent(.shuttingDown, "the client was shut down before it was sent", isFinal: true)
-            case .goAway, .connectionLost, .closedLocally, .noSlot, .reset, .answered:
+            case .goAway, .connectionLost, .closedLocally, .noCapacity, .reset, .responded:
                 self = .notSent(.connectionLost, "the connection was lost before it was sent", isFinal: false)
             }
         case .notProcessed:
@@ -70,17 +70,17 @@ extension AttemptEnd {
         case .unknown:
             switch result.cause {
             case .deadline where isPastDeadline:
-                self = .unknown(.deadlineExceeded, "it was sent, and the deadline came before an answer")
+                self = .unknown(.deadlineExceeded, "it was sent, and the deadline came before a response")
             case .deadline:
-                self = .unknown(.deadlineExceeded, "it was sent, and no answer came within \(answerTimeout)")
+                self = .unknown(.deadlineExceeded, "it was sent, and no response came within \(responseTimeout)")
             case .cancelled:
                 self = .unknown(.cancelled, "the sending task was cancelled after it was sent")
             case .closedLocally where isShuttingDown:
-                self = .unknown(.shuttingDown, "it was sent, and the client was shut down before an answer")
+                self = .unknown(.shuttingDown, "it was sent, and the client was shut down before a response")
             case .reset(let code):
-                self = .unknown(.connectionLost, "it was sent, and the stream was reset (\(code)) before an answer")
+                self = .unknown(.connectionLost, "it was sent, and the stream was reset (\(code)) before a response")
             default:
-                self = .unknown(.connectionLost, "it was sent, and the connection was lost before an answer")
+                self = .unknown(.connectionLost, "it was sent, and the connection was lost before a response")
             }
         }
     }
@@ -166,7 +166,7 @@ extension StreamResult {
     /// Whether APNs took the push.
     var isAccepted: Bool { self.ending == .response && self.status == 200 }
 
-    /// The id in the answer; APNs writes it in upper case, and edges leave it out.
+    /// The id in the response; APNs writes it in upper case, and edges leave it out.
     var apnsID: APNSID? {
         var id: APNSID?
         self.fields.withFirst("apns-id") { id = APNSID(utf8: $0) }

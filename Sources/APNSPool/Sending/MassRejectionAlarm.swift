@@ -24,9 +24,9 @@ final class MassRejectionAlarm: Sendable {
     }
 
     /// - Returns: true once when the alarm is over.
-    func answered(_ token: DeviceToken) -> Bool {
+    func recordResponse(_ token: DeviceToken) -> Bool {
         guard self.isAttentive.load(ordering: .relaxed) else { return false }
-        return self.change { $0.answered(token) }
+        return self.change { $0.recordResponse(token) }
     }
 
     /// The breaker of a bulk call opened: what it saw is the newest there is.

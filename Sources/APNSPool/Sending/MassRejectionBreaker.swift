@@ -46,10 +46,10 @@ struct MassRejectionBreaker: Sendable {
         self.window = min(inFlight, 100_000)
     }
 
-    /// Whether an answer that is no refusal has to be counted.
+    /// Whether a response that is no refusal has to be counted.
     var isAttentive: Bool { self.rejections > 0 }
 
-    /// Whether this answer speaks of a wrong environment or topic.
+    /// Whether this response speaks of a wrong environment or topic.
     static func counts(_ rejection: Rejection) -> Bool {
         switch rejection.reason {
         case .some(.badDeviceToken), .some(.deviceTokenNotForTopic), .some(.topicDisallowed): true
@@ -68,7 +68,7 @@ struct MassRejectionBreaker: Sendable {
 
     /// A push was accepted, or its token called dead, which also proves that environment and topic are right. True: the
     /// breaker was open, and is not any more.
-    mutating func answered(_ token: DeviceToken) -> Bool {
+    mutating func recordResponse(_ token: DeviceToken) -> Bool {
         guard self.isAttentive else { return false }
         self.put(token.hashValue, isRejected: false)
         let closes = self.isOpen && self.rejections * 2 < self.limit

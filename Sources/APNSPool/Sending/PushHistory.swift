@@ -59,7 +59,7 @@ struct PushHistory: Sendable {
     ///
     /// - Parameters:
     ///   - isDegraded: APNs is overloaded: after 503 and 500 the second try waits too.
-    ///   - takeBudget: asked once when the answer was 503 or 500 and a retry is otherwise due.
+    ///   - takeBudget: asked once when the response was 503 or 500 and a retry is otherwise due.
     mutating func decide(
         _ end: AttemptEnd,
         policy: APNSClientConfiguration.Retry,

@@ -9,17 +9,17 @@ final class PushSend: SendLoop {
     private let lane: PushLane
     private let key: SupersedeKey?
     /// How to fill in another timestamp, if that of the push was filled in.
-    private let dated: SupersedeTurns.Dated?
+    private let dated: SupersedeQueue.Dated?
     // Unchecked: one task has the object, and nothing that an access calls comes back to it.
     @exclusivity(unchecked) private var push: PreparedPush
-    @exclusivity(unchecked) private var turn: SupersedeTurn?
+    @exclusivity(unchecked) private var entry: SupersedeEntry?
 
     @inline(never)
     init(
         _ push: PreparedPush,
         to token: DeviceToken,
         _ options: DeliveryOptions,
-        dated: SupersedeTurns.Dated?,
+        dated: SupersedeQueue.Dated?,
         _ context: SendContext
     ) {
         let id = options.apnsID ?? context.ids.next()
@@ -43,25 +43,25 @@ final class PushSend: SendLoop {
 
     /// The turn first: it goes by the order of the calls, whenever the client is run.
     override func prepare() async -> PushOutcome? {
-        if let key, let outcome = await self.takeTurn(key) { return outcome }
+        if let key, let outcome = await self.enterQueue(key) { return outcome }
         return await self.waitUntilRunning()
     }
 
     /// Takes a place among the other pushes with the key, and waits for the turn.
-    private func takeTurn(_ key: SupersedeKey) async -> PushOutcome? {
-        let turns = self.context.supersedeTurns
+    private func enterQueue(_ key: SupersedeKey) async -> PushOutcome? {
+        let queue = self.context.supersedeQueue
         do {
-            (self.turn, self.push) = try turns.arrive(self.push, to: self.token, key: key, dated: self.dated)
+            (self.entry, self.push) = try queue.arrive(self.push, to: self.token, key: key, dated: self.dated)
         } catch {
             let outcome = PushOutcome.failed(.validation(error, apnsID: self.history.id))
             self.finish(outcome)
             return outcome
         }
-        switch await self.turn?.wait(until: self.history.deadline, clock: self.context.clock) {
+        switch await self.entry?.wait(until: self.history.deadline, clock: self.context.clock) {
         case .goes?, nil:
             return nil
         case .superseded?:
-            return self.fail(.superseded, SupersedeTurn.message)
+            return self.fail(.superseded, SupersedeEntry.message)
         case .withdrawn? where Task.isCancelled:
             return self.fail(
                 .cancelled,
@@ -73,8 +73,8 @@ final class PushSend: SendLoop {
     }
 
     override func claimWrite() -> AttemptEnd? {
-        guard let turn, !turn.write() else { return nil }
-        return .notSent(.superseded, SupersedeTurn.message, isFinal: true)
+        guard let entry, !entry.write() else { return nil }
+        return .notSent(.superseded, SupersedeEntry.message, isFinal: true)
     }
 
     // MARK: An attempt
@@ -89,7 +89,7 @@ final class PushSend: SendLoop {
         CheckoutRequest(
             bytes: self.push.payload.count,
             lane: PoolLane(self.lane),
-            atFront: self.history.isResend || self.turn?.isHeir == true
+            atFront: self.history.isResend || self.entry?.isHeir == true
         )
     }
 
@@ -126,7 +126,7 @@ final class PushSend: SendLoop {
 
     /// Whoever waits behind it may go.
     override func leave() {
-        self.turn?.end()
+        self.entry?.end()
         super.leave()
     }
 }

@@ -9,7 +9,7 @@ import Synchronization
 final class RequestEncoder: Sendable {
     /// Of an accepted push's answer only the id is worth a look, if it is another than the one that was sent, and the
     /// unique id that development gives.
-    static let answerFilter = AnswerFilter(echoed: 1, kept: ["apns-id", "apns-unique-id"])
+    static let responseFilter = ResponseFilter(echoed: 1, kept: ["apns-id", "apns-unique-id"])
 
     /// The fields whose values differ from push to push, in the order of `HTTP2Request.valueLengths`.
     static let variableNames = [":path", "apns-id", "apns-expiration", "apns-collapse-id"]

@@ -6,8 +6,8 @@ import Synchronization
 final class RetryBudget: Sendable {
     private struct State {
         /// Answers and retries of each of the last ten seconds.
-        var answers = [Int](repeating: 0, count: RetryBudget.seconds)
-        /// Of the answers, those that say that a device token is invalid.
+        var responses = [Int](repeating: 0, count: RetryBudget.seconds)
+        /// Of the responses, those that say that a device token is invalid.
         var invalid = [Int](repeating: 0, count: RetryBudget.seconds)
         var retries = [Int](repeating: 0, count: RetryBudget.seconds)
         var second: Int64 = 0
@@ -17,7 +17,7 @@ final class RetryBudget: Sendable {
             let passed = min(max(second - self.second, 0), Int64(RetryBudget.seconds))
             for step in 0..<passed {
                 let index = Int((second - step) % Int64(RetryBudget.seconds))
-                self.answers[index] = 0
+                self.responses[index] = 0
                 self.invalid[index] = 0
                 self.retries[index] = 0
             }
@@ -36,20 +36,20 @@ final class RetryBudget: Sendable {
         self.floor = floor
     }
 
-    func recordAnswers(_ count: Int, invalid: Int = 0, now: MonotonicInstant) {
+    func recordResponses(_ count: Int, invalid: Int = 0, now: MonotonicInstant) {
         self.state.withLock { state in
             let index = state.advance(to: now)
-            state.answers[index] += count
+            state.responses[index] += count
             state.invalid[index] += invalid
         }
     }
 
-    /// The part of the last ten seconds' answers that said that a device token is invalid; nil without answers.
+    /// The part of the last ten seconds' responses that said that a device token is invalid; nil without answers.
     func invalidShare(now: MonotonicInstant) -> Double? {
         self.state.withLock { state in
             _ = state.advance(to: now)
-            let answers = state.answers.reduce(0, +)
-            return answers > 0 ? Double(state.invalid.reduce(0, +)) / Double(answers) : nil
+            let responses = state.responses.reduce(0, +)
+            return responses > 0 ? Double(state.invalid.reduce(0, +)) / Double(responses) : nil
         }
     }
 
@@ -57,7 +57,7 @@ final class RetryBudget: Sendable {
     func take(now: MonotonicInstant) -> Bool {
         self.state.withLock { state in
             let index = state.advance(to: now)
-            let allowed = max(self.floor, state.answers.reduce(0, +) * self.percent / 100)
+            let allowed = max(self.floor, state.responses.reduce(0, +) * self.percent / 100)
             guard state.retries.reduce(0, +) < allowed else { return false }
             state.retries[index] += 1
             return true

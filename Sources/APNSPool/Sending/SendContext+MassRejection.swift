@@ -20,7 +20,7 @@ extension SendContext {
 
     /// A push that only reaches APNs' right environment was answered so.
     func tokenWorks(_ token: DeviceToken) {
-        if self.massRejection.answered(token) { self.monitor.reportMassRejectionOver() }
+        if self.massRejection.recordResponse(token) { self.monitor.reportMassRejectionOver() }
     }
 
     /// The error of what a bulk call leaves unsent.

@@ -17,7 +17,7 @@ final class SendContext: Sendable {
     let monitor: ClientMonitor
     let massRejection: MassRejectionAlarm
     let pacer = BroadcastPacer()
-    let supersedeTurns = SupersedeTurns()
+    let supersedeQueue = SupersedeQueue()
 
     var clock: any MonotonicClock { self.configuration.clock }
     /// What is shown to APNs, without secrets.
@@ -60,7 +60,7 @@ final class SendContext: Sendable {
             result,
             id: history.id,
             attempts: history.attempts,
-            answerTimeout: .nanoseconds(self.live.answerNanoseconds),
+            responseTimeout: .nanoseconds(self.live.responseNanoseconds),
             isPastDeadline: self.clock.now >= history.deadline,
             isShuttingDown: !self.lifecycle.current.takesPushes
         )
@@ -140,7 +140,7 @@ final class SendContext: Sendable {
     }
 
     func attemptDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant) -> MonotonicInstant {
-        let (end, overflow) = now.nanoseconds.addingReportingOverflow(self.live.answerNanoseconds)
+        let (end, overflow) = now.nanoseconds.addingReportingOverflow(self.live.responseNanoseconds)
         return overflow ? deadline : min(deadline, MonotonicInstant(nanoseconds: end))
     }
 

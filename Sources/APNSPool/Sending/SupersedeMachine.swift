@@ -37,7 +37,7 @@ struct SupersedeMachine<Key: Hashable> {
         var isFinal: Bool
     }
 
-    private enum Turn {
+    private enum Phase {
         /// Not written yet. If a newer one waits when it is to be, it is replaced; it keeps the key's place in the queue
         /// until then.
         case queued
@@ -49,7 +49,7 @@ struct SupersedeMachine<Key: Hashable> {
 
     private struct Line {
         var holder: Push
-        var turn = Turn.queued
+        var phase = Phase.queued
         var waiting: [Push] = []
         /// The last one of the key, if any push of it had one.
         var timestamp: Int64?
@@ -122,11 +122,11 @@ struct SupersedeMachine<Key: Hashable> {
     /// The push that has the turn is about to be written. False: it was replaced, and must not be.
     mutating func write(_ key: Key, _ ticket: Ticket) -> Bool {
         guard var line = self.lines[key], line.holder.ticket == ticket else { return false }
-        if line.turn == .queued {
-            line.turn = line.holder.isFinal || line.waiting.isEmpty ? .fixed : .yielded
+        if line.phase == .queued {
+            line.phase = line.holder.isFinal || line.waiting.isEmpty ? .fixed : .yielded
             self.lines[key] = line
         }
-        return line.turn == .fixed
+        return line.phase == .fixed
     }
 
     /// The push that has the turn has its outcome.
@@ -137,9 +137,9 @@ struct SupersedeMachine<Key: Hashable> {
             if let timestamp = line.timestamp { self.keep(timestamp, key) }
             return nil
         }
-        let isHeir = line.turn == .yielded
+        let isHeir = line.phase == .yielded
         line.holder = line.waiting.removeFirst()
-        line.turn = isHeir ? .fixed : .queued
+        line.phase = isHeir ? .fixed : .queued
         self.lines[key] = line
         return Successor(ticket: line.holder.ticket, isHeir: isHeir)
     }

@@ -160,9 +160,9 @@ package enum SettingsTable {
 
     static let timeouts: [APNSSetting] = [
         .duration("timeouts.deadline", \.timeouts.deadline, .milliseconds(1)...(.seconds(86_400)))
-            .meaning("For a push that names no deadline: queue, connect, every try and the answer together."),
-        .duration("timeouts.answer", \.timeouts.answer, .milliseconds(1)...(.seconds(86_400)))
-            .meaning("For the answer to one try."),
+            .meaning("For a push that names no deadline: queue, connect, every try and the response together."),
+        .duration("timeouts.response", \.timeouts.response, .milliseconds(1)...(.seconds(86_400)))
+            .meaning("For the response to one try."),
         .duration("timeouts.connect", \.timeouts.connect, .milliseconds(1)...(.seconds(3600)))
             .meaning("For look-up, TCP, TLS and APNs' first SETTINGS together."),
         .duration("timeouts.drain", \.timeouts.drain, .zero ... .seconds(86_400))
@@ -180,11 +180,11 @@ package enum SettingsTable {
         .integer("retry.maxAttempts", \.retry.maxAttempts, 1...5)
             .meaning("Tries of one push, the first included; 1 turns retries off."),
         .boolean("retry.retriesInternalServerError", \.retry.retriesInternalServerError)
-            .meaning("Whether an answer 500 is tried again."),
+            .meaning("Whether a response 500 is tried again."),
         .integer("retry.budgetPercent", \.retry.budgetPercent, 0...100)
-            .meaning("Retries of 503 and 500 as a share of the last ten seconds' answers, in per cent."),
+            .meaning("Retries of 503 and 500 as a share of the last ten seconds' responses, in per cent."),
         .boolean("retry.resendsUnknown", \.retry.resendsUnknown)
-            .meaning("Whether a push that was written and got no answer is sent again. It may then arrive twice."),
+            .meaning("Whether a push that was written and got no response is sent again. It may then arrive twice."),
     ]
 
     static let rest: [APNSSetting] = [

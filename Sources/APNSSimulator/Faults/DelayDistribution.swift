@@ -1,4 +1,4 @@
-/// How long an answer is kept back.
+/// How long a response is kept back.
 public enum DelayDistribution: Sendable, Hashable {
     /// Always the same.
     case fixed(Duration)

@@ -113,13 +113,13 @@ public struct FaultEffect: Sendable, Hashable {
 
     enum Kind: Sendable, Hashable {
         // These decide a request's fate, or a connection's.
-        case answer(ScriptedAnswer)
-        case earlyAnswer(ScriptedAnswer)
+        case respond(ScriptedResponse)
+        case earlyResponse(ScriptedResponse)
         case stall(isProcessed: Bool)
         case reset(code: UInt32, isProcessed: Bool)
         case goAway(GoAway)
         case drop(isProcessed: Bool, ConnectionEnding)
-        case silence(isProcessed: Bool, answersPings: Bool, reads: Bool)
+        case silence(isProcessed: Bool, acknowledgesPings: Bool, reads: Bool)
         case alert(UInt8, isProcessed: Bool)
         // These go beside it.
         case delay(DelayDistribution)
@@ -148,8 +148,8 @@ public struct FaultEffect: Sendable, Hashable {
 
     /// Answers with this reason; nothing is checked. The status is the one the reason has in APNs' table (400 for an
     /// unknown one), the timestamp is milliseconds since 1970.
-    public static func answer(_ reason: RejectionReason, timestamp: Int64? = nil) -> FaultEffect {
-        self.answer(ScriptedAnswer(reason, timestamp: timestamp))
+    public static func respond(_ reason: RejectionReason, timestamp: Int64? = nil) -> FaultEffect {
+        self.respond(ScriptedResponse(reason, timestamp: timestamp))
     }
 
     /// Answers with this status and reason, which may not fit together.
@@ -157,32 +157,32 @@ public struct FaultEffect: Sendable, Hashable {
     /// - Parameters:
     ///   - status: from 200 to 599.
     ///   - reason: nil: no body.
-    public static func answer(status: Int, reason: RejectionReason?) -> FaultEffect {
-        self.answer(ScriptedAnswer(status: status, reason: reason))
+    public static func respond(status: Int, reason: RejectionReason?) -> FaultEffect {
+        self.respond(ScriptedResponse(status: status, reason: reason))
     }
 
     /// Answers with a body of which nobody knows the form, as an edge server or a proxy might.
-    public static func answer(status: Int, body: [UInt8]) -> FaultEffect {
-        self.answer(ScriptedAnswer(status: status).with { $0.body = body })
+    public static func respond(status: Int, body: [UInt8]) -> FaultEffect {
+        self.respond(ScriptedResponse(status: status).with { $0.body = body })
     }
 
     /// Answers as described, right or wrong.
-    public static func answer(_ answer: ScriptedAnswer) -> FaultEffect { FaultEffect(.answer(answer)) }
+    public static func respond(_ response: ScriptedResponse) -> FaultEffect { FaultEffect(.respond(response)) }
 
     /// A body that begins as JSON and breaks off, in a stream that ends as it should.
     public static func malformedBody(status: Int = 400) -> FaultEffect {
-        self.answer(status: status, body: Array(#"{"reason":"BadDev"#.utf8))
+        self.respond(status: status, body: Array(#"{"reason":"BadDev"#.utf8))
     }
 
     /// A body of so many bytes; `Int.max` of them are an endless one.
     public static func oversizedBody(status: Int = 400, bytes: Int = 1 << 20) -> FaultEffect {
-        self.answer(ScriptedAnswer(status: status).with { $0.bodyBytes = max(bytes, 0) })
+        self.respond(ScriptedResponse(status: status).with { $0.bodyBytes = max(bytes, 0) })
     }
 
     /// The stream is reset when so many bytes of the body are out; 0: right behind the headers.
-    public static func cutBody(_ answer: ScriptedAnswer, after bytes: Int, code: UInt32 = 2) -> FaultEffect {
-        self.answer(
-            answer.with {
+    public static func cutBody(_ response: ScriptedResponse, after bytes: Int, code: UInt32 = 2) -> FaultEffect {
+        self.respond(
+            response.with {
                 $0.cutAfter = max(bytes, 0)
                 $0.cutCode = code
             }
@@ -191,12 +191,14 @@ public struct FaultEffect: Sendable, Hashable {
 
     /// Answers when the headers have come, without waiting for the body. It is early for a client only if its body
     /// takes longer than its headers: see `Simulator.Configuration.initialWindowSize`.
-    public static func earlyAnswer(_ reason: RejectionReason) -> FaultEffect {
-        self.earlyAnswer(ScriptedAnswer(reason))
+    public static func earlyResponse(_ reason: RejectionReason) -> FaultEffect {
+        self.earlyResponse(ScriptedResponse(reason))
     }
 
-    /// The same with any answer; `resetCode` 0 is the RST_STREAM(NO_ERROR) that says that no more body is wanted.
-    public static func earlyAnswer(_ answer: ScriptedAnswer) -> FaultEffect { FaultEffect(.earlyAnswer(answer)) }
+    /// The same with any response; `resetCode` 0 is the RST_STREAM(NO_ERROR) that says that no more body is wanted.
+    public static func earlyResponse(_ response: ScriptedResponse) -> FaultEffect {
+        FaultEffect(.earlyResponse(response))
+    }
 
     /// Decides at once and answers later.
     public static func delay(_ duration: Duration) -> FaultEffect { FaultEffect(.delay(.fixed(duration))) }
@@ -210,7 +212,7 @@ public struct FaultEffect: Sendable, Hashable {
         FaultEffect(.stall(isProcessed: isProcessed))
     }
 
-    /// For a time no request is answered, on this connection or everywhere; then all answers go out. PINGs are answered.
+    /// For a time no request is answered, on this connection or everywhere; then all responses go out. PINGs are answered.
     public static func pause(_ duration: Duration, everywhere: Bool = false) -> FaultEffect {
         FaultEffect(.pause(duration, everywhere: everywhere))
     }
@@ -220,7 +222,7 @@ public struct FaultEffect: Sendable, Hashable {
     /// RST_STREAM(REFUSED_STREAM): the promise that the push was not processed.
     public static let refuse = FaultEffect(.reset(code: 7, isProcessed: false))
 
-    /// RST_STREAM with this code (RFC 9113, section 7) and no answer.
+    /// RST_STREAM with this code (RFC 9113, section 7) and no response.
     public static func reset(code: UInt32, isProcessed: Bool = false) -> FaultEffect {
         FaultEffect(.reset(code: code, isProcessed: isProcessed))
     }
@@ -255,7 +257,7 @@ public struct FaultEffect: Sendable, Hashable {
     /// Closes the connection without GOAWAY. Requests that came before it have been answered, those behind it are lost.
     ///
     /// - Parameters:
-    ///   - isProcessed: the request that triggered it is processed, and its answer lost.
+    ///   - isProcessed: the request that triggered it is processed, and its response lost.
     ///   - closeNotify: TLS is ended properly.
     public static func dropConnection(isProcessed: Bool = false, closeNotify: Bool = false) -> FaultEffect {
         self.dropConnection(isProcessed: isProcessed, closeNotify ? .closeNotify : .fin)
@@ -267,20 +269,20 @@ public struct FaultEffect: Sendable, Hashable {
     }
 
     /// From this request on the connection takes bytes and says nothing any more, not even to a PING.
-    public static let silence = FaultEffect(.silence(isProcessed: false, answersPings: false, reads: true))
+    public static let silence = FaultEffect(.silence(isProcessed: false, acknowledgesPings: false, reads: true))
 
     /// From now on nothing is answered on the connection: half-open.
     ///
     /// - Parameters:
     ///   - isProcessed: the pushes that come are processed all the same.
-    ///   - answersPings: PINGs and SETTINGS are still acknowledged.
+    ///   - acknowledgesPings: PINGs and SETTINGS are still acknowledged.
     ///   - reads: false: the socket is not read any more either.
     public static func silence(
         isProcessed: Bool = false,
-        answersPings: Bool = false,
+        acknowledgesPings: Bool = false,
         reads: Bool = true
     ) -> FaultEffect {
-        FaultEffect(.silence(isProcessed: isProcessed, answersPings: answersPings, reads: reads))
+        FaultEffect(.silence(isProcessed: isProcessed, acknowledgesPings: acknowledgesPings, reads: reads))
     }
 
     /// A fatal TLS alert behind a finished handshake, as a server sends that has looked at a certificate too late:
@@ -298,10 +300,10 @@ public struct FaultEffect: Sendable, Hashable {
     /// One SETTINGS frame.
     public static func settings(_ settings: HTTP2Setting...) -> FaultEffect { FaultEffect(.settings(settings)) }
 
-    /// A frame of any type and content, in front of the answer.
+    /// A frame of any type and content, in front of the response.
     public static func frame(_ frame: RawFrame) -> FaultEffect { FaultEffect(.frame(frame)) }
 
-    /// A frame that breaks the protocol, in front of the answer.
+    /// A frame that breaks the protocol, in front of the response.
     public static func malformed(_ frame: MalformedFrame) -> FaultEffect { FaultEffect(.malformed(frame)) }
 
     /// So many PINGs at once, each of which the client has to acknowledge. At most 1,000,000.
@@ -351,7 +353,7 @@ public struct FaultEffect: Sendable, Hashable {
         return self.tls(fault)
     }
 
-    /// New connections meet this answer to ALPN.
+    /// New connections meet this response to ALPN.
     public static func alpn(_ alpn: TLSFault.ALPN) -> FaultEffect {
         var fault = TLSFault()
         fault.alpn = alpn
@@ -375,9 +377,9 @@ public struct FaultEffect: Sendable, Hashable {
     /// The events that it can apply to; the first one is the one it applies to when a trigger names none.
     public var events: [FaultTrigger.Event] {
         switch self.kind {
-        case .answer, .stall, .delay: [.request]
+        case .respond, .stall, .delay: [.request]
         case .reset: [.request, .headers]
-        case .earlyAnswer: [.headers]
+        case .earlyResponse: [.headers]
         case .goAway, .drop, .silence, .alert, .settings, .frame, .malformed, .pingFlood, .settingsFlood, .slowReader:
             [.request, .open, .time]
         case .pause, .clock, .listenerDown: [.request, .open, .time, .connect]
@@ -388,7 +390,7 @@ public struct FaultEffect: Sendable, Hashable {
     /// Whether it goes beside others and decides nobody's fate.
     var isBeside: Bool {
         switch self.kind {
-        case .answer, .earlyAnswer, .stall, .reset, .goAway, .drop, .silence, .alert: false
+        case .respond, .earlyResponse, .stall, .reset, .goAway, .drop, .silence, .alert: false
         default: true
         }
     }
@@ -396,8 +398,8 @@ public struct FaultEffect: Sendable, Hashable {
     /// Its kind as scripts and the ledger call it.
     public var name: String {
         switch self.kind {
-        case .answer: "answer"
-        case .earlyAnswer: "early-answer"
+        case .respond: "respond"
+        case .earlyResponse: "early-response"
         case .stall: "stall"
         case .reset(code: 7, isProcessed: false): "refuse"
         case .reset: "reset"

@@ -4,7 +4,7 @@ struct FaultEngine: Sendable {
     /// What an event meets.
     struct Draw: Sendable {
         var delay = Duration.zero
-        /// What is done beside the answer, in the script's order.
+        /// What is done beside the response, in the script's order.
         var beside: [FaultEffect.Kind] = []
         /// What decides the request's or the connection's fate; nil: APNs' rules do.
         var decisive: FaultEffect.Kind?

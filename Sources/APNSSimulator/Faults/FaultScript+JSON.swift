@@ -36,7 +36,7 @@ extension Duration {
     fileprivate var json: JSONValue { .double(self.inMilliseconds) }
 }
 
-extension ScriptedAnswer {
+extension ScriptedResponse {
     var json: [String: JSONValue] {
         var object: [String: JSONValue] = ["status": .integer(Int64(self.status))]
         if let reason { object["reason"] = .string(reason.rawValue) }
@@ -71,7 +71,7 @@ extension FaultEffect {
 
     private var parts: [String: JSONValue] {
         switch self.kind {
-        case .answer(let answer), .earlyAnswer(let answer): return answer.json
+        case .respond(let response), .earlyResponse(let response): return response.json
         case .stall(let isProcessed): return ["processed": .bool(isProcessed)]
         case .reset(code: 7, isProcessed: false): return [:]
         case .reset(let code, let isProcessed):
@@ -79,8 +79,10 @@ extension FaultEffect {
         case .goAway(let goAway): return Self.parts(of: goAway)
         case .drop(let isProcessed, let ending):
             return ["processed": .bool(isProcessed), "ending": .string(ending.rawValue)]
-        case .silence(let isProcessed, let answersPings, let reads):
-            return ["processed": .bool(isProcessed), "answersPings": .bool(answersPings), "reads": .bool(reads)]
+        case .silence(let isProcessed, let acknowledgesPings, let reads):
+            return [
+                "processed": .bool(isProcessed), "acknowledgesPings": .bool(acknowledgesPings), "reads": .bool(reads),
+            ]
         case .alert(let number, let isProcessed):
             return ["alert": .integer(Int64(number)), "processed": .bool(isProcessed)]
         case .delay(let distribution): return Self.parts(of: distribution)

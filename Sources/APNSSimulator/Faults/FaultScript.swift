@@ -8,7 +8,7 @@ public import APNSModel
 
 /// A list of faults as data, for `apns simulator --faults FILE` and for tests. `Docs/Simulator.md` has all of it as JSON.
 ///
-/// `{"seed":7,"faults":[{"when":{"skip":100,"times":5},"effect":{"kind":"answer","reason":"ServiceUnavailable"}}]}`
+/// `{"seed":7,"faults":[{"when":{"skip":100,"times":5},"effect":{"kind": "respond","reason":"ServiceUnavailable"}}]}`
 ///
 /// The same script with the same seed does the same to the same requests in the same order.
 public struct FaultScript: Sendable, Hashable {
@@ -44,7 +44,7 @@ public struct FaultScript: Sendable, Hashable {
 /// A misbehaviour: when it happens and what it is.
 ///
 /// Each fault counts the events that match it, in the order in which the simulator sees them. Of the faults that apply to
-/// one request, delays add up, whatever goes beside an answer is done, and the first one that decides the request's fate
+/// one request, delays add up, whatever goes beside a response is done, and the first one that decides the request's fate
 /// does so.
 public struct Fault: Sendable, Hashable {
     /// When it happens.
@@ -69,12 +69,12 @@ public struct Fault: Sendable, Hashable {
 
     /// The next `count` requests are answered 503 `ServiceUnavailable`.
     public static func serviceUnavailable(count: Int) -> Fault {
-        Fault(.answer(.serviceUnavailable), when: .next(count))
+        Fault(.respond(.serviceUnavailable), when: .next(count))
     }
 
     /// The next `count` requests are answered 500 `InternalServerError`.
     public static func internalServerError(count: Int) -> Fault {
-        Fault(.answer(.internalServerError), when: .next(count))
+        Fault(.respond(.internalServerError), when: .next(count))
     }
 
     /// The next `count` requests are refused: RST_STREAM(REFUSED_STREAM), not processed.
@@ -83,13 +83,13 @@ public struct Fault: Sendable, Hashable {
     }
 
     /// Each of the next `count` requests is answered with this reason and its status.
-    public static func answer(_ reason: RejectionReason, count: Int = 1) -> Fault {
-        Fault(.answer(reason), when: .next(count))
+    public static func respond(_ reason: RejectionReason, count: Int = 1) -> Fault {
+        Fault(.respond(reason), when: .next(count))
     }
 
     /// This share of all requests, from 0 to 1, is answered with this reason, drawn from the seed.
     public static func share(_ share: Double, of reason: RejectionReason) -> Fault {
-        Fault(.answer(reason), when: .probability(share))
+        Fault(.respond(reason), when: .probability(share))
     }
 }
 

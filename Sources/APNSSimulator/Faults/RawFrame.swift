@@ -90,7 +90,7 @@ public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
     case badPingLength = "bad-ping-length"
     /// 64 random bytes.
     case garbage
-    /// An answer in HTTP/1.1.
+    /// A response in HTTP/1.1.
     case http11 = "http/1.1"
 
     /// - Parameter streamID: the request's; 0 if there is none.

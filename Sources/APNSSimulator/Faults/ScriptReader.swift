@@ -4,7 +4,7 @@ internal import APNSModel
 struct ScriptReader {
     /// The kinds of effects.
     static let kinds = """
-        answer, early-answer, delay, pause, stall, refuse, reset, goaway, drop, silence, alert, settings, frame, \
+        respond, early-response, delay, pause, stall, refuse, reset, goaway, drop, silence, alert, settings, frame, \
         malformed, ping-flood, settings-flood, slow-reader, clock, listener-down, close-on-accept, never-speak, \
         handshake-stall, tls, rapid-reset-limit
         """
@@ -93,8 +93,8 @@ private struct EffectReader {
             throw self.json.error("kind", "an effect has a kind; there are \(ScriptReader.kinds)")
         }
         switch kind {
-        case "answer": return .answer(try self.answer())
-        case "early-answer": return .earlyAnswer(try self.answer())
+        case "respond": return .respond(try self.response())
+        case "early-response": return .earlyResponse(try self.response())
         case "delay": return .delay(try self.distribution())
         case "pause":
             try self.allow("milliseconds", "everywhere")
@@ -116,10 +116,10 @@ private struct EffectReader {
             let isNotified = try self.json.bool("closeNotify") ?? false
             return .dropConnection(isProcessed: try self.isProcessed(), ending ?? (isNotified ? .closeNotify : .fin))
         case "silence":
-            try self.allow("processed", "answersPings", "reads")
+            try self.allow("processed", "acknowledgesPings", "reads")
             return .silence(
                 isProcessed: try self.isProcessed(),
-                answersPings: try self.json.bool("answersPings") ?? false,
+                acknowledgesPings: try self.json.bool("acknowledgesPings") ?? false,
                 reads: try self.json.bool("reads") ?? true
             )
         case "alert":
@@ -221,7 +221,7 @@ private struct EffectReader {
         return UInt8(number)
     }
 
-    private func answer() throws(FaultScriptError) -> ScriptedAnswer {
+    private func response() throws(FaultScriptError) -> ScriptedResponse {
         try self.allow(
             "status",
             "reason",
@@ -244,34 +244,34 @@ private struct EffectReader {
         let body = try self.json.string("body")
         let status = try self.json.int("status", in: 200...599)
         let isError = reason != nil || body != nil
-        var answer = ScriptedAnswer(status: status ?? reason?.status ?? (isError ? 400 : 200), reason: reason)
-        answer.timestamp = try self.json.integer("timestamp", in: Int64.min...Int64.max)
-        answer.body = body.map { Array($0.utf8) }
-        answer.bodyBytes = try self.json.int("bodyBytes", in: 0...Int.max)
-        if try self.json.bool("endless") == true { answer.bodyBytes = .max }
+        var response = ScriptedResponse(status: status ?? reason?.status ?? (isError ? 400 : 200), reason: reason)
+        response.timestamp = try self.json.integer("timestamp", in: Int64.min...Int64.max)
+        response.body = body.map { Array($0.utf8) }
+        response.bodyBytes = try self.json.int("bodyBytes", in: 0...Int.max)
+        if try self.json.bool("endless") == true { response.bodyBytes = .max }
         switch try self.json.string("apnsID") {
         case nil: break
-        case "": answer.id = .missing
-        case let text?: answer.id = .text(text)
+        case "": response.id = .missing
+        case let text?: response.id = .text(text)
         }
-        answer.headers = try self.json.fields("headers")
-        answer.headerBytes = try self.json.int("headerBytes", in: 0...ScriptedAnswer.headerLimit) ?? 0
-        answer.trailers = try self.json.fields("trailers")
+        response.headers = try self.json.fields("headers")
+        response.headerBytes = try self.json.int("headerBytes", in: 0...ScriptedResponse.headerLimit) ?? 0
+        response.trailers = try self.json.fields("trailers")
         for value in try self.json.array("informational") ?? [] {
             guard case .integer(let status) = value, (100...199).contains(status), status != 101 else {
                 throw self.json.error("informational", "a list of statuses from 100 to 199 is wanted, without 101")
             }
-            answer.informational.append(Int(status))
+            response.informational.append(Int(status))
         }
-        answer.cutAfter = try self.json.int("cutAfter", in: 0...Int.max)
-        if let code = try self.json.unsigned("cutCode") { answer.cutCode = code }
+        response.cutAfter = try self.json.int("cutAfter", in: 0...Int.max)
+        if let code = try self.json.unsigned("cutCode") { response.cutCode = code }
         if try self.json.bool("neverEnds") == true {
-            answer.cutCode = nil
-            answer.cutAfter = answer.cutAfter ?? .max
+            response.cutCode = nil
+            response.cutAfter = response.cutAfter ?? .max
         }
-        answer.resetCode = try self.json.unsigned("resetCode")
-        answer.isProcessed = try self.json.bool("processed")
-        return answer
+        response.resetCode = try self.json.unsigned("resetCode")
+        response.isProcessed = try self.json.bool("processed")
+        return response
     }
 
     private func distribution() throws(FaultScriptError) -> DelayDistribution {

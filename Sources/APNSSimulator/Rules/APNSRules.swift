@@ -14,7 +14,7 @@ struct Verdict: Sendable, Hashable {
         Verdict(status: reason.status ?? 400, reason: reason, timestamp: timestamp)
     }
 
-    /// The answer's body: empty for 200.
+    /// The response's body: empty for 200.
     var body: [UInt8] {
         guard let reason else { return [] }
         // Reasons are made of letters; what a script names may hold anything.

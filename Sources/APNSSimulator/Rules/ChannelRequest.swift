@@ -85,6 +85,6 @@ public struct ChannelCallRecord: Sendable, Hashable {
     public var reason: RejectionReason?
     /// What became of the request.
     public var fate: PushRecord.Fate
-    /// It was done, whether or not the answer arrived.
+    /// It was done, whether or not the response arrived.
     public var isProcessed: Bool
 }

@@ -40,7 +40,7 @@ struct ChannelStore: Sendable {
         var request: ChannelRequest
         var verdict: Verdict
         var effect = Effect.nothing
-        /// The body of an answer that is no refusal.
+        /// The body of a response that is no refusal.
         var body: [UInt8] = []
     }
 

@@ -22,7 +22,7 @@ struct ConnectionState {
     var processesWhenLost = false
     /// Until when answers are kept back.
     var pausedUntil: ContinuousClock.Instant?
-    var earlyAnswered: Set<Int32> = []
+    var earlyResponded: Set<Int32> = []
 
     init(number: Int) { self.number = number }
 

@@ -35,14 +35,14 @@ extension Simulator {
         /// SETTINGS_MAX_CONCURRENT_STREAMS after the first good provider token. Default 1000, as APNs has it.
         public var maxConcurrentStreams: UInt32 = 1000
         /// How many bytes of a body a client may send at once on a stream. Default nil: 65,535, as APNs has it. A
-        /// window smaller than the payload makes early answers early.
+        /// window smaller than the payload makes early responses early.
         public var initialWindowSize: UInt32?
         /// Whether more than 1000 quick RST_STREAM (and 33 a second after them) end a connection, which is what
         /// servers built on nghttp2 do. Default false.
         public var limitsStreamResets = false
         /// In development, accepted pushes get an `apns-unique-id`. Default `development`.
         public var environment = Environment.development
-        /// How long every answer is kept back, as a stand-in for the network's round trip. Default zero.
+        /// How long every response is kept back, as a stand-in for the network's round trip. Default zero.
         public var responseDelay = Duration.zero
         /// What the ledger keeps. Default `pushes`.
         public var recording = Recording.pushes

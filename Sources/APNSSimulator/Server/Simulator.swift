@@ -161,7 +161,7 @@ public final class Simulator: Sendable {
         self.core.state.withLock { $0.ledger.processedCount(of: id) }
     }
 
-    /// Whether the push with this id was processed, whether or not its answer arrived.
+    /// Whether the push with this id was processed, whether or not its response arrived.
     public func processed(apnsID id: APNSID) -> Bool { self.processedCount(of: id) > 0 }
 
     /// How often each kind of fault applied, as scripts call them.

@@ -40,12 +40,12 @@ final class SimulatorSession: ServerConnectionDelegate {
         var actions: [SessionAction] = []
         self.core.state.withLock { actions = $0.decide(requests, &self.state, now: now) }
         self.perform(actions)
-        // Whoever waits for the ledger hears of it when the answers are on their way.
+        // Whoever waits for the ledger hears of it when the responses are on their way.
         self.core.update { _ in }
     }
 
     func streamClosed(_ streamID: Int32, code: HTTP2ErrorCode) {
-        if !self.state.earlyAnswered.isEmpty { self.state.earlyAnswered.remove(streamID) }
+        if !self.state.earlyResponded.isEmpty { self.state.earlyResponded.remove(streamID) }
     }
 
     func closed(_ error: WireError) {
@@ -74,7 +74,7 @@ final class SimulatorSession: ServerConnectionDelegate {
 
     func mute() {
         self.state.isLost = true
-        self.perform([.silence(answersPings: false, reads: true)])
+        self.perform([.silence(acknowledgesPings: false, reads: true)])
     }
 
     func goAway(lastStreamID: Int32?, debugData: [UInt8], code: UInt32) {
@@ -89,20 +89,20 @@ final class SimulatorSession: ServerConnectionDelegate {
     // MARK: Inside
 
     private func perform(_ actions: [SessionAction]) {
-        var delayed: [SessionAction.Answer] = []
+        var delayed: [SessionAction.Response] = []
         var delay = Duration.zero
         for action in actions {
             switch action {
-            case .answer(let answer, let after) where after <= .zero:
-                self.respond(answer)
-            case .answer(let answer, let after):
+            case .respond(let response, let after) where after <= .zero:
+                self.respond(response)
+            case .respond(let response, let after):
                 // Answers that wait equally long share a timer.
                 if after != delay {
                     self.schedule(delayed, after: delay)
                     delayed.removeAll()
                     delay = after
                 }
-                delayed.append(answer)
+                delayed.append(response)
             case .reset(let streamID, let code):
                 self.connection.reset(streamID: streamID, code: code)
             case .settings(let settings):
@@ -131,8 +131,8 @@ final class SimulatorSession: ServerConnectionDelegate {
         self.isSilent = true
         if case .silence = action {} else { self.core.update { $0.ledger.connectionsDropped += 1 } }
         switch action {
-        case .silence(let answersPings, let reads):
-            if !answersPings { self.connection.silence(reads: reads) }
+        case .silence(let acknowledgesPings, let reads):
+            if !acknowledgesPings { self.connection.silence(reads: reads) }
         case .drop(.fin): self.connection.drop()
         case .drop(.rst): self.connection.reset()
         case .drop(.closeNotify): self.connection.close()
@@ -161,47 +161,47 @@ final class SimulatorSession: ServerConnectionDelegate {
         }
     }
 
-    private func schedule(_ answers: [SessionAction.Answer], after delay: Duration) {
-        guard !answers.isEmpty else { return }
+    private func schedule(_ responses: [SessionAction.Response], after delay: Duration) {
+        guard !responses.isEmpty else { return }
         self.connection.loop.assumeIsolated().scheduleTask(in: TimeAmount(bounded: delay)) {
-            for answer in answers { self.respond(answer) }
+            for response in responses { self.respond(response) }
             self.connection.flush()
         }
     }
 
-    private func respond(_ answer: SessionAction.Answer) {
+    private func respond(_ response: SessionAction.Response) {
         guard !self.isSilent else { return }
-        if answer.isPlain {
+        if response.isPlain {
             self.connection.respond(
-                streamID: answer.streamID,
-                status: answer.status,
-                fields: answer.fields,
-                body: answer.body
+                streamID: response.streamID,
+                status: response.status,
+                fields: response.fields,
+                body: response.body
             )
             return
         }
-        for status in answer.informational {
-            self.connection.inform(streamID: answer.streamID, status: status)
+        for status in response.informational {
+            self.connection.inform(streamID: response.streamID, status: status)
             // nghttp2 wants one on its way before it takes the next.
             self.connection.flush()
         }
         self.connection.respond(
-            streamID: answer.streamID,
-            status: answer.status,
-            fields: answer.fields,
-            body: answer.body,
-            ending: answer.ending
+            streamID: response.streamID,
+            status: response.status,
+            fields: response.fields,
+            body: response.body,
+            ending: response.ending
         )
-        if answer.cutCode != nil || answer.resetCode != nil { self.connection.flush() }
-        if let code = answer.cutCode {
-            self.connection.reset(streamID: answer.streamID, code: HTTP2ErrorCode(rawValue: code))
-        } else if let code = answer.resetCode {
-            self.reset(answer.streamID, behindTheAnswer: code)
+        if response.cutCode != nil || response.resetCode != nil { self.connection.flush() }
+        if let code = response.cutCode {
+            self.connection.reset(streamID: response.streamID, code: HTTP2ErrorCode(rawValue: code))
+        } else if let code = response.resetCode {
+            self.reset(response.streamID, behindTheResponse: code)
         }
     }
 
-    /// nghttp2 sends no RST_STREAM for a stream that it has closed, as the whole answer to a whole request does.
-    private func reset(_ streamID: Int32, behindTheAnswer code: UInt32) {
+    /// nghttp2 sends no RST_STREAM for a stream that it has closed, as the whole response to a whole request does.
+    private func reset(_ streamID: Int32, behindTheResponse code: UInt32) {
         if self.connection.hasStream(streamID) {
             self.connection.reset(streamID: streamID, code: HTTP2ErrorCode(rawValue: code))
         } else {

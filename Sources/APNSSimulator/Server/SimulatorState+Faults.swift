@@ -94,10 +94,10 @@ extension SimulatorState {
         case .drop(_, let ending):
             connection.isLost = true
             actions.append(.drop(ending))
-        case .silence(let isProcessed, let answersPings, let reads):
+        case .silence(let isProcessed, let acknowledgesPings, let reads):
             connection.isLost = true
             connection.processesWhenLost = isProcessed
-            actions.append(.silence(answersPings: answersPings, reads: reads))
+            actions.append(.silence(acknowledgesPings: acknowledgesPings, reads: reads))
         case .alert(let number, _):
             connection.isLost = true
             actions.append(.alert(number))

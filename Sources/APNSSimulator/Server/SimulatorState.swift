@@ -125,19 +125,19 @@ struct SimulatorState {
         guard let decisive = draw.decisive else { return }
         self.ledger.count(faults: draw.names)
         connection.highestStreamID = max(connection.highestStreamID, request.streamID)
-        connection.earlyAnswered.insert(request.streamID)
-        let id = self.answerID(view)
+        connection.earlyResponded.insert(request.streamID)
+        let id = self.responseID(view)
         if case .reset(let code, let isProcessed) = decisive {
             var note = Note(fate: .reset, isProcessed: isProcessed, faults: draw.names)
             note.isRefusal = code == HTTP2ErrorCode.refusedStream.rawValue
             self.record(request, view, id, connection, now, note)
             actions.append(.reset(request.streamID, HTTP2ErrorCode(rawValue: code)))
         }
-        guard case .earlyAnswer(let scripted) = decisive else { return }
+        guard case .earlyResponse(let scripted) = decisive else { return }
         let note = Note(verdict: scripted.verdict, isProcessed: scripted.isProcessed, faults: draw.names)
         self.record(request, view, id, connection, now, note)
-        let answer = self.answer(request.streamID, scripted.verdict, id, now, scripted)
-        actions.append(.answer(answer, after: self.wait(.zero, connection, now)))
+        let response = self.response(request.streamID, scripted.verdict, id, now, scripted)
+        actions.append(.respond(response, after: self.wait(.zero, connection, now)))
     }
 
     func situation(
@@ -156,7 +156,7 @@ struct SimulatorState {
         into actions: inout [SessionAction]
     ) {
         let streamID = request.streamID
-        if !connection.earlyAnswered.isEmpty, connection.earlyAnswered.remove(streamID) != nil { return }
+        if !connection.earlyResponded.isEmpty, connection.earlyResponded.remove(streamID) != nil { return }
         if streamID > connection.goAwayStreamID {
             self.record(request, view, nil, connection, now, Note(fate: .aboveGoAway))
             return
@@ -196,14 +196,14 @@ struct SimulatorState {
         let plan = self.plan(view, request.body, credentialFault: fault, now)
         let verdict =
             plan?.verdict ?? self.rules.verdict(on: view, bodyCount: request.body.count, credentialFault: fault)
-        let id = self.answerID(view)
+        let id = self.responseID(view)
         var note = Note(verdict: verdict, faults: draw.names)
-        var scripted: ScriptedAnswer?
+        var scripted: ScriptedResponse?
         switch draw.decisive {
-        case .answer(let answer):
-            scripted = answer
-            note.verdict = answer.verdict
-            note.isProcessed = answer.isProcessed
+        case .respond(let response):
+            scripted = response
+            note.verdict = response.verdict
+            note.isProcessed = response.isProcessed
         case .stall(let isProcessed): note.lose(.stalled, isProcessed)
         case .reset(let code, let isProcessed):
             note.lose(.reset, isProcessed)
@@ -217,13 +217,13 @@ struct SimulatorState {
         let madeID = self.carryOut(plan, isProcessed: note.countsAsProcessed, now)
         self.record(request, view, id, connection, now, note, madeID: madeID)
         if note.countsAsProcessed, connection.teamID == nil { connection.teamID = connection.token.teamID }
-        guard note.fate == .answered, let verdict = note.verdict else { return }
-        let answer = self.answer(streamID, verdict, id, now, scripted, plan, madeID)
+        guard note.fate == .responded, let verdict = note.verdict else { return }
+        let response = self.response(streamID, verdict, id, now, scripted, plan, madeID)
         let delay = draw.delay + self.configuration.responseDelay
-        actions.append(.answer(answer, after: self.wait(delay, connection, now)))
+        actions.append(.respond(response, after: self.wait(delay, connection, now)))
     }
 
-    /// How long an answer is kept back.
+    /// How long a response is kept back.
     private func wait(_ delay: Duration, _ connection: ConnectionState, _ now: Now) -> Duration {
         var delay = delay
         if let until = connection.pausedUntil { delay = max(delay, now.instant.duration(to: until)) }
@@ -270,20 +270,20 @@ struct SimulatorState {
     // MARK: Answering
 
     /// What goes back in `apns-id`: what was sent, or a new one.
-    private mutating func answerID(_ view: RequestView) -> [UInt8] {
+    private mutating func responseID(_ view: RequestView) -> [UInt8] {
         if let id = view.id ?? view.requestID, Bytes.isUUID(id) { return Array(id) }
         return Bytes.uuid(self.random.next(), self.random.next(), upperCase: true)
     }
 
-    private mutating func answer(
+    private mutating func response(
         _ streamID: Int32,
         _ verdict: Verdict,
         _ id: [UInt8],
         _ now: Now,
-        _ scripted: ScriptedAnswer?,
+        _ scripted: ScriptedResponse?,
         _ plan: ChannelStore.Plan? = nil,
         _ madeID: String? = nil
-    ) -> SessionAction.Answer {
+    ) -> SessionAction.Response {
         var fields = FieldList()
         let idName: StaticString = plan == nil ? "apns-id" : "apns-request-id"
         switch scripted?.id ?? .asUsual {
@@ -297,13 +297,13 @@ struct SimulatorState {
             let uniqueID = Bytes.uuid(self.random.next(), self.random.next(), upperCase: false)
             Self.append("apns-unique-id", uniqueID, to: &fields)
         }
-        let answer = SessionAction.Answer(
+        let response = SessionAction.Response(
             streamID: streamID,
             status: verdict.status,
             fields: fields,
             body: scripted?.body ?? (verdict.reason == nil ? plan?.body : nil) ?? verdict.body
         )
-        return scripted.map { $0.shape(answer) } ?? answer
+        return scripted.map { $0.shape(response) } ?? response
     }
 
     /// Made once a second.
@@ -325,7 +325,7 @@ struct SimulatorState {
     struct Note {
         /// Nil if nobody looked at the request.
         var verdict: Verdict?
-        var fate = PushRecord.Fate.answered
+        var fate = PushRecord.Fate.responded
         /// Nil: if the verdict is from 200 to 299.
         var isProcessed: Bool?
         var isRefusal = false

@@ -30,7 +30,7 @@ package final class Connection {
         /// See `HTTP2Session.Configuration`.
         package var variableNames: [String]
         /// See `HTTP2Session.Configuration`.
-        package var answerFilter: AnswerFilter?
+        package var responseFilter: ResponseFilter?
         /// See `HTTP2Session.Configuration`.
         package var responseBodyLimit = StreamTable.bodyLimit
         /// For look-up, TCP, the proxy's tunnel, TLS and the peer's first SETTINGS together.
@@ -63,7 +63,7 @@ package final class Connection {
     private let configuration: Configuration
     private let loop: any EventLoop
     private var delegate: (any ConnectionDelegate)?
-    /// Whoever submits after the end is still owed an answer.
+    /// Whoever submits after the end is still owed a response.
     private weak var formerDelegate: (any ConnectionDelegate)?
     private var handler: WireHandler?
     private var session: HTTP2Session?
@@ -224,7 +224,7 @@ package final class Connection {
     private func makeHandler() throws(WireError) -> WireHandler {
         var configuration = HTTP2Session.Configuration()
         configuration.variableNames = self.configuration.variableNames
-        configuration.answerFilter = self.configuration.answerFilter
+        configuration.responseFilter = self.configuration.responseFilter
         configuration.responseBodyLimit = self.configuration.responseBodyLimit
         return WireHandler(
             tls: try TLSSession(context: self.configuration.tls, peerName: self.configuration.host),
@@ -266,14 +266,14 @@ package final class Connection {
         }
         if session.openCount == 0 { self.becomesBusy(session) }
         do {
-            let answer = try session.submit(
+            let submitted = try session.submit(
                 submission.request,
                 tag: submission.tag,
                 deadline: submission.deadline,
                 isBulk: submission.isBulk
             )
-            if answer == .noSlot {
-                session.results.append(.notSent(.noSlot, tag: submission.tag))
+            if submitted == .noCapacity {
+                session.results.append(.notSent(.noCapacity, tag: submission.tag))
             } else if submission.deadline < self.timerDeadline {
                 self.arm(submission.deadline)
             }
@@ -327,9 +327,9 @@ package final class Connection {
 
     private func refuse(_ tag: UInt64) {
         if let session {
-            session.results.append(.notSent(.noSlot, tag: tag))
+            session.results.append(.notSent(.noCapacity, tag: tag))
         } else {
-            self.deliver([.notSent(.noSlot, tag: tag)])
+            self.deliver([.notSent(.noCapacity, tag: tag)])
         }
     }
 
@@ -534,7 +534,7 @@ extension Connection: WireOwner {
             self.lastResponse = now
         }
         let wasReady = self.state == .ready
-        self.deliverAnswersBeforeGoAway(of: session)
+        self.deliverResponsesBeforeGoAway(of: session)
         self.handleEvents(of: session)
         if !wasReady, self.state == .ready { self.arm(self.pathCheck.deadline(openStreams: 0)) }
         self.deliverResults()
@@ -542,12 +542,12 @@ extension Connection: WireOwner {
 
     /// A server that answered before its GOAWAY has answered. What the GOAWAY ended comes after the event, so that no
     /// push is sent again over this connection.
-    private func deliverAnswersBeforeGoAway(of session: HTTP2Session) {
+    private func deliverResponsesBeforeGoAway(of session: HTTP2Session) {
         guard let count = session.resultsBeforeGoAway else { return }
         session.resultsBeforeGoAway = nil
-        let answers = Array(session.results.prefix(count))
-        session.results.removeFirst(answers.count)
-        self.deliver(answers)
+        let results = Array(session.results.prefix(count))
+        session.results.removeFirst(results.count)
+        self.deliver(results)
     }
 
     private func handleEvents(of session: HTTP2Session) {
@@ -570,7 +570,7 @@ extension Connection: WireOwner {
         for channel in self.connecting { channel.close(mode: .all, promise: nil) }
         self.connecting.removeAll()
         if let session {
-            self.deliverAnswersBeforeGoAway(of: session)
+            self.deliverResponsesBeforeGoAway(of: session)
             // A GOAWAY that came in the same bytes as the end explains the end.
             self.handleEvents(of: session)
             self.deliver(session.results)

@@ -36,14 +36,14 @@ package struct ProxyEndpoint: Sendable, CustomStringConvertible {
 /// The origin's name goes to the proxy as it is: the proxy looks it up.
 struct ProxyConnect {
     enum Action: Equatable {
-        /// The answer is not complete.
+        /// The response is not complete.
         case wait
         /// The tunnel stands. The bytes behind the header block are the origin's already.
         case open(rest: [UInt8])
         case fail(WireError)
     }
 
-    /// The most bytes of an answer's header blocks, interim answers (1xx) included.
+    /// The most bytes of a response's header blocks, interim answers (1xx) included.
     static let limit = 8192
 
     /// What is sent to the proxy first.
@@ -102,7 +102,7 @@ struct ProxyConnect {
         return .wait
     }
 
-    /// The proxy closed the connection before its answer was complete.
+    /// The proxy closed the connection before its response was complete.
     mutating func end() -> WireError {
         if case .fields(let status) = self.place, status >= 300 { return self.refusal(status) }
         self.place = .over
@@ -181,7 +181,7 @@ struct ProxyConnect {
         let what = "the proxy '\(self.proxy)' answered \(status) to CONNECT '\(self.target)'"
         switch status {
         case 401, 407:
-            // 401 is no answer of a proxy's (RFC 9110, section 15.5.2); Tinyproxy gives it for wrong credentials.
+            // 401 is no response of a proxy's (RFC 9110, section 15.5.2); Tinyproxy gives it for wrong credentials.
             let offer = self.schemes.isEmpty ? "" : " (it offers: \(self.schemes.joined(separator: ", ")))"
             let wish =
                 self.hasCredentials ? "it refuses the user name or password" : "it wants a user name and password"
@@ -197,7 +197,10 @@ struct ProxyConnect {
         if case .fields(let status) = self.place, status >= 300 { return .fail(self.refusal(status)) }
         self.place = .over
         return .fail(
-            WireError(.notAProxy, "the answer of the proxy '\(self.proxy)' has more than \(Self.limit) bytes of header")
+            WireError(
+                .notAProxy,
+                "the response of the proxy '\(self.proxy)' has more than \(Self.limit) bytes of header"
+            )
         )
     }
 

@@ -143,7 +143,7 @@ extension HTTP2Session {
         if self.role == .client, name.count == 7, name[0] == UInt8(ascii: ":") {
             // nghttp2 has checked that it is `:status` with three digits.
             self.streams[index].pendingStatus = value.reduce(0) { $0 &* 10 &+ UInt16($1 &- 48) }
-        } else if self.streams[index].pendingStatus == 200, let filter = self.configuration.answerFilter,
+        } else if self.streams[index].pendingStatus == 200, let filter = self.configuration.responseFilter,
             self.isVariableName(filter.echoed, name)
                 ? self.streams[index].echo.matches(value) || !filter.keeps(name) : !filter.keeps(name)
         {
@@ -233,8 +233,8 @@ extension HTTP2Session {
         else { return }
         self.streams[index].isWritten = true
         // nghttp2 reads the fields no more.
-        self.dropFixed(self.streams[index].fixed)
-        self.streams[index].fixed = HoldTable<[UInt8]>.none
+        self.releaseFixed(self.streams[index].fixed)
+        self.streams[index].fixed = RefCountTable<[UInt8]>.none
         if !self.streams[index].isConcluded { self.unwrittenCount -= 1 }
     }
 
@@ -255,7 +255,7 @@ extension HTTP2Session {
             nghttp2_frame_type(UInt32(capns_frame_type(frame))) == NGHTTP2_HEADERS,
             let index = self.streams.index(of: capns_frame_stream_id(frame))
         else { return }
-        self.conclude(index, cause: self.hasGoAway ? .goAway : .noSlot)
+        self.conclude(index, cause: self.hasGoAway ? .goAway : .noCapacity)
         self.release(index)
     }
 

@@ -5,19 +5,19 @@ extension HTTP2Session {
     package enum Submission: Sendable, Hashable {
         case accepted
         /// Not now: the peer allows no further stream, or none on this connection any more.
-        case noSlot
+        case noCapacity
     }
 
     /// Whether a further request may be submitted at this moment.
-    package var hasSlot: Bool {
+    package var hasCapacity: Bool {
         self.hasPeerSettings && !self.hasGoAway && self.openCount < self.peerMaxConcurrentStreams
     }
 
-    /// Opens a stream. nghttp2 never queues here: without a free slot nothing is submitted.
+    /// Opens a stream. nghttp2 never queues here: without a free stream nothing is submitted.
     ///
     /// Throws `invariantBroken` when nghttp2 finds the request itself wrong.
     ///
-    /// A request whose body does not fit into the connection's send window waits here until it does, with its slot taken.
+    /// A request whose body does not fit into the connection's send window waits here until it does, with its entry taken.
     ///
     /// - Parameter isBulk: its body leaves `SendWindowRule.bulkReserve` of the send window to other streams.
     package func submit(
@@ -26,12 +26,12 @@ extension HTTP2Session {
         deadline: NIODeadline,
         isBulk: Bool = false
     ) throws(WireError) -> Submission {
-        guard self.hasSlot else { return .noSlot }
-        let body = request.body.isEmpty ? HoldTable<[UInt8]>.none : self.bodies.hold(request.body)
-        defer { self.bodies.drop(slot: body) }
+        guard self.hasCapacity else { return .noCapacity }
+        let body = request.body.isEmpty ? RefCountTable<[UInt8]>.none : self.bodies.insert(request.body)
+        defer { self.bodies.release(entry: body) }
         var stream = NewStream(
             lengths: request.valueLengths,
-            fixed: HoldTable<[UInt8]>.none,
+            fixed: RefCountTable<[UInt8]>.none,
             body: body,
             bodyCount: request.body.count,
             tag: tag,
@@ -39,7 +39,7 @@ extension HTTP2Session {
             isBulk: isBulk
         )
         stream.fixed = try self.fixedFields(request.shared, request.credential)
-        defer { self.dropFixed(stream.fixed) }
+        defer { self.releaseFixed(stream.fixed) }
         let result: Result<Submission, WireError> = request.values.withUnsafeBufferPointer { values in
             guard self.mustHold(bodyCount: stream.bodyCount, isBulk: isBulk) else { return self.open(stream, values) }
             self.hold(stream, values)
@@ -49,19 +49,19 @@ extension HTTP2Session {
     }
 
     /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Those for which there is no
-    /// slot have a result at once.
+    /// entry have a result at once.
     ///
     /// - Returns: the earliest deadline of the streams.
     /// - Throws: `invariantBroken` when nghttp2 finds a request itself wrong. Then that one's result is `faulty`, and
-    ///   those behind it have none of the slots.
+    ///   those behind it have none of the entries.
     package func submit(_ batch: RequestBatch, firstTag: UInt64) -> (earliest: NIODeadline, broken: WireError?) {
         var earliest = NIODeadline.distantFuture
         guard !batch.entries.isEmpty else { return (earliest, nil) }
         var broken: WireError?
-        var fixed = HoldTable<[UInt8]>.none
-        if let slot = self.layOut(batch.shared, batch.credential) { fixed = slot } else { broken = Self.unfit }
+        var fixed = RefCountTable<[UInt8]>.none
+        if let entry = self.layOut(batch.shared, batch.credential) { fixed = entry } else { broken = Self.unfit }
         if broken != nil { self.results.append(.notSent(.faulty, tag: firstTag)) }
-        let commonBody = batch.body.isEmpty ? HoldTable<[UInt8]>.none : self.bodies.hold(batch.body)
+        let commonBody = batch.body.isEmpty ? RefCountTable<[UInt8]>.none : self.bodies.insert(batch.body)
         let first = broken == nil ? 0 : 1
         batch.values.withUnsafeBufferPointer { values in
             var position = 0
@@ -69,12 +69,12 @@ extension HTTP2Session {
                 let lengths = batch.entries[number].valueLengths
                 let end = min(position + batch.entries[number].valueCount, values.count)
                 let tag = firstTag &+ UInt64(number)
-                guard broken == nil, self.hasSlot else {
-                    self.results.append(.notSent(.noSlot, tag: tag))
+                guard broken == nil, self.hasCapacity else {
+                    self.results.append(.notSent(.noCapacity, tag: tag))
                     continue
                 }
                 let isCommon = batch.entries[number].body.isEmpty
-                let body = isCommon ? commonBody : self.bodies.hold(batch.entries[number].body)
+                let body = isCommon ? commonBody : self.bodies.insert(batch.entries[number].body)
                 let stream = NewStream(
                     lengths: lengths,
                     fixed: fixed,
@@ -91,19 +91,19 @@ extension HTTP2Session {
                     switch self.open(stream, UnsafeBufferPointer(rebasing: values[position..<end])) {
                     case .success(.accepted):
                         earliest = min(earliest, stream.deadline)
-                    case .success(.noSlot):
-                        self.results.append(.notSent(.noSlot, tag: tag))
+                    case .success(.noCapacity):
+                        self.results.append(.notSent(.noCapacity, tag: tag))
                     case .failure(let error):
                         self.results.append(.notSent(.faulty, tag: tag))
                         broken = error
                     }
                 }
-                if !isCommon { self.bodies.drop(slot: body) }
+                if !isCommon { self.bodies.release(entry: body) }
                 position = end
             }
         }
-        self.bodies.drop(slot: commonBody)
-        self.dropFixed(fixed)
+        self.bodies.release(entry: commonBody)
+        self.releaseFixed(fixed)
         return (earliest, broken)
     }
 
@@ -114,8 +114,8 @@ extension HTTP2Session {
     }
 
     private func fixedFields(_ shared: HeaderBlock, _ credential: HeaderBlock?) throws(WireError) -> Int32 {
-        guard let slot = self.layOut(shared, credential) else { throw Self.unfit }
-        return slot
+        guard let entry = self.layOut(shared, credential) else { throw Self.unfit }
+        return entry
     }
 
     /// Submits one request whose fixed fields are laid out. A `Result`, since closures do not pass typed errors on.
@@ -124,7 +124,7 @@ extension HTTP2Session {
             return .failure(Self.unfit)
         }
         let index = self.streams.allocate()
-        let answer = self.withSession {
+        let submitted = self.withSession {
             capns_submit_request(
                 $0,
                 fields,
@@ -133,11 +133,11 @@ extension HTTP2Session {
                 UInt(bitPattern: index + 1)
             )
         }
-        guard let streamID = answer, streamID > 0 else {
+        guard let streamID = submitted, streamID > 0 else {
             self.streams.discard(index)
             // The ids are used up: this connection takes no further streams (RFC 9113, section 5.1.1).
-            if answer == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { return .success(.noSlot) }
-            return .failure(answer.map(Self.error) ?? WireError(.closedLocally, "the session is closed"))
+            if submitted == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { return .success(.noCapacity) }
+            return .failure(submitted.map(Self.error) ?? WireError(.closedLocally, "the session is closed"))
         }
         self.streams[index].streamID = streamID
         self.streams[index].tag = stream.tag
@@ -145,11 +145,11 @@ extension HTTP2Session {
         self.streams[index].outgoing = stream.body
         self.streams[index].outgoingCount = stream.bodyCount
         self.streams[index].deadline = stream.deadline
-        if let filter = self.configuration.answerFilter {
+        if let filter = self.configuration.responseFilter {
             self.streams[index].echo.set(self.value(filter.echoed, in: values, stream.lengths))
         }
-        self.holdFixed(stream.fixed)
-        self.bodies.hold(slot: stream.body)
+        self.retainFixed(stream.fixed)
+        self.bodies.retain(entry: stream.body)
         self.streams.remember(index, tag: stream.tag)
         self.openCount += 1
         self.unwrittenCount += 1
@@ -261,7 +261,7 @@ extension HTTP2Session {
             StreamResult(
                 tag: self.streams[index].tag,
                 ending: ending,
-                cause: .answered,
+                cause: .responded,
                 status: Int(self.streams[index].status),
                 fields: fields,
                 body: body
@@ -289,11 +289,11 @@ extension HTTP2Session {
         switch self.role {
         case .client:
             guard self.streams[index].hasFinalHeaders, !self.streams[index].isConcluded else { return }
-            self.conclude(index, cause: .answered)
+            self.conclude(index, cause: .responded)
             if self.streams[index].outgoingOffset < self.streams[index].outgoingCount {
                 // The server answered before it had the whole request, which it may (RFC 9113, section 8.1). nghttp2
                 // would go on sending the body; a reset frees the stream at once.
-                self.earlyAnswers.append(self.streams[index].streamID)
+                self.earlyResponses.append(self.streams[index].streamID)
             }
         case .server:
             self.requestComplete(index)

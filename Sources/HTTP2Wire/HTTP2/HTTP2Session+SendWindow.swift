@@ -22,15 +22,15 @@ extension HTTP2Session {
 
     /// - Parameter stream: with its fixed fields laid out.
     func hold(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
-        self.bodies.hold(slot: stream.body)
-        self.holdFixed(stream.fixed)
+        self.bodies.retain(entry: stream.body)
+        self.retainFixed(stream.fixed)
         self.held.append(stream, values)
         self.openCount += 1
     }
 
     private func drop(_ request: HeldRequest) {
-        self.bodies.drop(slot: request.stream.body)
-        self.dropFixed(request.stream.fixed)
+        self.bodies.release(entry: request.stream.body)
+        self.releaseFixed(request.stream.fixed)
     }
 
     /// Opens streams for the requests that wait, as far as the send window reaches.
@@ -59,15 +59,15 @@ extension HTTP2Session {
     private func open(_ request: HeldRequest) throws(WireError) {
         let stream = request.stream
         self.openCount -= 1
-        self.layOut(slot: stream.fixed)
+        self.layOut(entry: stream.fixed)
         let result = self.held.withValues(of: request) { self.open(stream, $0) }
         self.held.removeFirst()
         self.drop(request)
         switch result {
         case .success(.accepted):
             break
-        case .success(.noSlot):
-            self.results.append(.notSent(.noSlot, tag: stream.tag))
+        case .success(.noCapacity):
+            self.results.append(.notSent(.noCapacity, tag: stream.tag))
         case .failure(let error):
             self.results.append(.notSent(.faulty, tag: stream.tag))
             throw error

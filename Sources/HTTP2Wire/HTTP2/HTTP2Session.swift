@@ -32,8 +32,8 @@ package final class HTTP2Session {
         /// For a client: the names of the fields whose values differ from request to request; `:path` first.
         package var variableNames: [String] = [":path"]
         /// For a client: what is kept of answers with status 200; nil: all.
-        package var answerFilter: AnswerFilter?
-        /// For a client: how many bytes of a response's body are kept. APNs' answers to pushes are far smaller.
+        package var responseFilter: ResponseFilter?
+        /// For a client: how many bytes of a response's body are kept. APNs' responses to pushes are far smaller.
         package var responseBodyLimit = StreamTable.bodyLimit
         /// For a server: its first SETTINGS_MAX_CONCURRENT_STREAMS.
         package var maxConcurrentStreams: UInt32 = 100
@@ -62,11 +62,11 @@ package final class HTTP2Session {
     let streams = StreamTable()
     // Unchecked: confined to one loop, and nothing that an access calls comes back here.
     /// The bodies that go out.
-    @exclusivity(unchecked) var bodies = HoldTable<[UInt8]>()
+    @exclusivity(unchecked) var bodies = RefCountTable<[UInt8]>()
     /// Header blocks whose memory nghttp2 may still read.
-    @exclusivity(unchecked) private var fixed = HoldTable<FixedFields>()
+    @exclusivity(unchecked) private var fixed = RefCountTable<FixedFields>()
     /// The fixed fields that stand in `scratch`, and how many there are.
-    private var laidOut: (slot: Int32, shared: ObjectIdentifier, credential: ObjectIdentifier?, count: Int)?
+    private var laidOut: (entry: Int32, shared: ObjectIdentifier, credential: ObjectIdentifier?, count: Int)?
     /// What ended since the owner last took it. Unchecked as `bodies`.
     @exclusivity(unchecked) var results: [StreamResult] = []
     var events: [HTTP2Event] = []
@@ -78,7 +78,7 @@ package final class HTTP2Session {
     /// Server only: answers with another end than END_STREAM.
     var scriptedBodies: [Int32: ScriptedBody] = [:]
     /// Streams whose answer was complete before our request was: reset them when nghttp2 is back.
-    var earlyAnswers: [Int32] = []
+    var earlyResponses: [Int32] = []
     /// The peer's limit as it now stands; 0 before its first SETTINGS.
     private(set) var peerMaxConcurrentStreams = 0
     private(set) var hasPeerSettings = false
@@ -197,19 +197,19 @@ package final class HTTP2Session {
         guard let session, let base = bytes.baseAddress else { return }
         let taken = capns_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
         if taken < 0 { throw self.violation ?? Self.error(Int32(clamping: taken)) }
-        for streamID in self.earlyAnswers {
+        for streamID in self.earlyResponses {
             // The peer may have reset it in the same bytes.
             guard nghttp2_session_get_stream_user_data(session, streamID) != nil else { continue }
             _ = nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, 0)
         }
-        self.earlyAnswers.removeAll(keepingCapacity: true)
+        self.earlyResponses.removeAll(keepingCapacity: true)
         if !self.refusedStreams.isEmpty {
             for streamID in self.refusedStreams { try self.submitReset(streamID: streamID, code: .refusedStream) }
             self.refusedStreams.removeAll()
         }
         if self.hasGoAway || self.openCount > self.peerMaxConcurrentStreams {
             // nghttp2 would keep them silently until there is room, or for ever.
-            self.giveUpUnwritten(cause: self.hasGoAway ? .goAway : .noSlot)
+            self.giveUpUnwritten(cause: self.hasGoAway ? .goAway : .noCapacity)
         }
         if !self.held.isEmpty { try self.openHeld() }
     }
@@ -306,29 +306,29 @@ package final class HTTP2Session {
         var count: Int { self.shared.fields.count + (self.credential?.fields.count ?? 0) }
     }
 
-    /// Lays out the fields that a request shares with others, and keeps their memory. The slot has one use more, which
+    /// Lays out the fields that a request shares with others, and keeps their memory. The entry has one use more, which
     /// is the caller's to drop. Nil: there are too many fields.
     func layOut(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
         if let laidOut, laidOut.shared == ObjectIdentifier(shared),
             laidOut.credential == credential.map(ObjectIdentifier.init)
         {
-            self.fixed.hold(slot: laidOut.slot)
-            return laidOut.slot
+            self.fixed.retain(entry: laidOut.entry)
+            return laidOut.entry
         }
         let fields = FixedFields(shared: shared, credential: credential)
         guard fields.count + self.variableNames.fields.count <= self.scratch.count else { return nil }
-        let slot = self.fixed.hold(fields)
-        self.layOut(fields, slot)
-        return slot
+        let entry = self.fixed.insert(fields)
+        self.layOut(fields, entry)
+        return entry
     }
 
-    /// Lays out the fields of a slot that is in use.
-    func layOut(slot: Int32) {
-        guard self.laidOut?.slot != slot, let fields = self.fixed[slot] else { return }
-        self.layOut(fields, slot)
+    /// Lays out the fields of an entry that is in use.
+    func layOut(entry: Int32) {
+        guard self.laidOut?.entry != entry, let fields = self.fixed[entry] else { return }
+        self.layOut(fields, entry)
     }
 
-    private func layOut(_ fields: FixedFields, _ slot: Int32) {
+    private func layOut(_ fields: FixedFields, _ entry: Int32) {
         var position = 1  // the first variable field stands before them
         for field in fields.shared.fields {
             self.scratch[position] = field
@@ -341,15 +341,15 @@ package final class HTTP2Session {
             }
         }
         self.laidOut = (
-            slot, ObjectIdentifier(fields.shared), fields.credential.map(ObjectIdentifier.init), fields.count
+            entry, ObjectIdentifier(fields.shared), fields.credential.map(ObjectIdentifier.init), fields.count
         )
     }
 
     /// One more stream needs the memory of these fields.
-    func holdFixed(_ slot: Int32) { self.fixed.hold(slot: slot) }
+    func retainFixed(_ entry: Int32) { self.fixed.retain(entry: entry) }
 
-    func dropFixed(_ slot: Int32) {
-        if self.fixed.drop(slot: slot), self.laidOut?.slot == slot { self.laidOut = nil }
+    func releaseFixed(_ entry: Int32) {
+        if self.fixed.release(entry: entry), self.laidOut?.entry == entry { self.laidOut = nil }
     }
 
     /// Adds the values of one request to the fields that are laid out, for a call of nghttp2, which copies the values.
@@ -415,8 +415,8 @@ package final class HTTP2Session {
             self.uncopiedBodyBytes -= self.streams[index].outgoingCount - self.streams[index].outgoingOffset
             self.forgetKept(index)
         }
-        self.dropFixed(self.streams[index].fixed)
-        self.bodies.drop(slot: self.streams[index].outgoing)
+        self.releaseFixed(self.streams[index].fixed)
+        self.bodies.release(entry: self.streams[index].outgoing)
         self.streams.discard(index)
     }
 

@@ -3,9 +3,9 @@ import NIOCore
 /// One request on its way to nghttp2.
 struct NewStream {
     var lengths: SIMD8<UInt16>
-    /// A slot of the session's fixed fields; laid out before the request is opened or held.
+    /// An entry of the session's fixed fields; laid out before the request is opened or held.
     var fixed: Int32
-    /// A slot of the session's bodies.
+    /// An entry of the session's bodies.
     var body: Int32
     var bodyCount: Int
     var tag: UInt64
@@ -16,7 +16,7 @@ struct NewStream {
 /// A request that waits until its body fits into the connection's send window, or until the path is known to be there.
 /// nghttp2 knows nothing of it, so nothing of it is written.
 struct HeldRequest {
-    /// While it waits, it holds one use of each of its slots.
+    /// While it waits, it holds one use of each of its entries.
     var stream: NewStream
     /// Where its values begin among all that the lane has ever held, in bytes.
     fileprivate var position: Int

@@ -7,7 +7,7 @@ package struct RequestBatch: Sendable {
         package var valueLengths: SIMD8<UInt16>
         /// Empty: the batch's.
         package var body: [UInt8]
-        /// When the stream is reset if no answer has come.
+        /// When the stream is reset if no response has come.
         package var deadline: NIODeadline
 
         /// How many bytes of the batch's `values` are this request's.

@@ -6,14 +6,14 @@ package enum StreamEnding: Sendable, Hashable {
     case notSent
     /// The peer proved that it did not look at the request.
     case notProcessed
-    /// The request was written, and no answer came.
+    /// The request was written, and no response came.
     case unknown
 }
 
 /// What ended the stream.
 package enum StreamCause: Sendable, Hashable {
     /// The peer's answer.
-    case answered
+    case responded
     /// A RST_STREAM of the peer, or of nghttp2 on a broken message.
     case reset(HTTP2ErrorCode)
     /// The peer's GOAWAY.
@@ -26,7 +26,7 @@ package enum StreamCause: Sendable, Hashable {
     /// We were asked to give it up.
     case cancelled
     /// The peer allows no further stream at the moment, or the connection takes none any more.
-    case noSlot
+    case noCapacity
     /// The submission itself broke a rule of ours; the connection ends with it.
     case faulty
 }
@@ -66,7 +66,7 @@ package struct StreamResult: Sendable {
         if !fields.isEmpty || !body.isEmpty { self.details = Details(fields, body) }
     }
 
-    /// Without what the session's `AnswerFilter` left out.
+    /// Without what the session's `ResponseFilter` left out.
     package var fields: FieldList { self.details?.fields ?? FieldList() }
     /// At most `HTTP2Session.Configuration.responseBodyLimit` bytes.
     package var body: [UInt8] { self.details?.body ?? [] }

@@ -18,17 +18,17 @@ final class StreamTable {
     struct Entry {
         /// 0: the entry is free.
         var streamID: Int32 = 0
-        /// Keeps the memory that nghttp2 was told not to copy, until HEADERS are written. A slot of the session's `fixed`.
+        /// Keeps the memory that nghttp2 was told not to copy, until HEADERS are written. An entry of the session's `fixed`.
         var fixed: Int32 = -1
         var tag: UInt64 = 0
-        /// The body that goes out: a slot of the session's `bodies`.
+        /// The body that goes out: an entry of the session's `bodies`.
         var outgoing: Int32 = -1
         private var bodyCount: Int32 = 0
         private var bodyOffset: Int32 = 0
         /// The status of the header block that is being received.
         var pendingStatus: UInt16 = 0
         var status: UInt16 = 0
-        /// What the answer may repeat.
+        /// What the response may repeat.
         var echo = EchoedValue()
         var isWritten = false
         /// The result was given; only nghttp2 still knows the stream.
@@ -39,7 +39,7 @@ final class StreamTable {
         var body: [UInt8] = []
         var deadline = NIODeadline.distantFuture
 
-        /// Up to 2 GiB, which no array of a push or an answer reaches.
+        /// Up to 2 GiB, which no array of a push or a response reaches.
         var outgoingCount: Int {
             get { Int(self.bodyCount) }
             set { self.bodyCount = Int32(clamping: newValue) }
@@ -143,7 +143,7 @@ final class StreamTable {
         return self.used - 1
     }
 
-    /// Gives an entry back. What its slots hold is the session's to drop.
+    /// Gives an entry back. What its entries hold is the session's to drop.
     func discard(_ index: Int) {
         self.base[index].reset()
         self.free.append(index)

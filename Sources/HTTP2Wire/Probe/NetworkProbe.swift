@@ -11,7 +11,7 @@ package import NIOCore
 /// One connection, made step by step by whoever looks for what is wrong on the way to a server. Each step blocks its
 /// thread, at most for the time given.
 package final class NetworkProbe {
-    /// An answer to a request.
+    /// A response to a request.
     package struct Answer: Sendable {
         package var status: Int
         /// The `date` field.
@@ -118,7 +118,7 @@ package final class NetworkProbe {
         let deadline = NIODeadline.now() + self.timeout
         var isAsked = false
         while true {
-            if !isAsked, session.hasSlot {
+            if !isAsked, session.hasCapacity {
                 let fields: [HeaderBlock.Field] = [
                     .init(":method", "GET"), .init(":scheme", "https"), .init(":authority", authority),
                 ]
@@ -137,11 +137,11 @@ package final class NetworkProbe {
             try self.flush(session, tls, until: deadline)
             if let result = session.results.first {
                 guard result.ending == .response else {
-                    throw WireError(.protocolViolation, "the request ended without an answer (\(result.cause))")
+                    throw WireError(.protocolViolation, "the request ended without a response (\(result.cause))")
                 }
                 return Answer(status: result.status, date: result.fields.first("date").map(PeerText.printable))
             }
-            if session.hasGoAway { throw WireError(.goAway, "the server said GOAWAY instead of an answer") }
+            if session.hasGoAway { throw WireError(.goAway, "the server said GOAWAY instead of a response") }
             try self.receive(session, tls, until: deadline)
         }
     }
@@ -174,11 +174,11 @@ package final class NetworkProbe {
                 return
             case .needsMore:
                 guard let bytes = try self.receive(until: deadline) else {
-                    throw WireError(.closedByPeer, "the server closed the connection before its answer")
+                    throw WireError(.closedByPeer, "the server closed the connection before its response")
                 }
                 tls.feed(bytes)
             case .closeNotify:
-                throw WireError(.closedByPeer, "the server closed the connection before its answer")
+                throw WireError(.closedByPeer, "the server closed the connection before its response")
             case .failed(let error):
                 throw error
             }
@@ -230,7 +230,7 @@ package final class NetworkProbe {
         }
     }
 
-    private var silence: WireError { WireError(.connectTimeout, "\(self.address) gave no complete answer in time") }
+    private var silence: WireError { WireError(.connectTimeout, "\(self.address) gave no complete response in time") }
 
     private static var lastError: String { self.text(errno) }
 

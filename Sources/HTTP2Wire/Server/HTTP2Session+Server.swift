@@ -77,8 +77,8 @@ extension HTTP2Session {
     package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8]) throws(WireError) {
         guard let index = self.streams.index(of: streamID, hint: self.lastRespondedIndex) else { return }
         self.lastRespondedIndex = index
-        self.bodies.drop(slot: self.streams[index].outgoing)
-        self.streams[index].outgoing = body.isEmpty ? HoldTable<[UInt8]>.none : self.bodies.hold(body)
+        self.bodies.release(entry: self.streams[index].outgoing)
+        self.streams[index].outgoing = body.isEmpty ? RefCountTable<[UInt8]>.none : self.bodies.insert(body)
         self.streams[index].outgoingCount = body.count
         self.streams[index].outgoingOffset = 0
         let code = self.withResponseFields(status: status, fields: fields) { nva, count in

@@ -1,7 +1,7 @@
 import CAPNSNghttp2
 
-/// How a server's answer ends.
-package enum AnswerEnding: Sendable, Hashable {
+/// How a server's response ends.
+package enum ResponseEnding: Sendable, Hashable {
     /// With END_STREAM, as it should.
     case endStream
     /// Not at all: END_STREAM never comes. Whoever wants an end resets the stream.
@@ -12,14 +12,14 @@ package enum AnswerEnding: Sendable, Hashable {
     case repeated(upTo: Int)
 }
 
-/// The rest of an answer that nghttp2 pulls piece by piece.
+/// The rest of a response that nghttp2 pulls piece by piece.
 struct ScriptedBody {
     var bytes: [UInt8]
     /// How many bytes nghttp2 has taken.
     var offset = 0
     /// How many it may take.
     var total: Int
-    var ending: AnswerEnding
+    var ending: ResponseEnding
 }
 
 /// What only a server that misbehaves on purpose has to send. Server only.
@@ -31,7 +31,7 @@ extension HTTP2Session {
         status: Int,
         fields: FieldList,
         body: [UInt8],
-        ending: AnswerEnding
+        ending: ResponseEnding
     ) throws(WireError) {
         if ending == .endStream {
             try self.respond(streamID: streamID, status: status, fields: fields, body: body)
@@ -47,7 +47,7 @@ extension HTTP2Session {
         if let code = code ?? nil, code != 0 { throw Self.error(code) }
     }
 
-    /// An answer before the answer: a status from 100 to 199 (RFC 9113, section 8.1).
+    /// A response before the response: a status from 100 to 199 (RFC 9113, section 8.1).
     package func inform(streamID: Int32, status: Int) throws(WireError) {
         guard self.streams.index(of: streamID) != nil else { return }
         let code = self.withResponseFields(status: status, fields: FieldList()) { nva, count in

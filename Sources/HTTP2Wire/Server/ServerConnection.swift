@@ -84,13 +84,13 @@ package final class ServerConnection {
     // MARK: Misbehaving
 
     /// Answers a request with another end than END_STREAM.
-    package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8], ending: AnswerEnding) {
+    package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8], ending: ResponseEnding) {
         self.perform { session throws(WireError) in
             try session.respond(streamID: streamID, status: status, fields: fields, body: body, ending: ending)
         }
     }
 
-    /// A status from 100 to 199 before the answer.
+    /// A status from 100 to 199 before the response.
     package func inform(streamID: Int32, status: Int) {
         self.perform { session throws(WireError) in try session.inform(streamID: streamID, status: status) }
     }

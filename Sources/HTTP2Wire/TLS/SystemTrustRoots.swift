@@ -108,7 +108,7 @@ package struct SystemTrustRoots: Sendable, Hashable {
     private static func load(_ subject: OpaquePointer?, by lookup: OpaquePointer) {
         let result = X509_OBJECT_new()
         if X509_LOOKUP_by_subject(lookup, X509_LU_X509, subject, result) == 1 {
-            // A lookup lends its answer, and the object's end gives a reference back.
+            // A lookup lends its response, and the object's end gives a reference back.
             X509_up_ref(X509_OBJECT_get0_X509(result))
         }
         X509_OBJECT_free(result)

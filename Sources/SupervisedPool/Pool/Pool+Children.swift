@@ -27,12 +27,12 @@ extension Pool {
             current.set(pool)
             try await pool.run(context)
         }
-        let workers = (0..<configuration.workerCount).map { slot in
-            ChildSpec(id: ChildSpec.ID("worker-\(slot)")) { context in
+        let workers = (0..<configuration.workerCount).map { index in
+            ChildSpec(id: ChildSpec.ID("worker-\(index)")) { context in
                 guard let pool = current.current else {
                     throw PoolStateMachine(configuration).error(.notRunning, clock.now)
                 }
-                let id = WorkerID(slot: slot, generation: context.generation)
+                let id = WorkerID(index: index, generation: context.generation)
                 let worker = makeWorker(id, pool)
                 pool.register(worker, id: id, for: context)
                 try await run(worker, context)

@@ -1,4 +1,4 @@
-/// Hands out the stream slots of a few workers that connect and reconnect by themselves: poolboy for HTTP/2.
+/// Hands out the streams of a few workers that connect and reconnect by themselves: poolboy for HTTP/2.
 ///
 /// The pool is one object for one run; a supervisor makes a new one at each start. It never waits for a worker, so all
 /// its answers are quick. Reports and check-ins come by a mailbox, in the order in which they were posted.
@@ -79,7 +79,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         lane: PoolLane = .interactive,
         atFront: Bool = false
     ) async throws(PoolError) -> PoolLease<Worker> {
-        let granted = try await self.core.checkout(
+        let leased = try await self.core.checkout(
             PoolStateMachine.Request(
                 wanted: wanted,
                 deadline: deadline,
@@ -91,8 +91,8 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         )
         // The core has its workers from `register` alone, which takes nothing but a `Worker`. A checked cast would cost
         // as much as the rest of the checkout.
-        let worker = unsafeDowncast(granted.worker, to: Worker.self)
-        return PoolLease(worker: worker, grant: granted.grant, count: granted.count, mailbox: self.core.mailbox)
+        let worker = unsafeDowncast(leased.worker, to: Worker.self)
+        return PoolLease(worker: worker, origin: leased.origin, count: leased.count, mailbox: self.core.mailbox)
     }
 
     /// Leases a slot, calls `body` and returns the slot, however `body` ends: poolboy's `transaction`.
@@ -120,23 +120,23 @@ public final class Pool<Worker: PoolWorker>: Sendable {
 
     /// Leases slots now, or later by a call; for callers that have more to do than to wait.
     ///
-    /// - Parameter onAnswer: Called once if the answer is `waiting`, on the pool's thread: it must return at once.
+    /// - Parameter onCompletion: Called once if the answer is `waiting`, on the pool's thread: it must return at once.
     package func startCheckout(
         wanted: Int,
         deadline: MonotonicInstant,
         lane: PoolLane,
-        onAnswer: @escaping @Sendable (Result<PoolGrant<Worker>, PoolError>) -> Void
+        onCompletion: @escaping @Sendable (Result<UnownedLease<Worker>, PoolError>) -> Void
     ) async -> PoolCheckoutStart<Worker> {
         let request = PoolStateMachine.Request(wanted: wanted, deadline: deadline, lane: lane)
-        let start = await self.core.startCheckout(request) { answer in
-            switch answer {
-            case .success(let granted?): onAnswer(.success(PoolGrant(granted)))
+        let start = await self.core.startCheckout(request) { result in
+            switch result {
+            case .success(let leased?): onCompletion(.success(UnownedLease(leased)))
             case .success(nil): break  // Observers only.
-            case .failure(let error): onAnswer(.failure(error))
+            case .failure(let error): onCompletion(.failure(error))
             }
         }
         switch start {
-        case .granted(let granted): return .granted(PoolGrant(granted))
+        case .leased(let leased): return .leased(UnownedLease(leased))
         case .failed(let error): return .failed(error)
         case .waiting(let id): return .waiting(PoolTicket(id: id))
         }
@@ -150,9 +150,9 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// Returns slots that ``PoolLease/take(_:)`` moved out of a lease. Never waits; from any thread.
     ///
     /// Returning more than was leased is a defect that ends the pool.
-    public func checkin(_ grant: SlotGrant, count: Int) {
+    public func checkin(_ origin: LeaseOrigin, count: Int) {
         guard count > 0 else { return }
-        self.core.mailbox.post(.checkin(grant, count))
+        self.core.mailbox.post(.checkin(origin, count))
     }
 
     /// Returns when so many workers are ready.
@@ -206,7 +206,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
 
     /// Waits until surplus workers have nothing to do any more, or there are none.
     ///
-    /// - Returns: The places (``WorkerID/slot``) of those that the caller must end now, and then say so by ``ended(_:)``:
+    /// - Returns: The places (``WorkerID/index``) of those that the caller must end now, and then say so by ``ended(_:)``:
     ///   until then the pool does not use them, even if it grows meanwhile. Empty: there is no surplus (any more), or the
     ///   pool has ended. Call it again until it is empty.
     /// - Throws: ``PoolError`` with `cancelled`.
@@ -269,18 +269,18 @@ public struct PoolDrainReport: Sendable, Hashable {
     public var isComplete: Bool { self.unserved == 0 && self.leased == 0 }
 }
 
-/// Slots that were leased to a ``Pool/startCheckout(wanted:deadline:lane:onAnswer:)``. Whoever has it must return each
+/// Slots that were leased to a ``Pool/startCheckout(wanted:deadline:lane:onCompletion:)``. Whoever has it must return each
 /// of them, with ``Pool/checkin(_:count:)``, exactly once.
-package struct PoolGrant<Worker: PoolWorker>: Sendable {
+package struct UnownedLease<Worker: PoolWorker>: Sendable {
     package let worker: Worker
-    package let grant: SlotGrant
+    package let origin: LeaseOrigin
     package let count: Int
 
-    init(_ granted: PoolCore.Granted) {
+    init(_ leased: PoolCore.Leased) {
         // As in `checkout`: the core's workers are all `Worker`s.
-        self.worker = unsafeDowncast(granted.worker, to: Worker.self)
-        self.grant = granted.grant
-        self.count = granted.count
+        self.worker = unsafeDowncast(leased.worker, to: Worker.self)
+        self.origin = leased.origin
+        self.count = leased.count
     }
 }
 
@@ -289,9 +289,9 @@ package struct PoolTicket: Sendable {
     let id: WaiterID
 }
 
-/// The first answer to a ``Pool/startCheckout(wanted:deadline:lane:onAnswer:)``.
+/// The first answer to a ``Pool/startCheckout(wanted:deadline:lane:onCompletion:)``.
 package enum PoolCheckoutStart<Worker: PoolWorker>: Sendable {
-    case granted(PoolGrant<Worker>)
+    case leased(UnownedLease<Worker>)
     case failed(PoolError)
     case waiting(PoolTicket)
 }

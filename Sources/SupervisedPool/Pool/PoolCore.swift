@@ -1,6 +1,6 @@
 /// What a pool is told, in the order in which it is told.
 enum PoolItem: Sendable {
-    case checkin(SlotGrant, Int)
+    case checkin(LeaseOrigin, Int)
     case cancel(WaiterID)
     indirect case register(any PoolWorker, WorkerID)
     indirect case report(WorkerReport, WorkerID)
@@ -8,7 +8,7 @@ enum PoolItem: Sendable {
     case workerEnded(WorkerID)
     case replaceAll
     /// A lease of this session was returned as broken.
-    case broken(SlotGrant)
+    case broken(LeaseOrigin)
     indirect case reconfigure(PoolConfiguration)
     case ended([Int])
     case stop
@@ -19,20 +19,20 @@ enum PoolItem: Sendable {
 /// It is not generic, because generic code is not specialised across a module's border: the same actor, generic over
 /// its worker, took twice as long for a checkout.
 actor PoolCore {
-    struct Granted: Sendable {
+    struct Leased: Sendable {
         let worker: any PoolWorker
-        let grant: SlotGrant
+        let origin: LeaseOrigin
         let count: Int
     }
 
     /// `nil` for observers.
-    typealias Answer = Result<Granted?, PoolError>
+    typealias CheckoutResult = Result<Leased?, PoolError>
 
     /// The answer to a checkout that does not suspend.
     enum Start: Sendable {
-        case granted(Granted)
+        case leased(Leased)
         case failed(PoolError)
-        /// `onAnswer` is called, once.
+        /// `onCompletion` is called, once.
         case waiting(WaiterID)
     }
 
@@ -40,15 +40,15 @@ actor PoolCore {
         case nobody
         /// The waiter is in the queue, its continuation is not here yet.
         case expected
-        case waiting(CheckedContinuation<Answer, Never>)
+        case waiting(CheckedContinuation<CheckoutResult, Never>)
         /// Called on the actor, so it must return at once.
-        case calling(@Sendable (Answer) -> Void)
+        case calling(@Sendable (CheckoutResult) -> Void)
         /// The answer was there first.
-        case answered(Answer)
+        case completed(CheckoutResult)
     }
 
     let clock: any MonotonicClock
-    private let tell: @Sendable (PoolEvent) -> Void
+    private let notify: @Sendable (PoolEvent) -> Void
     let mailbox = Mailbox<PoolItem>(isAttentive: false)
     let hub = EventHub<PoolEvent>(gap: { .missed($0) })
     // Unchecked: nothing that an access calls comes back here, and a checkout would pay for a dozen checks.
@@ -69,7 +69,7 @@ actor PoolCore {
         onEvent: @escaping @Sendable (PoolEvent) -> Void
     ) {
         self.clock = clock
-        self.tell = onEvent
+        self.notify = onEvent
         self.machine = PoolStateMachine(configuration)
         self.random = SplitMix64(seed: seed)
         self.workers = Array(repeating: nil, count: configuration.workerCount)
@@ -118,7 +118,7 @@ actor PoolCore {
     }
 
     private func onEvent(_ event: PoolEvent) {
-        self.tell(event)
+        self.notify(event)
         self.hub.post(event)
     }
 
@@ -155,14 +155,14 @@ actor PoolCore {
 
     private func apply(_ item: PoolItem, _ now: MonotonicInstant) {
         switch item {
-        case .checkin(let grant, let count):
-            self.machine.checkin(grant, count: count)
+        case .checkin(let origin, let count):
+            self.machine.checkin(origin, count: count)
         case .cancel(let id):
             self.machine.cancel(id, now: now, into: &self.actions)
         case .register(let worker, let id):
             guard self.machine.register(id, now: now) else { return }
             self.fitWorkers()
-            self.workers[id.slot] = worker
+            self.workers[id.index] = worker
             self.onEvent(.registered(id))
         case .report(let report, let id):
             self.machine.report(report, from: id, now: now)
@@ -173,8 +173,8 @@ actor PoolCore {
             self.onEvent(.reported(id, .gone))
         case .replaceAll:
             self.machine.replaceAll(now: now)
-        case .broken(let grant):
-            self.machine.replace(grant, now: now)
+        case .broken(let origin):
+            self.machine.replace(origin, now: now)
         case .reconfigure(let configuration):
             self.machine.reconfigure(configuration)
             self.fitWorkers()
@@ -187,10 +187,10 @@ actor PoolCore {
 
     /// As many as the machine has places.
     private func fitWorkers() {
-        while self.workers.count < self.machine.slots.count { self.workers.append(nil) }
+        while self.workers.count < self.machine.workers.count { self.workers.append(nil) }
         // Those beyond have ended, and nothing more is asked of them.
-        if self.actions.isEmpty, self.workers.count > self.machine.slots.count {
-            self.workers.removeLast(self.workers.count - self.machine.slots.count)
+        if self.actions.isEmpty, self.workers.count > self.machine.workers.count {
+            self.workers.removeLast(self.workers.count - self.machine.workers.count)
         }
     }
 
@@ -198,20 +198,20 @@ actor PoolCore {
         if self.actions.isEmpty { return }
         for action in self.actions {
             switch action {
-            case .grant(let id, let grant, let count):
-                guard let worker = self.workers[grant.worker.slot] else {
-                    self.answer(id, .failure(self.machine.error(.poolStopped, self.clock.now)))
+            case .lease(let id, let origin, let count):
+                guard let worker = self.workers[origin.worker.index] else {
+                    self.complete(id, .failure(self.machine.error(.poolStopped, self.clock.now)))
                     continue
                 }
-                self.answer(id, .success(Granted(worker: worker, grant: grant, count: count)))
+                self.complete(id, .success(Leased(worker: worker, origin: origin, count: count)))
             case .reached(let id):
-                self.answer(id, .success(nil))
+                self.complete(id, .success(nil))
             case .fail(let id, let error):
-                self.answer(id, .failure(error))
+                self.complete(id, .failure(error))
             case .connect(let id, let reason):
-                self.workers[id.slot]?.connect(reason)
+                self.workers[id.index]?.connect(reason)
             case .disconnect(let id, let reason):
-                self.workers[id.slot]?.disconnect(reason)
+                self.workers[id.index]?.disconnect(reason)
             case .event(let event):
                 self.onEvent(event)
             }
@@ -221,10 +221,10 @@ actor PoolCore {
 
     // MARK: Checkout
 
-    func checkout(_ request: PoolStateMachine.Request) async throws(PoolError) -> Granted {
+    func checkout(_ request: PoolStateMachine.Request) async throws(PoolError) -> Leased {
         let now = self.clock.now
         switch self.begin(request, now) {
-        case .granted(let granted): return granted
+        case .leased(let leased): return leased
         case .failed(let error): throw error
         case .waiting(let id): return try await self.waited(id, request.deadline, since: now)
         }
@@ -237,11 +237,11 @@ actor PoolCore {
         self.advance(now)
         if Task.isCancelled { return .failed(self.machine.error(.cancelled, now)) }
         switch self.machine.checkout(request, now: now, using: &self.random, into: &self.actions) {
-        case .granted(let grant, let count):
-            guard let worker = self.workers[grant.worker.slot] else {
+        case .leased(let origin, let count):
+            guard let worker = self.workers[origin.worker.index] else {
                 return .failed(self.machine.error(.poolStopped, now))
             }
-            return .granted(Granted(worker: worker, grant: grant, count: count))
+            return .leased(Leased(worker: worker, origin: origin, count: count))
         case .failed(let error):
             self.perform()
             // A refused checkout may have asked for a connect, whose answer has a time.
@@ -258,38 +258,38 @@ actor PoolCore {
         _ id: WaiterID,
         _ deadline: MonotonicInstant,
         since now: MonotonicInstant
-    ) async throws(PoolError) -> Granted {
-        guard let granted = try await self.wait(id, deadline).get() else {
+    ) async throws(PoolError) -> Leased {
+        guard let leased = try await self.wait(id, deadline).get() else {
             throw self.machine.error(.cancelled, self.clock.now, since: now)
         }
         if Task.isCancelled {
             // The slot came together with the cancellation: it goes to the next.
-            self.mailbox.post(.checkin(granted.grant, granted.count))
+            self.mailbox.post(.checkin(leased.origin, leased.count))
             throw self.machine.error(.cancelled, self.clock.now, since: now)
         }
-        return granted
+        return leased
     }
 
     /// The same without suspending: who has to wait is told by a call.
     func startCheckout(
         _ request: PoolStateMachine.Request,
-        onAnswer: @escaping @Sendable (Answer) -> Void
+        onCompletion: @escaping @Sendable (CheckoutResult) -> Void
     ) -> Start {
         let now = self.clock.now
         self.advance(now)
         switch self.machine.checkout(request, now: now, using: &self.random, into: &self.actions) {
-        case .granted(let grant, let count):
-            guard let worker = self.workers[grant.worker.slot] else {
+        case .leased(let origin, let count):
+            guard let worker = self.workers[origin.worker.index] else {
                 return .failed(self.machine.error(.poolStopped, now))
             }
-            return .granted(Granted(worker: worker, grant: grant, count: count))
+            return .leased(Leased(worker: worker, origin: origin, count: count))
         case .failed(let error):
             self.perform()
             if self.timer.isLater(than: self.machine.nextDeadline) { self.mailbox.wake() }
             return .failed(error)
         case .wait(let id):
             while self.parked.count <= id.index { self.parked.append(.nobody) }
-            self.parked[id.index] = .calling(onAnswer)
+            self.parked[id.index] = .calling(onCompletion)
             self.perform()
             // The mailbox must know that somebody waits.
             self.machine.needsSettling = true
@@ -336,35 +336,35 @@ actor PoolCore {
         self.perform()
     }
 
-    private func wait(_ id: WaiterID, _ deadline: MonotonicInstant) async -> Answer {
+    private func wait(_ id: WaiterID, _ deadline: MonotonicInstant) async -> CheckoutResult {
         guard self.machine.phase == .notStarted else { return await self.park(id) }
         // Nobody runs the pool, so nobody watches the time or the mailbox: this checkout does it itself.
-        return await withDiscardingTaskGroup(returning: Answer.self) { group in
+        return await withDiscardingTaskGroup(returning: CheckoutResult.self) { group in
             group.addTask { [clock, mailbox] in
                 do {
                     try await clock.sleep(until: deadline)
                 } catch {
                     mailbox.post(.cancel(id))
                 }
-                await self.lookAgain()
+                await self.settleAgain()
             }
-            let answer = await self.park(id)
+            let result = await self.park(id)
             group.cancelAll()
-            return answer
+            return result
         }
     }
 
-    private func lookAgain() {
+    private func settleAgain() {
         self.machine.needsSettling = true
         self.advance(self.clock.now)
     }
 
-    private func park(_ id: WaiterID) async -> Answer {
+    private func park(_ id: WaiterID) async -> CheckoutResult {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if case .answered(let answer) = self.parked[id.index] {
+                if case .completed(let result) = self.parked[id.index] {
                     self.parked[id.index] = .nobody
-                    continuation.resume(returning: answer)
+                    continuation.resume(returning: result)
                     return
                 }
                 self.parked[id.index] = .waiting(continuation)
@@ -377,17 +377,17 @@ actor PoolCore {
         }
     }
 
-    private func answer(_ id: WaiterID, _ answer: Answer) {
+    private func complete(_ id: WaiterID, _ result: CheckoutResult) {
         switch self.parked[id.index] {
         case .waiting(let continuation):
             self.parked[id.index] = .nobody
-            continuation.resume(returning: answer)
-        case .calling(let onAnswer):
+            continuation.resume(returning: result)
+        case .calling(let onCompletion):
             self.parked[id.index] = .nobody
-            onAnswer(answer)
+            onCompletion(result)
         case .expected:
-            self.parked[id.index] = .answered(answer)
-        case .nobody, .answered:
+            self.parked[id.index] = .completed(result)
+        case .nobody, .completed:
             break
         }
     }

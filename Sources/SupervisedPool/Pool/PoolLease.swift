@@ -3,15 +3,15 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
     /// The worker whose slots these are.
     public let worker: Worker
     /// Which worker and session; goes with the slots that ``take(_:)`` moves away.
-    public let grant: SlotGrant
+    public let origin: LeaseOrigin
     /// How many slots this lease holds.
     public private(set) var count: Int
     private var isBroken = false
     private let mailbox: Mailbox<PoolItem>
 
-    init(worker: Worker, grant: SlotGrant, count: Int, mailbox: Mailbox<PoolItem>) {
+    init(worker: Worker, origin: LeaseOrigin, count: Int, mailbox: Mailbox<PoolItem>) {
         self.worker = worker
-        self.grant = grant
+        self.origin = origin
         self.count = count
         self.mailbox = mailbox
     }
@@ -35,7 +35,7 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
 
     deinit {
         // First, so that nobody is given the slot that comes back.
-        if self.isBroken { self.mailbox.post(.broken(self.grant), isUrgent: true) }
-        if self.count > 0 { self.mailbox.post(.checkin(self.grant, self.count)) }
+        if self.isBroken { self.mailbox.post(.broken(self.origin), isUrgent: true) }
+        if self.count > 0 { self.mailbox.post(.checkin(self.origin, self.count)) }
     }
 }

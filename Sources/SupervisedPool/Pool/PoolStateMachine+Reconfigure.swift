@@ -6,19 +6,19 @@ extension PoolStateMachine {
         let old = self.configuration
         self.configuration = new
         let count = new.workerCount
-        while self.slots.count < count { self.appendPlace() }
-        for index in self.slots.indices {
-            let wasKept = !self.slots[index].isOverflow && !self.slots[index].isSurplus
-            self.slots[index].isSurplus = index >= count
-            self.slots[index].isOverflow = index >= new.size
-            self.slots[index].reservePercent = min(max(0, new.interactiveReservePercent), 90)
-            let isKept = !self.slots[index].isOverflow && !self.slots[index].isLeaving
-            if isKept, !wasKept, self.slots[index].state == .idle { self.slots[index].isKeepPending = true }
-            if !isKept, wasKept { self.slots[index].isKeepPending = false }
-            if !self.slots[index].isSurplus { self.slots[index].isEnded = false }
-            if self.slots[index].isLeaving {
-                self.slots[index].isKeepPending = false
-                self.slots[index].isPrewarmWanted = false
+        while self.workers.count < count { self.appendPlace() }
+        for index in self.workers.indices {
+            let wasKept = !self.workers[index].isOverflow && !self.workers[index].isSurplus
+            self.workers[index].isSurplus = index >= count
+            self.workers[index].isOverflow = index >= new.size
+            self.workers[index].reservePercent = min(max(0, new.interactiveReservePercent), 90)
+            let isKept = !self.workers[index].isOverflow && !self.workers[index].isLeaving
+            if isKept, !wasKept, self.workers[index].state == .idle { self.workers[index].isKeepPending = true }
+            if !isKept, wasKept { self.workers[index].isKeepPending = false }
+            if !self.workers[index].isSurplus { self.workers[index].isEnded = false }
+            if self.workers[index].isLeaving {
+                self.workers[index].isKeepPending = false
+                self.workers[index].isPrewarmWanted = false
             }
             if new.maximumLifetime != old.maximumLifetime { self.lifetimeChanged(index) }
         }
@@ -29,49 +29,49 @@ extension PoolStateMachine {
     }
 
     private mutating func appendPlace() {
-        var slot = Slot(isOverflow: true, reservePercent: self.configuration.interactiveReservePercent)
-        slot.session = self.sessionFloor
-        slot.firstSession = self.sessionFloor + 1
-        self.slots.append(slot)
+        var worker = Worker(isOverflow: true, reservePercent: self.configuration.interactiveReservePercent)
+        worker.session = self.sessionFloor
+        worker.firstSession = self.sessionFloor + 1
+        self.workers.append(worker)
     }
 
     /// Makes a surplus place for a worker that registers beyond the pool's places: its owner began to start it before the
     /// pool became smaller. A worker that the pool did not know would be of no use when the pool grows again, and nobody
     /// would ask its owner to end it.
     mutating func makeRoom(for id: WorkerID) {
-        guard (self.slots.count..<PoolConfiguration.maximumWorkers).contains(id.slot) else { return }
-        while self.slots.count <= id.slot {
+        guard (self.workers.count..<PoolConfiguration.maximumWorkers).contains(id.index) else { return }
+        while self.workers.count <= id.index {
             self.appendPlace()
-            self.slots[self.slots.count - 1].isSurplus = true
-            self.slots[self.slots.count - 1].isEnded = true
+            self.workers[self.workers.count - 1].isSurplus = true
+            self.workers[self.workers.count - 1].isEnded = true
         }
     }
 
     /// Counts a session's life anew, from its beginning.
     private mutating func lifetimeChanged(_ index: Int) {
-        guard self.slots[index].state == .ready,
-            self.slots[index].replaceAt == nil || self.slots[index].replaceReason == .lifetime
+        guard self.workers[index].state == .ready,
+            self.workers[index].replaceAt == nil || self.workers[index].replaceReason == .lifetime
         else { return }
-        self.slots[index].replaceAt = nil
-        self.slots[index].needsLifetime = self.configuration.maximumLifetime != nil
+        self.workers[index].replaceAt = nil
+        self.workers[index].needsLifetime = self.configuration.maximumLifetime != nil
     }
 
     /// Those that leave give up their connections. What is leased of them goes on.
     mutating func dismissSurplus(into actions: inout [PoolAction]) {
-        for index in self.slots.indices where self.slots[index].isLeaving {
-            switch self.slots[index].state {
+        for index in self.workers.indices where self.workers[index].isLeaving {
+            switch self.workers[index].state {
             case .ready:
-                self.slots[index].state = .draining
-                self.slots[index].capacity = 0
-                self.slots[index].replaceAt = nil
-                self.slots[index].needsLifetime = false
+                self.workers[index].state = .draining
+                self.workers[index].capacity = 0
+                self.workers[index].replaceAt = nil
+                self.workers[index].needsLifetime = false
             case .connecting, .backingOff:
-                if self.slots[index].isDismissed { continue }
+                if self.workers[index].isDismissed { continue }
             case .absent, .idle, .draining:
                 continue
             }
-            self.slots[index].isDismissed = true
-            let id = WorkerID(slot: index, generation: self.slots[index].generation)
+            self.workers[index].isDismissed = true
+            let id = WorkerID(index: index, generation: self.workers[index].generation)
             actions.append(.disconnect(id, .surplus))
             actions.append(.event(.askedToDisconnect(id, .surplus)))
         }
@@ -93,18 +93,18 @@ extension PoolStateMachine {
     /// ``ended(_:now:)`` tells.
     mutating func sealRetirable() -> [Int] {
         guard self.phase != .stopped else { return [] }
-        let found = self.slots.indices.filter { self.slots[$0].isRetirable }
-        for index in found { self.slots[index].isSealed = true }
+        let found = self.workers.indices.filter { self.workers[$0].isRetirable }
+        for index in found { self.workers[index].isSealed = true }
         return found
     }
 
     /// The owner has ended these workers. One that is registered now has been started since, and stays: the end of the
     /// one before it was seen before its own beginning.
     mutating func ended(_ places: [Int], now: MonotonicInstant) {
-        for index in places where self.slots.indices.contains(index) && self.slots[index].isSealed {
-            self.slots[index].isSealed = false
-            self.slots[index].isEnded = self.slots[index].isSurplus && self.slots[index].state == .absent
-            self.slots[index].isKeepPending = !self.slots[index].isOverflow && self.slots[index].isAskable
+        for index in places where self.workers.indices.contains(index) && self.workers[index].isSealed {
+            self.workers[index].isSealed = false
+            self.workers[index].isEnded = self.workers[index].isSurplus && self.workers[index].state == .absent
+            self.workers[index].isKeepPending = !self.workers[index].isOverflow && self.workers[index].isAskable
         }
         self.forgetEnded()
         self.needsSettling = true
@@ -112,30 +112,30 @@ extension PoolStateMachine {
 
     private var hasRetirableOrNoSurplus: Bool {
         var isAnyLeft = false
-        for slot in self.slots where slot.isSurplus && !slot.isSealed && !slot.isEnded {
-            if slot.isRetirable { return true }
+        for worker in self.workers where worker.isSurplus && !worker.isSealed && !worker.isEnded {
+            if worker.isRetirable { return true }
             isAnyLeft = true
         }
         return !isAnyLeft
     }
 
-    mutating func tellRetirements(into actions: inout [PoolAction]) {
+    mutating func reportRetirements(into actions: inout [PoolAction]) {
         guard self.queue.count(.retirements) > 0, self.hasRetirableOrNoSurplus else { return }
         while let id = self.queue.first(.retirements), self.queue.remove(id) != nil { actions.append(.reached(id)) }
     }
 
     /// Gives up the last places whose workers have been ended.
     private mutating func forgetEnded() {
-        while self.slots.count > self.configuration.workerCount, let last = self.slots.last, last.isEnded,
+        while self.workers.count > self.configuration.workerCount, let last = self.workers.last, last.isEnded,
             last.state == .absent
         {
             self.sessionFloor = max(self.sessionFloor, last.session)
-            self.slots.removeLast()
+            self.workers.removeLast()
         }
     }
 }
 
-extension PoolStateMachine.Slot {
+extension PoolStateMachine.Worker {
     /// Whether nothing is lost when its worker is ended.
     fileprivate var isRetirable: Bool {
         guard self.isSurplus, !self.isSealed, !self.isEnded, self.leased + self.leasedEarlier == 0, !self.isOpening

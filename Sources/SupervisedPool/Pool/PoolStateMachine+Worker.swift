@@ -1,6 +1,6 @@
 extension PoolStateMachine {
     /// One place for a worker.
-    struct Slot {
+    struct Worker {
         enum State: Equatable {
             /// Nobody is registered, or it has ended. → idle
             case absent
@@ -47,7 +47,7 @@ extension PoolStateMachine {
         var leasedEarlier = 0
         var readySince = MonotonicInstant(nanoseconds: 0)
         var lastCheckout = MonotonicInstant(nanoseconds: 0)
-        var lastTurn = 0
+        var lastCheckoutNumber = 0
         /// When the session should be replaced; `nil` when it has been asked, or never.
         var replaceAt: MonotonicInstant?
         var needsLifetime = false
@@ -106,17 +106,17 @@ extension PoolStateMachine {
     /// A first capacity of 1 is expected to grow for so long.
     static let growthGrace = Duration.seconds(5)
     /// A worker that was asked and does not answer for so long is asked again.
-    static let answerTime = Duration.seconds(5)
+    static let reportTimeout = Duration.seconds(5)
     /// The loss of a session that has lasted for so long begins another outage.
     static let stableAfter = Duration.seconds(30)
     /// No product of two capacities overflows.
     static let capacityLimit = 1_000_000
 
-    var isAnyReady: Bool { self.slots.contains { $0.state == .ready } }
-    var readyCount: Int { self.slots.count { $0.state == .ready } }
+    var isAnyReady: Bool { self.workers.contains { $0.state == .ready } }
+    var readyCount: Int { self.workers.count { $0.state == .ready } }
 
     /// Leased slots, those of ended sessions included.
-    var leasedInAll: Int { self.slots.reduce(0) { $0 + $1.leased + $1.leasedEarlier } }
+    var leasedInAll: Int { self.workers.reduce(0) { $0 + $1.leased + $1.leasedEarlier } }
 
     /// Nothing is leased, and nobody waits for a slot.
     var isQuiet: Bool { self.queue.count == 0 && self.leasedInAll == 0 }
@@ -128,21 +128,21 @@ extension PoolStateMachine {
     /// - Returns: whether it is accepted.
     mutating func register(_ id: WorkerID, now: MonotonicInstant) -> Bool {
         self.makeRoom(for: id)
-        guard self.slots.indices.contains(id.slot) else { return false }
-        let old = self.slots[id.slot]
+        guard self.workers.indices.contains(id.index) else { return false }
+        let old = self.workers[id.index]
         guard old.state == .absent || id.generation > old.generation else { return false }
-        var slot = Slot(
+        var worker = Worker(
             isOverflow: old.isOverflow,
             reservePercent: self.configuration.interactiveReservePercent
         )
-        slot.isSurplus = old.isSurplus
-        slot.isSealed = old.isSealed
-        slot.state = .idle
-        slot.generation = id.generation
-        slot.session = old.session
-        slot.firstSession = old.session + 1
-        slot.isKeepPending = !old.isLeaving && (!old.isOverflow || old.isPrewarmWanted)
-        self.slots[id.slot] = slot
+        worker.isSurplus = old.isSurplus
+        worker.isSealed = old.isSealed
+        worker.state = .idle
+        worker.generation = id.generation
+        worker.session = old.session
+        worker.firstSession = old.session + 1
+        worker.isKeepPending = !old.isLeaving && (!old.isOverflow || old.isPrewarmWanted)
+        self.workers[id.index] = worker
         if old.state == .ready { self.lostReady(now) }
         self.needsSettling = true
         return true
@@ -150,92 +150,92 @@ extension PoolStateMachine {
 
     /// Whether this worker is registered, in this life of it.
     func isRegistered(_ id: WorkerID) -> Bool {
-        self.slots.indices.contains(id.slot) && self.slots[id.slot].state != .absent
-            && self.slots[id.slot].generation == id.generation
+        self.workers.indices.contains(id.index) && self.workers[id.index].state != .absent
+            && self.workers[id.index].generation == id.generation
     }
 
     /// A worker tells how it is. Reports of a generation that is not registered change nothing.
     mutating func report(_ report: WorkerReport, from id: WorkerID, now: MonotonicInstant) {
-        let index = id.slot
+        let index = id.index
         guard self.isRegistered(id) else { return }
         self.needsSettling = true
         if case .capacity(let capacity) = report {
-            guard self.slots[index].state == .ready else { return }
-            self.slots[index].capacity = min(max(0, capacity), Self.capacityLimit)
-            self.slots[index].growsUntil = MonotonicInstant(nanoseconds: .min)
+            guard self.workers[index].state == .ready else { return }
+            self.workers[index].capacity = min(max(0, capacity), Self.capacityLimit)
+            self.workers[index].growsUntil = MonotonicInstant(nanoseconds: .min)
             return
         }
         if case .latency(let latency) = report {
-            guard self.slots[index].isSessionOpen else { return }
-            self.slots[index].latency = max(.zero, latency)
+            guard self.workers[index].isSessionOpen else { return }
+            self.workers[index].latency = max(.zero, latency)
             return
         }
-        let wasReady = self.slots[index].state == .ready
-        self.slots[index].askedUntil = nil
-        self.slots[index].isDismissed = false
+        let wasReady = self.workers[index].state == .ready
+        self.workers[index].askedUntil = nil
+        self.workers[index].isDismissed = false
         switch report {
         case .ready(let capacity):
             self.becameReady(index, capacity, now)
             return
         case .draining:
             guard wasReady else { return }
-            self.slots[index].state = .draining
-            self.slots[index].capacity = 0
+            self.workers[index].state = .draining
+            self.workers[index].capacity = 0
         case .connecting:
-            self.slots[index].closeSession()
-            self.slots[index].state = .connecting
-            self.slots[index].isOutdated = false
-            self.slots[index].isKeepPending = false
+            self.workers[index].closeSession()
+            self.workers[index].state = .connecting
+            self.workers[index].isOutdated = false
+            self.workers[index].isKeepPending = false
         case .backingOff(let until, let fault):
-            if self.slots[index].isSessionOpen, self.slots[index].readySince.advanced(by: Self.stableAfter) <= now {
+            if self.workers[index].isSessionOpen, self.workers[index].readySince.advanced(by: Self.stableAfter) <= now {
                 self.mayShortenBackoff = true
             }
             // Demand that has lasted since before this attempt has seen it fail.
-            let isDemandNew = self.queue.wanting == 0 && self.lastUse < self.slots[index].backingOffSince
-            self.slots[index].closeSession()
-            self.slots[index].state = .backingOff(until: until)
-            self.slots[index].backingOffSince = now
-            self.slots[index].isKeepPending = false
-            self.slots[index].isBackoffFixed =
+            let isDemandNew = self.queue.wanting == 0 && self.lastUse < self.workers[index].backingOffSince
+            self.workers[index].closeSession()
+            self.workers[index].state = .backingOff(until: until)
+            self.workers[index].backingOffSince = now
+            self.workers[index].isKeepPending = false
+            self.workers[index].isBackoffFixed =
                 (fault?.isConfiguration ?? false) || !(self.mayShortenBackoff || isDemandNew)
             self.failed(fault, until, now)
         case .idle:
-            self.slots[index].closeSession()
-            self.slots[index].state = .idle
+            self.workers[index].closeSession()
+            self.workers[index].state = .idle
             // One that has come to the base since it was started does not connect by itself.
-            self.slots[index].isKeepPending = !self.slots[index].isOverflow && !self.slots[index].isLeaving
+            self.workers[index].isKeepPending = !self.workers[index].isOverflow && !self.workers[index].isLeaving
         case .gone:
-            self.slots[index].closeSession()
-            self.slots[index].leasedEarlier = 0
-            self.slots[index].state = .absent
-            self.slots[index].isKeepPending = false
+            self.workers[index].closeSession()
+            self.workers[index].leasedEarlier = 0
+            self.workers[index].state = .absent
+            self.workers[index].isKeepPending = false
         case .capacity, .latency:
             break
         }
         if wasReady { self.lostReady(now) }
-        if case .idle = report, !self.hasFailed, !self.slots.contains(where: { $0.isOpening }) {
+        if case .idle = report, !self.hasFailed, !self.workers.contains(where: { $0.isOpening }) {
             // Nobody fails and nobody tries: this is rest, not an outage.
             self.notReadySince = nil
         }
     }
 
     private mutating func becameReady(_ index: Int, _ capacity: Int, _ now: MonotonicInstant) {
-        self.slots[index].closeSession()
-        self.slots[index].state = .ready
-        self.slots[index].session += 1
-        self.slots[index].isSessionOpen = true
-        self.slots[index].capacity = min(max(0, capacity), Self.capacityLimit)
-        self.slots[index].readySince = now
-        self.slots[index].lastCheckout = now
-        self.slots[index].growsUntil =
+        self.workers[index].closeSession()
+        self.workers[index].state = .ready
+        self.workers[index].session += 1
+        self.workers[index].isSessionOpen = true
+        self.workers[index].capacity = min(max(0, capacity), Self.capacityLimit)
+        self.workers[index].readySince = now
+        self.workers[index].lastCheckout = now
+        self.workers[index].growsUntil =
             capacity <= 1 ? now.advanced(by: Self.growthGrace) : MonotonicInstant(nanoseconds: .min)
-        self.slots[index].isKeepPending = false
-        self.slots[index].needsLifetime = self.configuration.maximumLifetime != nil
-        if self.slots[index].isOutdated {
-            self.slots[index].isOutdated = false
-            self.slots[index].replaceAt = now
-            self.slots[index].replaceReason = .replacement
-            self.slots[index].needsLifetime = false
+        self.workers[index].isKeepPending = false
+        self.workers[index].needsLifetime = self.configuration.maximumLifetime != nil
+        if self.workers[index].isOutdated {
+            self.workers[index].isOutdated = false
+            self.workers[index].replaceAt = now
+            self.workers[index].replaceReason = .replacement
+            self.workers[index].needsLifetime = false
         }
         self.notReadySince = nil
         self.hasFailed = false
@@ -261,11 +261,11 @@ extension PoolStateMachine {
     /// So many workers are to connect, the base workers first.
     mutating func prewarm(_ count: Int) {
         var missing = count
-        for index in self.slots.indices where missing > 0 && !self.slots[index].isLeaving {
+        for index in self.workers.indices where missing > 0 && !self.workers[index].isLeaving {
             missing -= 1
-            switch self.slots[index].state {
-            case .idle: self.slots[index].isKeepPending = true
-            case .absent: self.slots[index].isPrewarmWanted = true
+            switch self.workers[index].state {
+            case .idle: self.workers[index].isKeepPending = true
+            case .absent: self.workers[index].isPrewarmWanted = true
             case .connecting, .ready, .draining, .backingOff: break
             }
         }
@@ -274,12 +274,12 @@ extension PoolStateMachine {
 
     /// Every session that has begun before now is to be replaced, one after another.
     mutating func replaceAll(now: MonotonicInstant) {
-        for index in self.slots.indices where !self.slots[index].isLeaving {
-            switch self.slots[index].state {
+        for index in self.workers.indices where !self.workers[index].isLeaving {
+            switch self.workers[index].state {
             case .ready:
                 self.replace(index, now)
             case .connecting:
-                self.slots[index].isOutdated = true
+                self.workers[index].isOutdated = true
             case .absent, .idle, .draining, .backingOff:
                 break
             }
@@ -288,26 +288,26 @@ extension PoolStateMachine {
     }
 
     /// The session of this grant is to be replaced, if it is still the worker's.
-    mutating func replace(_ grant: SlotGrant, now: MonotonicInstant) {
-        let index = grant.worker.slot
-        guard self.isRegistered(grant.worker), self.slots[index].state == .ready,
-            self.slots[index].session == grant.session,
-            !self.slots[index].isLeaving
+    mutating func replace(_ origin: LeaseOrigin, now: MonotonicInstant) {
+        let index = origin.worker.index
+        guard self.isRegistered(origin.worker), self.workers[index].state == .ready,
+            self.workers[index].session == origin.session,
+            !self.workers[index].isLeaving
         else { return }
         self.replace(index, now)
         self.needsSettling = true
     }
 
     private mutating func replace(_ index: Int, _ now: MonotonicInstant) {
-        self.slots[index].replaceAt = now
-        self.slots[index].replaceReason = .replacement
-        self.slots[index].needsLifetime = false
+        self.workers[index].replaceAt = now
+        self.workers[index].replaceReason = .replacement
+        self.workers[index].needsLifetime = false
     }
 
     // MARK: Conclusions
 
     /// An outage begins or ends.
-    mutating func judgeAvailability(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
+    mutating func evaluateAvailability(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
         if self.isAnyReady {
             if self.isUnavailable { actions.append(.event(.available)) }
             self.isUnavailable = false
@@ -341,10 +341,10 @@ extension PoolStateMachine {
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) {
-        for index in self.slots.indices {
-            if let until = self.slots[index].askedUntil, until <= now { self.slots[index].askedUntil = nil }
+        for index in self.workers.indices {
+            if let until = self.workers[index].askedUntil, until <= now { self.workers[index].askedUntil = nil }
         }
-        guard !self.slots.contains(where: { $0.isOpening }) else {
+        guard !self.workers.contains(where: { $0.isOpening }) else {
             if self.queue.wanting == 0 { self.isUseWanted = false }
             return
         }
@@ -353,7 +353,7 @@ extension PoolStateMachine {
         let isTime = self.nextConnect <= now
 
         if !isReady, self.queue.wanting + unqueuedDemand > 0 || self.isUseWanted,
-            let index = self.slots.firstIndex(where: {
+            let index = self.workers.firstIndex(where: {
                 $0.isAskable && (isTime || (self.isUseWanted && $0.mayAsk <= now))
             })
         {
@@ -362,15 +362,15 @@ extension PoolStateMachine {
         guard isTime else { return }
         if !isReady, self.isUseWanted, let index = self.earliestBackoff() {
             self.mayShortenBackoff = false
-            for index in self.slots.indices { self.slots[index].isBackoffFixed = true }
+            for index in self.workers.indices { self.workers[index].isBackoffFixed = true }
             return self.ask(index, .shortenBackoff, now, using: &random, into: &actions)
         }
-        if let index = self.slots.firstIndex(where: { $0.isKeepPending && $0.isAskable }) {
-            let reason: PoolWorkerConnectReason = self.slots[index].isOverflow ? .prewarm : .keep
+        if let index = self.workers.firstIndex(where: { $0.isKeepPending && $0.isAskable }) {
+            let reason: PoolWorkerConnectReason = self.workers[index].isOverflow ? .prewarm : .keep
             return self.ask(index, reason, now, using: &random, into: &actions)
         }
         if isReady, self.queue.count + unqueuedDemand > self.growth(now),
-            let index = self.slots.firstIndex(where: { $0.isAskable })
+            let index = self.workers.firstIndex(where: { $0.isAskable })
         {
             self.ask(index, .demand, now, using: &random, into: &actions)
         }
@@ -383,28 +383,28 @@ extension PoolStateMachine {
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) {
-        self.slots[index].askedUntil = now.advanced(by: Self.answerTime)
-        self.slots[index].isKeepPending = false
+        self.workers[index].askedUntil = now.advanced(by: Self.reportTimeout)
+        self.workers[index].isKeepPending = false
         self.isUseWanted = false
         let spacing = max(.zero, self.configuration.connectSpacing)
         let jitter = Int64.random(in: 0...max(0, spacing.saturatedNanoseconds / 5), using: &random)
         self.nextConnect = now.advanced(by: spacing).advanced(by: .nanoseconds(jitter))
-        self.slots[index].mayAsk = self.nextConnect
-        let id = WorkerID(slot: index, generation: self.slots[index].generation)
+        self.workers[index].mayAsk = self.nextConnect
+        let id = WorkerID(index: index, generation: self.workers[index].generation)
         actions.append(.connect(id, reason))
         actions.append(.event(.askedToConnect(id, reason)))
     }
 
     /// Slots that the ready workers are expected to gain by themselves.
     private func growth(_ now: MonotonicInstant) -> Int {
-        self.slots.count { $0.state == .ready && now < $0.growsUntil } * Self.expectedCapacity
+        self.workers.count { $0.state == .ready && now < $0.growsUntil } * Self.expectedCapacity
     }
 
     private func earliestBackoff() -> Int? {
         var best: (index: Int, until: MonotonicInstant)?
-        for index in self.slots.indices {
-            guard case .backingOff(let until) = self.slots[index].state, !self.slots[index].isBackoffFixed,
-                !self.slots[index].isLeaving
+        for index in self.workers.indices {
+            guard case .backingOff(let until) = self.workers[index].state, !self.workers[index].isBackoffFixed,
+                !self.workers[index].isLeaving
             else { continue }
             if best.map({ until < $0.until }) ?? true { best = (index, until) }
         }
@@ -417,36 +417,38 @@ extension PoolStateMachine {
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) {
-        for index in self.slots.indices where self.slots[index].state == .ready {
-            if self.slots[index].needsLifetime, let lifetime = self.configuration.maximumLifetime {
-                self.slots[index].needsLifetime = false
+        for index in self.workers.indices where self.workers[index].state == .ready {
+            if self.workers[index].needsLifetime, let lifetime = self.configuration.maximumLifetime {
+                self.workers[index].needsLifetime = false
                 let whole = max(0, lifetime.saturatedNanoseconds)
                 let jitter = Int64.random(in: -(whole / 10)...(whole / 10), using: &random)
-                self.slots[index].replaceAt = self.slots[index].readySince.advanced(by: lifetime)
+                self.workers[index].replaceAt = self.workers[index].readySince.advanced(by: lifetime)
                     .advanced(by: .nanoseconds(jitter))
-                self.slots[index].replaceReason = .lifetime
+                self.workers[index].replaceReason = .lifetime
             }
-            let id = WorkerID(slot: index, generation: self.slots[index].generation)
-            if self.slots[index].isOverflow, self.slots[index].leased == 0, self.idleTime(self.slots[index]) <= now {
+            let id = WorkerID(index: index, generation: self.workers[index].generation)
+            if self.workers[index].isOverflow, self.workers[index].leased == 0,
+                self.idleTime(self.workers[index]) <= now
+            {
                 // It gets no more work, whether it has heard of this or not.
-                self.slots[index].state = .draining
-                self.slots[index].capacity = 0
+                self.workers[index].state = .draining
+                self.workers[index].capacity = 0
                 actions.append(.disconnect(id, .idle))
                 actions.append(.event(.askedToDisconnect(id, .idle)))
-            } else if let replaceAt = self.slots[index].replaceAt, max(replaceAt, self.nextConnect) <= now,
-                !self.slots.contains(where: { $0.isOpening })
+            } else if let replaceAt = self.workers[index].replaceAt, max(replaceAt, self.nextConnect) <= now,
+                !self.workers.contains(where: { $0.isOpening })
             {
-                self.slots[index].replaceAt = nil
+                self.workers[index].replaceAt = nil
                 self.nextConnect = now.advanced(by: max(.zero, self.configuration.connectSpacing))
-                let reason = self.slots[index].replaceReason
+                let reason = self.workers[index].replaceReason
                 actions.append(.disconnect(id, reason))
                 actions.append(.event(.askedToDisconnect(id, reason)))
             }
         }
     }
 
-    private func idleTime(_ slot: Slot) -> MonotonicInstant {
-        slot.lastCheckout.advanced(by: max(.milliseconds(1), self.configuration.idleTimeout))
+    private func idleTime(_ worker: Worker) -> MonotonicInstant {
+        worker.lastCheckout.advanced(by: max(.milliseconds(1), self.configuration.idleTimeout))
     }
 
     /// When the workers' affairs must be looked at again, if nothing happens before. Always after `now`.
@@ -456,15 +458,15 @@ extension PoolStateMachine {
             if instant > now, instant < earliest { earliest = instant }
         }
         var mayConnect = false
-        for slot in self.slots {
-            if let askedUntil = slot.askedUntil { consider(askedUntil) }
-            if slot.isAskable || self.isUseWanted { mayConnect = true }
-            guard slot.state == .ready else { continue }
-            if self.queue.count > 0 { consider(slot.growsUntil) }
-            if let replaceAt = slot.replaceAt { consider(max(replaceAt, self.nextConnect)) }
-            guard slot.isOverflow else { continue }
-            consider(self.idleTime(slot))
-            if self.idleTime(slot) <= now {
+        for worker in self.workers {
+            if let askedUntil = worker.askedUntil { consider(askedUntil) }
+            if worker.isAskable || self.isUseWanted { mayConnect = true }
+            guard worker.state == .ready else { continue }
+            if self.queue.count > 0 { consider(worker.growsUntil) }
+            if let replaceAt = worker.replaceAt { consider(max(replaceAt, self.nextConnect)) }
+            guard worker.isOverflow else { continue }
+            consider(self.idleTime(worker))
+            if self.idleTime(worker) <= now {
                 // Leased for long: its return wakes nobody, so look again before long.
                 consider(now.advanced(by: max(.milliseconds(1), self.configuration.idleTimeout / 8)))
             }
@@ -480,8 +482,8 @@ extension PoolStateMachine {
 
     func nextProbe(_ now: MonotonicInstant) -> MonotonicInstant {
         var earliest = MonotonicInstant.distantFuture
-        for slot in self.slots {
-            if case .backingOff(let until) = slot.state { earliest = min(earliest, max(now, until)) }
+        for worker in self.workers {
+            if case .backingOff(let until) = worker.state { earliest = min(earliest, max(now, until)) }
         }
         return earliest == .distantFuture ? now : earliest
     }
@@ -492,13 +494,13 @@ extension PoolStateMachine {
         var free = 0
         var mayGrow = false
         var hasOverflow = false
-        let workers = self.slots.indices.map { index in
-            let slot = self.slots[index]
-            capacity += slot.capacity
-            leased += slot.leased
-            free += slot.free(.interactive)
+        let workers = self.workers.indices.map { index in
+            let worker = self.workers[index]
+            capacity += worker.capacity
+            leased += worker.leased
+            free += worker.free(.interactive)
             let state: PoolStatus.Worker.State
-            switch slot.state {
+            switch worker.state {
             case .absent: state = .absent
             case .idle: state = .idle
             case .connecting: state = .connecting
@@ -506,17 +508,17 @@ extension PoolStateMachine {
             case .draining: state = .draining
             case .backingOff(let until): state = .backingOff(until: until)
             }
-            mayGrow = mayGrow || (!slot.isLeaving && state != .ready && state != .draining && state != .absent)
-            hasOverflow = hasOverflow || (slot.isOverflow && (state == .ready || state == .connecting))
+            mayGrow = mayGrow || (!worker.isLeaving && state != .ready && state != .draining && state != .absent)
+            hasOverflow = hasOverflow || (worker.isOverflow && (state == .ready || state == .connecting))
             return PoolStatus.Worker(
-                id: WorkerID(slot: index, generation: slot.generation),
+                id: WorkerID(index: index, generation: worker.generation),
                 state: state,
-                capacity: slot.capacity,
-                leased: slot.leased,
-                leasedOfEarlierSessions: slot.leasedEarlier,
-                age: slot.isSessionOpen ? slot.readySince.duration(to: now) : nil,
-                latency: slot.latency,
-                isOverflow: slot.isOverflow
+                capacity: worker.capacity,
+                leased: worker.leased,
+                leasedOfEarlierSessions: worker.leasedEarlier,
+                age: worker.isSessionOpen ? worker.readySince.duration(to: now) : nil,
+                latency: worker.latency,
+                isOverflow: worker.isOverflow
             )
         }
         let availability: PoolStatus.Availability

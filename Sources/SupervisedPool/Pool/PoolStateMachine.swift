@@ -1,7 +1,7 @@
 /// What the pool's shell has to do, in order.
 enum PoolAction {
     /// The waiter has got slots.
-    case grant(WaiterID, SlotGrant, count: Int)
+    case lease(WaiterID, LeaseOrigin, count: Int)
     /// What an observer waited for has come: ready workers, or the end of a drain.
     case reached(WaiterID)
     case fail(WaiterID, PoolError)
@@ -45,7 +45,7 @@ struct PoolStateMachine {
 
     /// The answer to a checkout.
     enum Decision {
-        case granted(SlotGrant, count: Int)
+        case leased(LeaseOrigin, count: Int)
         case failed(PoolError)
         /// An action names this waiter, now or later, exactly once.
         case wait(WaiterID)
@@ -64,7 +64,7 @@ struct PoolStateMachine {
     var isDraining = false
     /// What does not balance; the pool must end.
     var broken: String?
-    var slots: [Slot]
+    var workers: [Worker]
     var queue = WaiterQueue()
     /// The last session of all places that were given up: none is counted twice.
     var sessionFloor = 0
@@ -73,7 +73,7 @@ struct PoolStateMachine {
     /// When ``settle(now:using:into:)`` must be called at the latest.
     var nextDeadline = MonotonicInstant.distantFuture
     /// Counts checkouts: who served last.
-    var turn = 0
+    var checkouts = 0
 
     /// No connect that can wait is asked for before this time.
     var nextConnect = MonotonicInstant(nanoseconds: .min)
@@ -98,8 +98,8 @@ struct PoolStateMachine {
 
     init(_ configuration: PoolConfiguration) {
         self.configuration = configuration
-        self.slots = (0..<configuration.workerCount).map {
-            Slot(isOverflow: $0 >= configuration.size, reservePercent: configuration.interactiveReservePercent)
+        self.workers = (0..<configuration.workerCount).map {
+            Worker(isOverflow: $0 >= configuration.size, reservePercent: configuration.interactiveReservePercent)
         }
     }
 
@@ -165,7 +165,7 @@ struct PoolStateMachine {
             // Whoever waits comes first; and when somebody waits, no slot is free for his lane.
             if self.isFirst(request), let index = self.pick(request.lane) {
                 let count = self.share(request.wanted, request.lane, waiting: 0, index)
-                return .granted(self.lease(index, count, now), count: count)
+                return .leased(self.lease(index, count, now), count: count)
             }
             if let refusal = self.refusal(now) {
                 // Even a refused checkout shows that somebody wants a connection.
@@ -253,24 +253,24 @@ struct PoolStateMachine {
     }
 
     /// Slots come back. Those of a worker or a session that is gone change nothing.
-    mutating func checkin(_ grant: SlotGrant, count: Int) {
-        guard count > 0, self.slots.indices.contains(grant.worker.slot) else { return }
-        let index = grant.worker.slot
-        guard self.slots[index].state != .absent, self.slots[index].generation == grant.worker.generation,
-            grant.session >= self.slots[index].firstSession
+    mutating func checkin(_ origin: LeaseOrigin, count: Int) {
+        guard count > 0, self.workers.indices.contains(origin.worker.index) else { return }
+        let index = origin.worker.index
+        guard self.workers[index].state != .absent, self.workers[index].generation == origin.worker.generation,
+            origin.session >= self.workers[index].firstSession
         else { return }
-        let isPresent = self.slots[index].isSessionOpen && self.slots[index].session == grant.session
-        let held = isPresent ? self.slots[index].leased : self.slots[index].leasedEarlier
-        guard count <= held, grant.session <= self.slots[index].session else {
-            self.broken = self.broken ?? "\(count) slots of \(grant) were returned, \(held) were leased"
+        let isPresent = self.workers[index].isSessionOpen && self.workers[index].session == origin.session
+        let held = isPresent ? self.workers[index].leased : self.workers[index].leasedEarlier
+        guard count <= held, origin.session <= self.workers[index].session else {
+            self.broken = self.broken ?? "\(count) workers of \(origin) were returned, \(held) were leased"
             self.needsSettling = true
             return
         }
         if isPresent {
-            self.slots[index].leased -= count
+            self.workers[index].leased -= count
             if self.queue.total > 0 { self.needsSettling = true }
         } else {
-            self.slots[index].leasedEarlier -= count
+            self.workers[index].leasedEarlier -= count
             if self.queue.count(.drains) + self.queue.count(.retirements) > 0 { self.needsSettling = true }
         }
     }
@@ -298,11 +298,11 @@ struct PoolStateMachine {
         self.expire(now, into: &actions)
         if self.phase == .running {
             self.dismissSurplus(into: &actions)
-            self.judgeAvailability(now, into: &actions)
+            self.evaluateAvailability(now, into: &actions)
             self.serve(now, into: &actions)
             self.openWorkers(now, unqueuedDemand, using: &random, into: &actions)
             self.retireWorkers(now, using: &random, into: &actions)
-            self.tellRetirements(into: &actions)
+            self.reportRetirements(into: &actions)
         }
         self.nextDeadline = self.queue.earliestDeadline ?? .distantFuture
         if self.phase == .running { self.nextDeadline = min(self.nextDeadline, self.workerDeadline(now)) }
@@ -330,12 +330,12 @@ struct PoolStateMachine {
         }
         while let id = self.queue.firstUrgent, let index = self.pick(.interactive), let waiter = self.queue.remove(id) {
             let count = self.share(waiter.wanted, .interactive, waiting: self.queue.urgentCount, index)
-            actions.append(.grant(id, self.lease(index, count, now), count: count))
+            actions.append(.lease(id, self.lease(index, count, now), count: count))
         }
         guard self.queue.urgentCount == 0 else { return }
         while let id = self.queue.firstBulk, let index = self.pick(.bulk), let waiter = self.queue.remove(id) {
             let count = self.share(waiter.wanted, .bulk, waiting: self.queue.count, index)
-            actions.append(.grant(id, self.lease(index, count, now), count: count))
+            actions.append(.lease(id, self.lease(index, count, now), count: count))
         }
         if self.queue.count(.drains) > 0, self.isQuiet {
             while let id = self.queue.first(.drains), self.queue.remove(id) != nil { actions.append(.reached(id)) }
@@ -347,23 +347,23 @@ struct PoolStateMachine {
         guard wanted > 1 else { return 1 }
         var free = 0
         var ready = 0
-        for slot in self.slots where slot.state == .ready {
-            free += slot.free(lane)
+        for worker in self.workers where worker.state == .ready {
+            free += worker.free(lane)
             ready += 1
         }
         let others = (free + waiting) / (1 + waiting)
         let spread = (free + ready - 1) / max(1, ready)
-        return max(1, min(wanted, others, spread, self.slots[index].free(lane)))
+        return max(1, min(wanted, others, spread, self.workers[index].free(lane)))
     }
 
-    private mutating func lease(_ index: Int, _ count: Int, _ now: MonotonicInstant) -> SlotGrant {
-        self.slots[index].leased += count
-        self.slots[index].lastCheckout = now
-        self.turn &+= 1
-        self.slots[index].lastTurn = self.turn
-        return SlotGrant(
-            worker: WorkerID(slot: index, generation: self.slots[index].generation),
-            session: self.slots[index].session
+    private mutating func lease(_ index: Int, _ count: Int, _ now: MonotonicInstant) -> LeaseOrigin {
+        self.workers[index].leased += count
+        self.workers[index].lastCheckout = now
+        self.checkouts &+= 1
+        self.workers[index].lastCheckoutNumber = self.checkouts
+        return LeaseOrigin(
+            worker: WorkerID(index: index, generation: self.workers[index].generation),
+            session: self.workers[index].session
         )
     }
 
@@ -372,13 +372,13 @@ struct PoolStateMachine {
     /// Mutating, as the next two that a checkout calls: else the compiler copies the whole machine for the call.
     private mutating func pick(_ lane: PoolLane) -> Int? {
         var best = -1
-        for index in self.slots.indices where self.slots[index].free(lane) > 0 {
-            if best < 0 || self.isBetter(self.slots[index], self.slots[best]) { best = index }
+        for index in self.workers.indices where self.workers[index].free(lane) > 0 {
+            if best < 0 || self.isBetter(self.workers[index], self.workers[best]) { best = index }
         }
         return best < 0 ? nil : best
     }
 
-    private func isBetter(_ one: Slot, _ best: Slot) -> Bool {
+    private func isBetter(_ one: Worker, _ best: Worker) -> Bool {
         switch self.configuration.strategy {
         case .leastLoaded:
             if one.leased * best.capacity == best.leased * one.capacity, let latency = one.latency,
@@ -389,9 +389,9 @@ struct PoolStateMachine {
                 one.leased * best.capacity < best.leased * one.capacity
             }
         case .lifo:
-            one.isOverflow == best.isOverflow ? one.lastTurn > best.lastTurn : best.isOverflow
+            one.isOverflow == best.isOverflow ? one.lastCheckoutNumber > best.lastCheckoutNumber : best.isOverflow
         case .fifo:
-            one.lastTurn < best.lastTurn
+            one.lastCheckoutNumber < best.lastCheckoutNumber
         }
     }
 

@@ -28,7 +28,7 @@ public enum PoolWorkerDisconnectReason: Sendable, Hashable {
     case surplus
 }
 
-/// Something with stream slots that connects and reconnects by itself: an actor with one HTTP/2 connection, for
+/// Something with streams that connects and reconnects by itself: an actor with one HTTP/2 connection, for
 /// example. It tells the pool how it is with ``Pool/report(_:from:)``.
 ///
 /// Both methods must return at once: they are called on the pool's thread. Those who call them expect no answer but the
@@ -43,24 +43,24 @@ public protocol PoolWorker: AnyObject, Sendable {
 /// A worker in one of its lives.
 public struct WorkerID: Hashable, Sendable, CustomStringConvertible {
     /// The worker's place in the pool, from 0. Those below ``PoolConfiguration/size`` are kept, the others overflow.
-    public let slot: Int
+    public let index: Int
     /// Which life: its supervisor's generation. A later generation takes the place of an earlier one.
     public let generation: Int
 
     /// - Parameters:
-    ///   - slot: the worker's place in the pool, from 0.
+    ///   - index: the worker's place in the pool, from 0.
     ///   - generation: which life it is.
-    public init(slot: Int, generation: Int) {
-        self.slot = slot
+    public init(index: Int, generation: Int) {
+        self.index = index
         self.generation = generation
     }
 
-    public var description: String { "\(self.slot).\(self.generation)" }
+    public var description: String { "\(self.index).\(self.generation)" }
 }
 
 /// Where leased slots come from: a worker and one of its sessions. Slots of a session that has ended are returned like
 /// others, and are not counted against the session that took its place.
-public struct SlotGrant: Hashable, Sendable {
+public struct LeaseOrigin: Hashable, Sendable {
     /// The worker that has the slot.
     public let worker: WorkerID
     /// Numbers the sessions of a worker, from 1.

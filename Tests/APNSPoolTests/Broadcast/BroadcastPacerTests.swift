@@ -50,11 +50,11 @@ struct BroadcastPacerTests {
         }
         #expect(take() == .at(at(0)))
         #expect(take() == .at(at(1000)))
-        machine.giveBack(self.channel, turn: at(1000), spacing: .seconds(1))
+        machine.cancel(self.channel, sendTime: at(1000), spacing: .seconds(1))
         #expect(take() == .at(at(1000)))
         #expect(take() == .at(at(2000)))
         // Others wait behind it already.
-        machine.giveBack(self.channel, turn: at(1000), spacing: .seconds(1))
+        machine.cancel(self.channel, sendTime: at(1000), spacing: .seconds(1))
         #expect(take() == .at(at(3000)))
     }
 
@@ -81,15 +81,15 @@ struct BroadcastPacerTests {
                 let channel = Machine.Channel(bundleID: "a", id: "\(Int.random(in: 0..<3, using: &random))")
                 let deadline = at(now + Int64.random(in: 0...5000, using: &random))
                 switch machine.take(channel, spacing: .seconds(1), now: at(now), deadline: deadline) {
-                case .at(let turn):
-                    #expect(turn >= at(now) && (turn < deadline || turn == at(now)), "\(run.replay(seed))")
-                    if turn > at(now), Int.random(in: 0..<4, using: &random) == 0 {
-                        machine.giveBack(channel, turn: turn, spacing: .seconds(1))
+                case .at(let sendTime):
+                    #expect(sendTime >= at(now) && (sendTime < deadline || sendTime == at(now)), "\(run.replay(seed))")
+                    if sendTime > at(now), Int.random(in: 0..<4, using: &random) == 0 {
+                        machine.cancel(channel, sendTime: sendTime, spacing: .seconds(1))
                     } else {
-                        turns[channel.id, default: []].append(turn)
+                        turns[channel.id, default: []].append(sendTime)
                     }
-                case .tooLate(let turn):
-                    #expect(turn >= deadline, "\(run.replay(seed))")
+                case .tooLate(let sendTime):
+                    #expect(sendTime >= deadline, "\(run.replay(seed))")
                 }
             }
             for list in turns.values {

@@ -124,7 +124,7 @@ struct BroadcastTests {
             let lost = await client.broadcast(self.notification, to: channel)
             #expect(lost.certainty == .unknown)
             #expect(lost.attempts == 1)
-            simulator.inject(Fault(.answer(.serviceUnavailable), when: .next))
+            simulator.inject(Fault(.respond(.serviceUnavailable), when: .next))
             #expect(await client.broadcast(self.notification, to: channel).attempts == 2)
             #expect(simulator.record.duplicates.isEmpty)
             #expect(simulator.record.processedCounts.count == 2)
@@ -205,11 +205,11 @@ struct BroadcastTests {
                 now: client.runtime.clock.now,
                 deadline: .distantFuture
             )
-            guard case .at(let turn) = next else {
+            guard case .at(let sendTime) = next else {
                 Issue.record("\(next)")
                 return
             }
-            #expect(turn <= accepted.advanced(by: .seconds(20)))
+            #expect(sendTime <= accepted.advanced(by: .seconds(20)))
             #expect(simulator.record.broadcasts.count == 1)
         }
     }

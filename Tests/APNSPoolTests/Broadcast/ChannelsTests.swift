@@ -165,22 +165,22 @@ struct ChannelsTests {
 
     @Test func anAnswerThatCannotBeReadIsAnErrorOfItsOwn() async throws {
         try await self.withClient { client, simulator in
-            let created = ScriptedAnswer(status: 201).with { $0.isProcessed = false }
-            simulator.inject(Fault(.answer(created), when: .next))
+            let created = ScriptedResponse(status: 201).with { $0.isProcessed = false }
+            simulator.inject(Fault(.respond(created), when: .next))
             let create = await self.error { () async throws(PushError) in try await client.channels.create(for: app) }
-            #expect(create?.code == .answerUnreadable)
+            #expect(create?.code == .unreadableResponse)
             #expect(create?.certainty == .unknown)
             #expect(create?.canResend == false)
             for body in ["", "no", #"{"channels":[7]}"#, #"{"channels":["a b"]}"#] {
-                simulator.inject(Fault(.answer(status: 200, body: Array(body.utf8)), when: .next))
+                simulator.inject(Fault(.respond(status: 200, body: Array(body.utf8)), when: .next))
                 let list = await self.error { () async throws(PushError) in try await client.channels.list(for: app) }
-                #expect(list?.code == .answerUnreadable, "\(body)")
+                #expect(list?.code == .unreadableResponse, "\(body)")
             }
             simulator.addChannel("AAAA", to: app)
-            simulator.inject(Fault(.answer(status: 200, body: Array("{}".utf8)), when: .next))
+            simulator.inject(Fault(.respond(status: 200, body: Array("{}".utf8)), when: .next))
             let id = try ChannelID("AAAA")
             let read = await self.error { () async throws(PushError) in try await client.channels.read(id, for: app) }
-            #expect(read?.code == .answerUnreadable)
+            #expect(read?.code == .unreadableResponse)
         }
     }
 
@@ -219,16 +219,16 @@ struct ChannelsTests {
 
     @Test func what503And500AndRefusalsMeanForACall() async throws {
         try await self.withClient { client, simulator in
-            simulator.inject(Fault(.answer(.serviceUnavailable), when: .next))
+            simulator.inject(Fault(.respond(.serviceUnavailable), when: .next))
             let overloaded = try await client.channels.create(for: app)
             #expect(overloaded.attempts == 2)
             simulator.inject(Fault(.refuse, when: .next))
             let refused = try await client.channels.create(for: app)
             #expect(refused.attempts == 2)
-            simulator.inject(Fault(.answer(.internalServerError), when: .next))
+            simulator.inject(Fault(.respond(.internalServerError), when: .next))
             let faulty = try await client.channels.list(for: app)
             #expect(faulty.attempts == 2)
-            simulator.inject(Fault(.answer(.internalServerError), when: .next))
+            simulator.inject(Fault(.respond(.internalServerError), when: .next))
             let error = await self.error { () async throws(PushError) in try await client.channels.create(for: app) }
             #expect(error?.rejection?.status == 500)
             #expect(error?.attempts == 1)
@@ -309,7 +309,7 @@ struct ChannelsTests {
 
     @Test func aRefusedCredentialIsNoAffairOfThePushes() async throws {
         try await self.withClient { client, simulator in
-            simulator.inject(Fault(.answer(.invalidProviderToken), when: .next))
+            simulator.inject(Fault(.respond(.invalidProviderToken), when: .next))
             let error = await self.error { () async throws(PushError) in try await client.channels.list(for: app) }
             #expect(error?.rejection?.reason == .invalidProviderToken)
             #expect(error?.advice == .fixCredential)

@@ -73,7 +73,7 @@ struct BulkBackPressureTests {
     @Test("A full queue holds the input back")
     func fullQueue() async throws {
         let script: ScriptedServer.Script = {
-            [.sample(90_000), .sample(90_001)].contains($0.deviceToken) ? [.hold] : [.answer(200)]
+            [.sample(90_000), .sample(90_001)].contains($0.deviceToken) ? [.hold] : [.respond(200)]
         }
         try await withServer(limit: 1, script: script, configure: { $0.pool.maxQueued = 1 }) { client, server in
             let inFlight = Task { await client.deliver(samplePush(), to: DeviceToken.sample(90_000)) }
@@ -97,7 +97,7 @@ struct BulkBackPressureTests {
     func refusedCredential() async throws {
         let clock = ShiftedClock()
         try await withServer(
-            script: { _ in [.answer(403, reason: "InvalidProviderToken")] },
+            script: { _ in [.respond(403, reason: "InvalidProviderToken")] },
             configure: {
                 $0.clock = clock
                 $0.authentication = .token(
@@ -112,7 +112,7 @@ struct BulkBackPressureTests {
             await until { control.progress.hold?.code == .credential || control.progress.pulled > Self.mostPulled }
             #expect(control.progress.pulled <= Self.mostPulled)
             #expect(control.progress.outcomes.total == 0)
-            server.follow { _ in [.answer(200)] }
+            server.follow { _ in [.respond(200)] }
             clock.advance(by: .seconds(5))
             let summary = await run.value
             #expect(summary.accepted == Self.rows, "\(summary)")
@@ -141,16 +141,16 @@ struct BulkBackPressureTests {
     func silence() async throws {
         try await withServer(
             script: { _ in [.hold] },
-            configure: { $0.timeouts.answer = .milliseconds(100) }
+            configure: { $0.timeouts.response = .milliseconds(100) }
         ) { client, server in
             let (control, run) = send(client, options: BulkOptions(maxInFlight: 20))
             await until { control.progress.outcomes.unknown >= 23 }
             // Those that were in flight, and then one after another.
             #expect(control.progress.pulled <= control.progress.outcomes.unknown + Self.mostPulled)
             #expect(control.progress.hold != nil)
-            server.follow { _ in [.answer(200)] }
+            server.follow { _ in [.respond(200)] }
             // From now on a busy machine may take its time.
-            try client.update { $0.timeouts.answer = .seconds(10) }
+            try client.update { $0.timeouts.response = .seconds(10) }
             let summary = await run.value
             #expect(summary.accepted >= Self.rows - 100, "\(summary)")
             #expect(summary.total == Self.rows)
@@ -194,7 +194,7 @@ struct BulkBackPressureTests {
 
     @Test("The loop's body can send with the only stream, although the call waits for it")
     func singlePushInsideTheLoop() async throws {
-        let script: ScriptedServer.Script = { $0.deviceToken == .sample(90_000) ? [.hold] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.deviceToken == .sample(90_000) ? [.hold] : [.respond(200)] }
         try await withServer(limit: 1, script: script) { client, server in
             // Holds the only stream, so that the call's own checkout waits.
             let single = Task { await client.deliver(samplePush(), to: DeviceToken.sample(90_000)) }

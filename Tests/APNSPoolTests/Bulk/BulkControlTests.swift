@@ -301,7 +301,7 @@ struct BulkControlTests {
 
     @Test func theCompletedPrefixIsWhatTheCallerHasSeen() async throws {
         // The third push is answered last.
-        let script: ScriptedServer.Script = { $0.number == 3 ? [.hold] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.number == 3 ? [.hold] : [.respond(200)] }
         try await withServer(script: script) { client, server in
             let deliveries = client.deliveries(of: samplePush(), to: 0..<200, token: { DeviceToken.sample($0) })
             var seen: Set<Int> = []

@@ -49,18 +49,18 @@ struct BulkMachineTests {
     @Test("A call pulls a batch, sends it, pulls no more than may be in flight, and ends with its input")
     mutating func life() {
         machine = BulkMachine(maxInFlight: 3)
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(0) == "pull 3")
         pull(0..<3, deadline: 100)
         #expect(next(0) == "check out 3 until 100")
         #expect(grant(2) == [0, 1])
         #expect(next(0) == "check out 1 until 100")
         #expect(grant(1) == [2])
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(0) == "wait")
         machine.receivedResponse()
         machine.landed(2)
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(1) == "pull 2")
         machine.inputIsOver()
         #expect(next(1) == "wait")
@@ -70,7 +70,7 @@ struct BulkMachineTests {
 
     @Test("A push that is sent again ends at its own deadline, although an earlier wake-up was armed")
     mutating func resentDeadline() {
-        machine.beginTurn()
+        machine.beginRound()
         _ = next(0)
         pull(0..<1, deadline: 30_000)
         pull(1..<2, deadline: 500)
@@ -79,7 +79,7 @@ struct BulkMachineTests {
         machine.landed(2)
         machine.resend(0, deadline: at(30_000), notBefore: at(50))
         machine.resend(1, deadline: at(500), notBefore: at(60))
-        machine.beginTurn()
+        machine.beginRound()
         machine.inputIsOver()
         #expect(next(40) == "wait until 50")
         // The first of them asks the pool, with its own late deadline.
@@ -92,7 +92,7 @@ struct BulkMachineTests {
 
     @Test("A failed checkout holds the input back; the pause doubles up to a second")
     mutating func hold() {
-        machine.beginTurn()
+        machine.beginRound()
         _ = next(0)
         pull(0..<2, deadline: 10_000)
         var now: Int64 = 0
@@ -101,7 +101,7 @@ struct BulkMachineTests {
             #expect(next(now) == "check out \(pauses.isEmpty ? 2 : 1) until 10000")
             fail(Self.unavailable, now)
             #expect(machine.hold?.error?.code == .unavailable)
-            machine.beginTurn()
+            machine.beginRound()
             guard case .wait(let instant) = machine.next(at(now)) else { return #expect(Bool(false)) }
             // Rounded up: before the instant nothing is asked.
             let then = (instant.nanoseconds + 999_999) / 1_000_000
@@ -116,13 +116,13 @@ struct BulkMachineTests {
     @Test("A fault of the configuration ends what waits at once, and then one row at a time")
     mutating func configurationFault() {
         let fault = AttemptEnd.notSent(.configuration, "not trusted", isFinal: true)
-        machine.beginTurn()
+        machine.beginRound()
         _ = next(0)
         pull(0..<2, deadline: 10_000)
         _ = next(0)
         fail(fault, 0)
         #expect(next(0) == "end [0, 1] configuration")
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(0) == "pull 1")
         pull(2..<3, deadline: 10_000)
         #expect(next(10).hasPrefix("wait until"))
@@ -133,14 +133,14 @@ struct BulkMachineTests {
 
     @Test("After a hold one push tries; a response opens the input, a loss does not")
     mutating func probe() {
-        machine.beginTurn()
+        machine.beginRound()
         _ = next(0)
         pull(0..<3, deadline: 10_000)
         _ = next(0)
         fail(Self.unavailable, 0)
         #expect(next(60) == "check out 1 until 10000")
         #expect(grant(5) == [0])
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(60) == "wait until 10000")
         machine.landed(1)
         machine.receivedNoResponse()
@@ -149,32 +149,32 @@ struct BulkMachineTests {
         machine.landed(1)
         machine.receivedResponse()
         #expect(machine.hold == nil)
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(80) == "pull 63")
     }
 
     @Test("Rows that are held end at their deadline with the reason of the hold, and one row tries again")
     mutating func heldRowsExpire() {
-        machine.beginTurn()
+        machine.beginRound()
         _ = next(0)
         pull(0..<2, deadline: 40)
         _ = next(0)
         fail(Self.unavailable, 0)
         #expect(next(20).hasPrefix("wait until"))
         #expect(next(40) == "end [0, 1] unavailable")
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(40) == "pull 1")
     }
 
     @Test("A stop tries once more, and ends what is held")
     mutating func stopDuringHold() {
-        machine.beginTurn()
+        machine.beginRound()
         _ = next(0)
         pull(0..<2, deadline: 10_000)
         _ = next(0)
         fail(Self.unavailable, 0)
         machine.set(.init(isStopped: true), now: at(1))
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(1) == "close input")
         #expect(next(1) == "check out 1 until 10000")
         fail(Self.unavailable, 1)
@@ -184,10 +184,10 @@ struct BulkMachineTests {
     @Test("A drain closes a paused input")
     mutating func drainWhilePaused() {
         machine.set(.init(isPaused: true), now: at(0))
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(0) == "wait")
         machine.drain()
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(1) == "close input")
         #expect(next(1) == "pull 64")
         machine.inputIsOver()
@@ -196,12 +196,12 @@ struct BulkMachineTests {
 
     @Test("When the client has ended, an input that gives nothing is not waited for")
     mutating func clientEnds() {
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(0) == "pull 64")
         machine.inputIsEmpty()
         #expect(next(0) == "wait")
         machine.clientEnded(.notSent(.shuttingDown, "the client was shut down", isFinal: true))
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(1) == "close input")
         #expect(next(1) == "pull 64")
         machine.inputIsEmpty()
@@ -210,7 +210,7 @@ struct BulkMachineTests {
 
     @Test("A stop whose reason must be told pulls one element for it when none waits")
     mutating func toldStop() {
-        machine.beginTurn()
+        machine.beginRound()
         machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeTold: true)
         #expect(next(0) == "pull 1")
         pull(0..<1, deadline: 1000)
@@ -220,19 +220,19 @@ struct BulkMachineTests {
 
     @Test("A cancellation ends a stop whose reason nobody was told")
     mutating func cancelledBeforeItWasTold() {
-        machine.beginTurn()
+        machine.beginRound()
         machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeTold: true)
         #expect(next(0) == "pull 1")
         machine.inputIsEmpty()
         #expect(next(0) == "wait")
         machine.stop(.notSent(.cancelled, "cancelled", isFinal: true))
-        machine.beginTurn()
+        machine.beginRound()
         #expect(next(1) == "close input")
     }
 
     @Test("The end of a hold wakes nobody while a push is in flight or the pool has been asked")
     mutating func noNeedlessWakeUps() {
-        machine.beginTurn()
+        machine.beginRound()
         _ = next(0)
         pull(0..<2, deadline: 10_000)
         _ = next(0)
@@ -247,7 +247,7 @@ struct BulkMachineTests {
 
     @Test("A push whose credential was replaced is not held: each goes again by its own history")
     mutating func replacedCredential() {
-        machine.beginTurn()
+        machine.beginRound()
         _ = next(0)
         pull(0..<2, deadline: 1000)
         _ = next(0)

@@ -94,7 +94,7 @@ private struct BulkWorld {
     // MARK: A turn, as the shell takes it
 
     private mutating func turn() {
-        self.machine.beginTurn()
+        self.machine.beginRound()
         self.hasOutcome = false
         for _ in 0..<10_000 {
             self.admitResends()
@@ -113,7 +113,7 @@ private struct BulkWorld {
                 guard self.hasOutcome else { return self.checkRest() }
                 // The consumer takes what there is, and asks for more.
                 self.hasOutcome = false
-                self.machine.beginTurn()
+                self.machine.beginRound()
             case .finish:
                 self.check(self.unfinished == 0, "finished with \(self.unfinished) unfinished")
                 self.isFinished = true

@@ -15,7 +15,7 @@ struct BulkServiceTests {
 
     /// Runs the client and a loop as services of one group until `body` has returned and both have ended.
     private func withGroup(
-        script: @escaping ScriptedServer.Script = { _ in [.answer(200)] },
+        script: @escaping ScriptedServer.Script = { _ in [.respond(200)] },
         loop: @escaping @Sendable (APNSClient) async throws -> Void,
         _ body: (ServiceGroup, ScriptedServer) async throws -> Void
     ) async throws {

@@ -67,10 +67,10 @@ struct BulkShutdownTests {
     /// An input that does not hear of its task's cancellation.
     private struct DeafInput: AsyncSequence, Sendable {
         typealias Element = Int
-        let gate: Gate
+        let gate: Latch
 
         struct AsyncIterator: AsyncIteratorProtocol {
-            let gate: Gate
+            let gate: Latch
             mutating func next() async -> Int? {
                 // A task of its own is not cancelled with the one that waits for it.
                 await Task { [gate] in _ = await gate.wait() }.value
@@ -84,7 +84,7 @@ struct BulkShutdownTests {
     @Test("A call whose input ignores cancellation ends with the client")
     func deafInput() async throws {
         try await withServer { client, _ in
-            let gate = Gate()
+            let gate = Latch()
             let run = Task {
                 var count = 0
                 let rows = DeafInput(gate: gate)

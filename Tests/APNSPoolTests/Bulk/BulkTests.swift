@@ -65,7 +65,7 @@ struct BulkTests {
     }
 
     @Test func leavingTheLoopLetsWhatIsInFlightFinish() async throws {
-        let script: ScriptedServer.Script = { $0.number == 1 ? [.answer(200)] : [.hold] }
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(200)] : [.hold] }
         try await withServer(script: script) { client, server in
             for await delivery in client.deliveries(of: samplePush(), to: 0..<3000, token: { DeviceToken.sample($0) }) {
                 #expect(delivery.outcome.certainty == .accepted)
@@ -164,7 +164,7 @@ struct BulkTests {
 
     @Test func aSinglePushIsSentWhileABulkCallWaitsForStreams() async throws {
         // Bulk pushes are never answered while the test looks; a one-time code must not wait for them.
-        let script: ScriptedServer.Script = { $0.deviceToken == deviceToken ? [.answer(200)] : [.hold] }
+        let script: ScriptedServer.Script = { $0.deviceToken == deviceToken ? [.respond(200)] : [.hold] }
         try await withServer(limit: 10, script: script) { client, server in
             let run = Task { await client.sendAll(samplePush(), to: (1...100).map { DeviceToken.sample($0) }) }
             await server.wait { $0.held == 8 }
@@ -242,7 +242,7 @@ struct BulkTests {
     }
 
     @Test func whileOneIsHeldTheOthersEndAtTheirDeadline() async throws {
-        let script: ScriptedServer.Script = { $0.number == 1 ? [.answer(200)] : [.hold] }
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(200)] : [.hold] }
         try await withServer(limit: 1, script: script) { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let all = await outcomes(10, client, options: BulkOptions(deadline: .seconds(1)))
@@ -254,7 +254,7 @@ struct BulkTests {
     @Test func slotsThatOthersReturnAreUsedWhileOneIsHeld() async throws {
         // The first of the bulk call is held for the whole time. The others wait for the slot of a single push.
         let script: ScriptedServer.Script = {
-            [.sample(1), .sample(999)].contains($0.deviceToken) ? [.hold] : [.answer(200)]
+            [.sample(1), .sample(999)].contains($0.deviceToken) ? [.hold] : [.respond(200)]
         }
         try await withServer(limit: 2, script: script) { client, server in
             let single = Task { await client.deliver(samplePush(), to: DeviceToken.sample(999)) }
@@ -273,10 +273,10 @@ struct BulkTests {
         let script: ScriptedServer.Script = { push in
             switch (push.connection, push.numberOnConnection) {
             case (1, 300): [.goAway(includingThis: false)]
-            case (2, 200...205): [.answer(503, reason: "Shutdown")]
+            case (2, 200...205): [.respond(503, reason: "Shutdown")]
             case (3, 250): [.drop]
             case (_, let number) where number % 50 == 49: [.reset(.refusedStream)]
-            default: [.answer(200)]
+            default: [.respond(200)]
             }
         }
         try await withServer(script: script) { client, server in

@@ -21,7 +21,7 @@ struct ClientOutcomeTests {
     }
 
     @Test func theReceiptHasTheUniqueIDOfTheAnswer() async throws {
-        try await withServer(script: { _ in [.answer(200, fields: [("apns-unique-id", "u-1")])] }) { client, _ in
+        try await withServer(script: { _ in [.respond(200, fields: [("apns-unique-id", "u-1")])] }) { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.receipt?.apnsUniqueID == "u-1")
         }
@@ -32,7 +32,7 @@ struct ClientOutcomeTests {
         (413, "PayloadTooLarge"), (429, "TooManyRequests"), (418, "SomethingNew"),
     ])
     func aRejectionIsFinal(_ status: Int, _ reason: String) async throws {
-        try await withServer(script: { _ in [.answer(status, reason: reason)] }) { client, server in
+        try await withServer(script: { _ in [.respond(status, reason: reason)] }) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .rejected)
             #expect(outcome.status == status)
@@ -44,7 +44,7 @@ struct ClientOutcomeTests {
 
     @Test func aDeadTokenHasItsTime() async throws {
         let body = Array(#"{"reason":"Unregistered","timestamp":1700000000000}"#.utf8)
-        try await withServer(script: { _ in [.answerBytes(410, body)] }) { client, _ in
+        try await withServer(script: { _ in [.responseBytes(410, body)] }) { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.invalidation?.millisecondsSince1970 == 1_700_000_000_000)
         }
@@ -55,7 +55,7 @@ struct ClientOutcomeTests {
         [UInt8](repeating: 0x41, count: 60_000),
     ])
     func aRejectionWithAGarbageBodyKeepsItsStatus(_ body: [UInt8]) async throws {
-        try await withServer(script: { _ in [.answerBytes(400, body)] }) { client, _ in
+        try await withServer(script: { _ in [.responseBytes(400, body)] }) { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.status == 400)
             #expect(outcome.error?.rejection?.reason == nil)
@@ -67,7 +67,7 @@ struct ClientOutcomeTests {
     }
 
     @Test func anEarlyAnswerCountsAndFreesTheStream() async throws {
-        let script: ScriptedServer.Script = { _ in [.answer(413, reason: "PayloadTooLarge")] }
+        let script: ScriptedServer.Script = { _ in [.respond(413, reason: "PayloadTooLarge")] }
         try await withServer(limit: 1, early: true, script: script) { client, server in
             for _ in 0..<50 {
                 let push = samplePush(payload: String(repeating: " ", count: 4000) + "{}")
@@ -78,7 +78,7 @@ struct ClientOutcomeTests {
     }
 
     @Test func anInternalServerErrorIsTriedAgainUnlessToldOtherwise() async throws {
-        let script: ScriptedServer.Script = { $0.number == 1 ? [.answer(500)] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(500)] : [.respond(200)] }
         try await withServer(script: script) { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .accepted)
@@ -96,7 +96,7 @@ struct ClientOutcomeTests {
     // MARK: Not processed
 
     @Test func aRefusedStreamIsSentAgainWithItsID() async throws {
-        let script: ScriptedServer.Script = { $0.number == 1 ? [.reset(.refusedStream)] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.reset(.refusedStream)] : [.respond(200)] }
         try await withServer(script: script) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .accepted)
@@ -121,7 +121,7 @@ struct ClientOutcomeTests {
     @Test func whatAGoAwayLeavesOutIsSentAgainAndOnce() async throws {
         // Of each first connection's pushes the tenth and later ones are not looked at.
         let script: ScriptedServer.Script = { push in
-            push.connection == 1 && push.numberOnConnection == 10 ? [.goAway(includingThis: false)] : [.answer(200)]
+            push.connection == 1 && push.numberOnConnection == 10 ? [.goAway(includingThis: false)] : [.respond(200)]
         }
         try await withServer(script: script) { client, server in
             let outcomes = await Self.deliver(40, with: client)
@@ -146,7 +146,7 @@ struct ClientOutcomeTests {
     // MARK: Unknown
 
     @Test func aWrittenPushOfALostConnectionIsUnknownAndNotSentAgain() async throws {
-        let script: ScriptedServer.Script = { $0.connection == 1 ? [.hold] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.connection == 1 ? [.hold] : [.respond(200)] }
         try await withServer(script: script) { client, server in
             async let lost = Self.deliver(20, with: client)
             await server.wait { $0.held == 20 }
@@ -186,7 +186,7 @@ struct ClientOutcomeTests {
 
     @Test func a503IsSentAgainOnAnotherConnection() async throws {
         let script: ScriptedServer.Script = { push in
-            push.number == 2 ? [.answer(503, reason: "Shutdown")] : [.answer(200)]
+            push.number == 2 ? [.respond(503, reason: "Shutdown")] : [.respond(200)]
         }
         try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).attempts == 1)
@@ -198,7 +198,7 @@ struct ClientOutcomeTests {
     }
 
     @Test func a503ForEverEndsWithinItsLimits() async throws {
-        try await withServer(script: { _ in [.answer(503, reason: "ServiceUnavailable")] }) { client, server in
+        try await withServer(script: { _ in [.respond(503, reason: "ServiceUnavailable")] }) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .rejected)
             #expect(outcome.status == 503)
@@ -209,7 +209,7 @@ struct ClientOutcomeTests {
     }
 
     @Test func aHundredPushesDoNotStormAServerThatAnswers503() async throws {
-        let script: ScriptedServer.Script = { $0.number == 1 ? [.answer(200)] : [.answer(503)] }
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(200)] : [.respond(503)] }
         try await withServer(script: script) {
             $0.timeouts.deadline = .seconds(5)
         } _: { client, server in
@@ -243,7 +243,7 @@ struct ClientOutcomeTests {
     }
 
     @Test func aDeadlineOnTheWireResetsTheStreamAndFreesItsSlot() async throws {
-        let script: ScriptedServer.Script = { $0.number == 2 ? [.hold] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.number == 2 ? [.hold] : [.respond(200)] }
         try await withServer(limit: 1, script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let outcome = await client.deliver(
@@ -263,11 +263,11 @@ struct ClientOutcomeTests {
 
     @Test func theTimeForOneAnswerEndsAnAttempt() async throws {
         try await withServer(script: { _ in [.hold] }) {
-            $0.timeouts.answer = .milliseconds(100)
+            $0.timeouts.response = .milliseconds(100)
         } _: { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .unknown)
-            #expect(outcome.error?.message.contains("no answer came within") == true)
+            #expect(outcome.error?.message.contains("no response came within") == true)
         }
     }
 
@@ -293,7 +293,7 @@ struct ClientOutcomeTests {
     }
 
     @Test func cancellationOnTheWireResetsTheStream() async throws {
-        let script: ScriptedServer.Script = { $0.number == 1 ? [.hold] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.hold] : [.respond(200)] }
         try await withServer(limit: 1, script: script) { client, server in
             let task = Task { await client.deliver(samplePush(), to: deviceToken) }
             await server.wait { $0.held == 1 }

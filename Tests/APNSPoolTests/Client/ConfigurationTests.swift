@@ -39,7 +39,7 @@ struct ConfigurationTests {
         Case(setting: "pool.connectSpacing") { $0.pool.connectSpacing = .seconds(-1) },
         Case(setting: "pool.unavailableAfter") { $0.pool.unavailableAfter = .zero },
         Case(setting: "timeouts.deadline") { $0.timeouts.deadline = .zero },
-        Case(setting: "timeouts.answer") { $0.timeouts.answer = .seconds(-5) },
+        Case(setting: "timeouts.response") { $0.timeouts.response = .seconds(-5) },
         Case(setting: "timeouts.connect") { $0.timeouts.connect = .seconds(100_000) },
         Case(setting: "timeouts.drain") { $0.timeouts.drain = .seconds(-1) },
         Case(setting: "broadcastSpacing") { $0.broadcastSpacing = .seconds(-1) },

@@ -164,7 +164,7 @@ struct ConnectFaultTests {
         let script: ScriptedServer.Script = { push in
             push.connection == 1
                 ? [.goAway(includingThis: false, debugData: #"{"reason":"BadCertificateEnvironment"}"#)]
-                : [.answer(200)]
+                : [.respond(200)]
         }
         try await withServer(script: script) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)

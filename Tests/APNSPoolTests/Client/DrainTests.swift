@@ -6,7 +6,7 @@ import Testing
 
 @testable import APNSPool
 
-struct DrainBooksTests {
+struct DrainCounterTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
 
     private func pushes(accepted: Int, notSent: Int = 0, unknown: Int = 0) -> [PushCounters.Key: Int] {
@@ -18,12 +18,12 @@ struct DrainBooksTests {
     }
 
     @Test func onlyWhatEndedDuringTheDrainCounts() {
-        var books = DrainBooks()
-        books.begin(self.pushes(accepted: 100), refused: 0, within: .seconds(20), now: self.at(5))
+        var counter = DrainCounter()
+        counter.begin(self.pushes(accepted: 100), refused: 0, within: .seconds(20), now: self.at(5))
         var end = self.pushes(accepted: 107, notSent: 3, unknown: 2)
         // No business of the drain: the network, not the shutdown.
         end[.init(type: "alert", outcome: .unknown, reason: "connectionLost")] = 1
-        let report = books.report(end, refused: 0, now: self.at(25))
+        let report = counter.report(end, refused: 0, now: self.at(25))
         #expect(
             report
                 == DrainReport(within: .seconds(20), took: .seconds(20), finished: 8, notSent: 3, unknown: 2)
@@ -33,21 +33,21 @@ struct DrainBooksTests {
     }
 
     @Test func whatWasNeverTakenIsNotLost() {
-        var books = DrainBooks()
-        books.begin(self.pushes(accepted: 10), refused: 0, within: .seconds(20), now: self.at(0))
-        let report = books.report(self.pushes(accepted: 12, notSent: 4), refused: 4, now: self.at(1))
+        var counter = DrainCounter()
+        counter.begin(self.pushes(accepted: 10), refused: 0, within: .seconds(20), now: self.at(0))
+        let report = counter.report(self.pushes(accepted: 12, notSent: 4), refused: 4, now: self.at(1))
         #expect(report.finished == 2 && report.isComplete)
         // Refused, and not yet counted as ended.
-        #expect(books.report(self.pushes(accepted: 12), refused: 1, now: self.at(1)).notSent == 0)
+        #expect(counter.report(self.pushes(accepted: 12), refused: 1, now: self.at(1)).notSent == 0)
     }
 
     @Test func theFirstBeginningCounts() {
-        var books = DrainBooks()
-        books.begin([:], refused: 0, within: .seconds(20), now: self.at(0))
-        books.begin(self.pushes(accepted: 5), refused: 0, within: .seconds(1), now: self.at(9))
-        #expect(books.report(self.pushes(accepted: 5), refused: 0, now: self.at(10)).finished == 5)
-        #expect(books.report([:], refused: 0, now: self.at(10)).within == .seconds(20))
-        let none = DrainBooks().report(self.pushes(accepted: 5, notSent: 1), refused: 0, now: self.at(10))
+        var counter = DrainCounter()
+        counter.begin([:], refused: 0, within: .seconds(20), now: self.at(0))
+        counter.begin(self.pushes(accepted: 5), refused: 0, within: .seconds(1), now: self.at(9))
+        #expect(counter.report(self.pushes(accepted: 5), refused: 0, now: self.at(10)).finished == 5)
+        #expect(counter.report([:], refused: 0, now: self.at(10)).within == .seconds(20))
+        let none = DrainCounter().report(self.pushes(accepted: 5, notSent: 1), refused: 0, now: self.at(10))
         #expect(none == DrainReport(within: nil, took: .zero, finished: 0, notSent: 1, unknown: 0))
     }
 }
@@ -102,7 +102,7 @@ struct DrainTests {
                     == DrainReport(within: .seconds(20), took: .seconds(20), finished: 1, notSent: 5, unknown: 3)
             )
             let line = try #require(lines.entries.first { $0.level == .warning })
-            #expect(line.message == "the client ended before all pushes had an answer")
+            #expect(line.message == "the client ended before all pushes had a response")
             #expect(line.metadata["not-sent"] == "5" && line.metadata["unknown"] == "3", "\(line.metadata)")
             #expect(line.metadata["finished"] == "1")
             // Who shuts it down once more changes nothing.
@@ -143,7 +143,7 @@ struct DrainTests {
         try await run.value
         _ = await pushes.value
         #expect(await client.status.drain?.notSent == 2)
-        #expect(lines.count(.warning, containing: "before all pushes had an answer") == 1)
+        #expect(lines.count(.warning, containing: "before all pushes had a response") == 1)
         await server.stop()
     }
 }

@@ -12,7 +12,7 @@ struct OwnershipTests {
     // MARK: run()
 
     @Test func runInATaskServesUntilItIsCancelled() async throws {
-        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let server = try await ScriptedServer.start { _ in [.respond(200)] }
         let client = try APNSClient(configuration: .local(server))
         let run = Task { try await client.run() }
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)

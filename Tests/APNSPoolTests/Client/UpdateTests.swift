@@ -159,15 +159,15 @@ struct UpdateTests {
         #expect(
             setting { settings in
                 settings.pool.size = 5
-                settings.timeouts.answer = .zero
-            } == "timeouts.answer"
+                settings.timeouts.response = .zero
+            } == "timeouts.response"
         )
         #expect(client.settings.pool.size == before.pool.size)
         #expect(await client.status.pool.workers.count == 1)
     }
 
     @Test func beforeTheRunItHoldsFromTheBeginning() async throws {
-        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let server = try await ScriptedServer.start { _ in [.respond(200)] }
         let client = try APNSClient(configuration: .local(server))
         try client.update { $0.pool.size = 3 }
         try await client.start()
@@ -185,10 +185,10 @@ struct UpdateTests {
             #expect(outcome.error?.code == .deadlineExceeded)
             try client.update { settings in
                 settings.timeouts.deadline = .seconds(50)
-                settings.timeouts.answer = .milliseconds(50)
+                settings.timeouts.response = .milliseconds(50)
             }
             let second = await client.deliver(samplePush(), to: deviceToken)
-            #expect(second.error?.message.contains("no answer came within 0.05 seconds") == true)
+            #expect(second.error?.message.contains("no response came within 0.05 seconds") == true)
             server.release()
         }
     }

@@ -41,7 +41,7 @@ struct ConnectionActorTests {
             onEvent: { events.write($0) }
         )
         let worker = ConnectionActor(
-            id: WorkerID(slot: 0, generation: 1),
+            id: WorkerID(index: 0, generation: 1),
             isBase: true,
             pool: pool,
             settings: settings,

@@ -24,7 +24,7 @@ struct ConnectionEvaluationTests {
 
     private func response(_ status: Int, _ reason: String? = nil, tag: UInt64 = 0) -> StreamResult {
         let body = reason.map { Array("{\"reason\":\"\($0)\"}".utf8) } ?? []
-        return StreamResult(tag: tag, ending: .response, cause: .answered, status: status, body: body)
+        return StreamResult(tag: tag, ending: .response, cause: .responded, status: status, body: body)
     }
 
     private func timeOut(_ ending: StreamEnding = .unknown) -> StreamResult {
@@ -73,7 +73,7 @@ struct ConnectionEvaluationTests {
     func sums() {
         var machine = ready()
         let others = [
-            StreamResult(tag: 1, ending: .notSent, cause: .noSlot),
+            StreamResult(tag: 1, ending: .notSent, cause: .noCapacity),
             StreamResult(tag: 2, ending: .unknown, cause: .cancelled),
             StreamResult(tag: 3, ending: .notProcessed, cause: .goAway),
         ]
@@ -162,7 +162,7 @@ struct ConnectionEvaluationTests {
     @Test("A refused credential is reported, fresh if no push succeeded before, and replaces a proven session")
     func refusedCredential() {
         var machine = ready()
-        let refusal = CredentialStateMachine.Refusal.answer(.invalidProviderToken)
+        let refusal = CredentialStateMachine.Refusal.rejection(.invalidProviderToken)
         let refused = response(403, "InvalidProviderToken")
         let first = Machine.Action.refuseCredential(refusal, session: 1, isFresh: false)
         // The second one is of a session that has been replaced.

@@ -102,7 +102,7 @@ struct PendingPushesTests {
     }
 
     private static func end(_ continuation: StreamContinuation?, _ number: Int) {
-        continuation?.resume(returning: .notSent(.noSlot, tag: UInt64(number)))
+        continuation?.resume(returning: .notSent(.noCapacity, tag: UInt64(number)))
     }
 
     @Test func eachIsGivenOutOnce() async {
@@ -158,14 +158,14 @@ struct PendingPushesTests {
 }
 
 struct BulkGroupsTests {
-    private let grant = SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1)
+    private let origin = LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1)
 
     private func batch(_ indices: [Int], _ collector: BulkCollector) -> PushBatch {
         PushBatch(
             requests: RequestBatch(shared: HeaderBlock([]), credential: nil, body: [], isBulk: true),
             indices: indices.map { Int32($0) },
             collector: collector,
-            grant: grant
+            origin: origin
         )
     }
 
@@ -180,11 +180,11 @@ struct BulkGroupsTests {
         #expect(groups.close(first | 3) == nil, "it has three pushes")
         #expect(groups.close(second + 6400) == nil, "there is no such batch")
         #expect(groups.waiting() == [first, first | 2, second])
-        groups.releaseIfDone(BulkGroups.slot(first))
+        groups.releaseIfDone(BulkGroups.number(first))
         #expect(groups.close(first) == 7)
         #expect(groups.close(first | 2) == 9)
-        groups.releaseIfDone(BulkGroups.slot(first))
-        #expect(groups.destination(BulkGroups.slot(first)) == nil)
+        groups.releaseIfDone(BulkGroups.number(first))
+        #expect(groups.destination(BulkGroups.number(first)) == nil)
         // The place is used again.
         #expect(groups.insert(batch([3], BulkCollector())) == first)
     }
@@ -220,7 +220,7 @@ struct BulkGroupsTests {
                     tags.swapAt(place, tags.count - 1)
                     let tag = tags.removeLast()
                     #expect(groups.close(tag) == model.removeValue(forKey: tag))
-                    groups.releaseIfDone(BulkGroups.slot(tag))
+                    groups.releaseIfDone(BulkGroups.number(tag))
                 }
             }
         }
@@ -230,7 +230,7 @@ struct BulkGroupsTests {
 
 struct BulkCollectorTests {
     private func items(_ range: Range<Int>) -> [BulkCollector.Item] {
-        range.map { BulkCollector.Item(index: $0, result: .notSent(.noSlot)) }
+        range.map { BulkCollector.Item(index: $0, result: .notSent(.noCapacity)) }
     }
 
     private func take(_ collector: BulkCollector) -> [Int] {

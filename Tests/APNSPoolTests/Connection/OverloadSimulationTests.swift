@@ -73,16 +73,16 @@ struct OverloadSimulationTests {
                 }
                 if self.workers[index].machine.isDegraded { self.wasDegraded = true }
             }
-            self.answer(millisecond)
+            self.respond(millisecond)
             self.waiting += 1
             self.send(millisecond)
         }
 
-        private mutating func answer(_ millisecond: Int) {
+        private mutating func respond(_ millisecond: Int) {
             let slot = millisecond % self.answers.count
             let due = self.answers[slot]
             self.answers[slot].removeAll(keepingCapacity: true)
-            if !due.isEmpty { self.retries.recordAnswers(due.count, now: self.now) }
+            if !due.isEmpty { self.retries.recordResponses(due.count, now: self.now) }
             for (index, session) in due {
                 if self.workers[index].machine.readySession == session { self.workers[index].open -= 1 }
                 if Int.random(in: 0..<100, using: &self.random) < self.errorPercent {

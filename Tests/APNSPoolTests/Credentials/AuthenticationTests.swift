@@ -355,7 +355,7 @@ struct AuthenticationNameTests {
         let path = kind == "pipe" ? folder.appendingPathComponent("pipe.p8").path : "/dev/zero"
         if kind == "pipe" { try #require(mkfifo(path, 0o600) == 0) }
         let found = Mutex<APNSConfigurationError?>(nil)
-        let hasEnded = Gate()
+        let hasEnded = Latch()
         Thread.detachNewThread {
             let authentication = APNSAuthentication.token(keyFile: path, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
             do throws(APNSConfigurationError) {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import APNSPool
 
-/// Client certificates, from the file to APNs' answer.
+/// Client certificates, from the file to APNs' response.
 struct CertificateTests {
     private let push = samplePush()
 
@@ -180,22 +180,22 @@ struct CertificateTests {
 
     @Test func theLogWarnsOnceADayFromThirtyDaysBefore() {
         var watch = CertificateExpiryWatch()
-        func look(notAfter: Int64, wallNow: Int64) -> CertificateExpiryWatch.Warning? {
-            watch.look(notAfter: notAfter, wallNow: wallNow)
+        func check(notAfter: Int64, wallNow: Int64) -> CertificateExpiryWatch.Warning? {
+            watch.check(notAfter: notAfter, wallNow: wallNow)
         }
         let day: Int64 = 86_400
         let end = 100 * day
-        #expect(look(notAfter: end, wallNow: 69 * day) == nil)
-        #expect(look(notAfter: end, wallNow: 70 * day) == .expires(inDays: 30))
-        for hour in 1..<24 { #expect(look(notAfter: end, wallNow: 70 * day + Int64(hour) * 3600) == nil) }
-        #expect(look(notAfter: end, wallNow: 71 * day) == .expires(inDays: 29))
+        #expect(check(notAfter: end, wallNow: 69 * day) == nil)
+        #expect(check(notAfter: end, wallNow: 70 * day) == .expires(inDays: 30))
+        for hour in 1..<24 { #expect(check(notAfter: end, wallNow: 70 * day + Int64(hour) * 3600) == nil) }
+        #expect(check(notAfter: end, wallNow: 71 * day) == .expires(inDays: 29))
         // The clock goes back: told again, not never again.
-        #expect(look(notAfter: end, wallNow: 70 * day + 60) == .expires(inDays: 29))
-        #expect(look(notAfter: end, wallNow: end - 60) == .expires(inDays: 0))
-        #expect(look(notAfter: end, wallNow: end) == .expired)
-        #expect(look(notAfter: end, wallNow: end + 60) == nil)
-        #expect(look(notAfter: end, wallNow: .max) == .expired)
-        #expect(look(notAfter: .max, wallNow: .min) == nil)
+        #expect(check(notAfter: end, wallNow: 70 * day + 60) == .expires(inDays: 29))
+        #expect(check(notAfter: end, wallNow: end - 60) == .expires(inDays: 0))
+        #expect(check(notAfter: end, wallNow: end) == .expired)
+        #expect(check(notAfter: end, wallNow: end + 60) == nil)
+        #expect(check(notAfter: end, wallNow: .max) == .expired)
+        #expect(check(notAfter: .max, wallNow: .min) == nil)
     }
 
     @Test func aClientSaysThatItsCertificateEndsSoon() async throws {

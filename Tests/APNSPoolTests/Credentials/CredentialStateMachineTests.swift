@@ -9,10 +9,10 @@ import Testing
 struct CredentialStateMachineTests {
     private typealias Machine = CredentialStateMachine
     private let start = MonotonicInstant(nanoseconds: 0)
-    private let invalid = CredentialStateMachine.Refusal.answer(.invalidProviderToken)
+    private let invalid = CredentialStateMachine.Refusal.rejection(.invalidProviderToken)
     private func at(_ seconds: Int64) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
     private func source(_ session: Int, worker: Int = 0) -> Machine.Source {
-        Machine.Source(worker: WorkerID(slot: worker, generation: 1), session: session)
+        Machine.Source(worker: WorkerID(index: worker, generation: 1), session: session)
     }
 
     private func declared(_ refusal: Machine.Refusal? = nil) -> Machine {
@@ -29,7 +29,7 @@ struct CredentialStateMachineTests {
     @Test func onTrialOneRefusalIsEnoughAndOnlyAPushThatWasTakenProves() {
         var machine = Machine(isOnTrial: true)
         #expect(machine.admit(now: start) == .send)
-        // An answer 400 may be about a topic that the key is not for.
+        // A response 400 may be about a topic that the key is not for.
         #expect(machine.accepted(isTaken: false) == nil)
         #expect(machine.state == .onTrial)
         #expect(machine.accepted() == .proven)
@@ -149,7 +149,7 @@ struct CredentialStateMachineTests {
 
     @Test func theGuardTellsEachChangeOnce() {
         let told = Mutex<[Machine.Event]>([])
-        let credentials = CredentialGuard(onEvent: { event in told.withLock { $0.append(event) } })
+        let credentials = CredentialBreaker(onEvent: { event in told.withLock { $0.append(event) } })
         credentials.accepted()
         for session in 1...10 {
             credentials.refused(invalid, by: source(session), isFresh: true, now: start)

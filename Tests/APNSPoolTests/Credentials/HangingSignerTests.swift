@@ -11,7 +11,7 @@ final class HangingSigner: APNSTokenSigner {
     private let key = SimulatedKey()
     private let hangingCalls: Int
     private let asked = Atomic<Int>(0)
-    private let gate = Gate()
+    private let gate = Latch()
 
     init(hangingCalls: Int = .max) { self.hangingCalls = hangingCalls }
 
@@ -67,7 +67,7 @@ struct HangingSignerTests {
 
     @Test("A shutdown does not wait for a signer that hangs")
     func shutdownDoesNotWait() async throws {
-        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let server = try await ScriptedServer.start { _ in [.respond(200)] }
         let signer = HangingSigner()
         var configuration = APNSClientConfiguration.local(server)
         configuration.authentication = signer.authentication
@@ -85,7 +85,7 @@ struct HangingSignerTests {
 
     @Test("A replacement whose signer hangs ends in its time, and the client can be shut down afterwards")
     func failedReplacement() async throws {
-        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let server = try await ScriptedServer.start { _ in [.respond(200)] }
         let clock = ShiftedClock()
         let signer = HangingSigner()
         var configuration = APNSClientConfiguration.local(server)

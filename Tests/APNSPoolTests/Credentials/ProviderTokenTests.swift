@@ -38,7 +38,7 @@ struct ProviderTokenTests {
 
     @Test func anExpiredTokenIsSignedAnewOnceAndThePushResentOnce() async throws {
         let script: ScriptedServer.Script = { push in
-            push.number == 2 ? [.answer(403, reason: "ExpiredProviderToken")] : [.answer(200)]
+            push.number == 2 ? [.respond(403, reason: "ExpiredProviderToken")] : [.respond(200)]
         }
         try await withServer(script: script, configure: configure) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -117,7 +117,7 @@ struct ProviderTokenTests {
     }
 
     @Test func aServerThatCallsEveryTokenExpiredIsNotStormed() async throws {
-        let script: ScriptedServer.Script = { _ in [.answer(403, reason: "ExpiredProviderToken")] }
+        let script: ScriptedServer.Script = { _ in [.respond(403, reason: "ExpiredProviderToken")] }
         try await withServer(script: script, configure: configure) { client, server in
             let outcomes = await ClientOutcomeTests.deliver(200, with: client)
             #expect(outcomes.allSatisfy { $0.status == 403 && $0.attempts <= 2 })
@@ -156,7 +156,7 @@ struct ProviderTokenTests {
     @Test func lateRefusalsOfTheOldConnectionLeaveTheNewOneAlone() async throws {
         // 30 pushes wait on the first connection; they are refused one after another while the second one serves.
         let script: ScriptedServer.Script = { push in
-            push.connection == 1 && push.number > 1 ? [.hold] : [.answer(200)]
+            push.connection == 1 && push.number > 1 ? [.hold] : [.respond(200)]
         }
         try await withServer(script: script, configure: configure) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)

@@ -307,16 +307,16 @@ struct ReplaceAuthenticationTests {
         let one = FileStamp(device: 1, inode: 1, size: 1, modified: [1])
         let two = FileStamp(device: 1, inode: 2, size: 1, modified: [1])
         var watch = CredentialFileWatch([one, one])
-        #expect(watch.look([one, one]) == false)
-        #expect(watch.look([one, two]) == true)
+        #expect(watch.check([one, one]) == false)
+        #expect(watch.check([one, two]) == true)
         #expect(watch.couldNotBeUsed() == true)
         // Again at each look until it can, and told once.
-        #expect(watch.look([one, two]) == true)
+        #expect(watch.check([one, two]) == true)
         #expect(watch.couldNotBeUsed() == false)
-        #expect(watch.look([two, two]) == true)
+        #expect(watch.check([two, two]) == true)
         watch.wereRead()
-        #expect(watch.look([two, two]) == false)
-        #expect(watch.look([two, nil]) == true)
+        #expect(watch.check([two, two]) == false)
+        #expect(watch.check([two, nil]) == true)
     }
 
     @Test func aReplacedFileIsTakenAndAHalfWrittenOneIsWaitedFor() async throws {

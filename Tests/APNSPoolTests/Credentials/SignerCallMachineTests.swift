@@ -24,12 +24,12 @@ struct SignerCallMachineTests {
         )
         #expect(machine.wanted(order, now: at(1)) == [])
         #expect(machine.isCurrent(1))
-        #expect(machine.answered(1, hasToken: true) == [.disarm(.limit)])
+        #expect(machine.completed(1, hasToken: true) == [.disarm(.limit)])
         #expect(!machine.isCurrent(1))
         #expect(machine.wanted(order, now: at(2)).contains(.call(2, order)))
     }
 
-    @Test("A call of a signer is given up after ten seconds, and its late answer is no longer the current one")
+    @Test("A call of a signer is given up after ten seconds, and its late response is no longer the current one")
     func givenUp() {
         var machine = SignerCallMachine(patience: .zero)
         _ = machine.wanted(order, now: at(0))
@@ -38,7 +38,7 @@ struct SignerCallMachineTests {
         #expect(machine.fired(.init(kind: .retry, number: 0, at: at(15)), now: at(15)) == [.tryAgain])
         _ = machine.wanted(order, now: at(15))
         #expect(!machine.isCurrent(1) && machine.isCurrent(2))
-        #expect(machine.answered(1, hasToken: false) == [])
+        #expect(machine.completed(1, hasToken: false) == [])
         // A timer that was about the first call.
         #expect(machine.fired(limit(1, 10), now: at(16)) == [])
     }
@@ -62,7 +62,7 @@ struct SignerCallMachineTests {
         _ = machine.wanted(order, now: at(0))
         _ = machine.fired(limit(1, 10), now: at(10))
         _ = machine.wanted(order, now: at(15))
-        #expect(machine.answered(1, hasToken: true) == [.disarm(.limit), .cancel(2)])
+        #expect(machine.completed(1, hasToken: true) == [.disarm(.limit), .cancel(2)])
         #expect(!machine.isCurrent(2))
         #expect(machine.fired(limit(2, 25), now: at(25)) == [])
     }
@@ -76,16 +76,16 @@ struct SignerCallMachineTests {
             _ = machine.fired(limit(number, now + 10), now: at(now + 10))
         }
         #expect(machine.wanted(order, now: at(500)) == [.fail])
-        _ = machine.answered(2, hasToken: false)
+        _ = machine.completed(2, hasToken: false)
         #expect(machine.wanted(order, now: at(600)).contains(.call(5, order)))
     }
 
     @Test("A late source that answers is done")
-    func lateAnswer() {
+    func lateResponse() {
         var machine = SignerCallMachine(patience: .seconds(20))
         _ = machine.wanted(order, now: at(0))
         _ = machine.fired(limit(1, 10), now: at(10))
-        #expect(machine.answered(1, hasToken: true) == [.disarm(.limit)])
+        #expect(machine.completed(1, hasToken: true) == [.disarm(.limit)])
         #expect(machine.fired(limit(1, 30), now: at(30)) == [])
     }
 }

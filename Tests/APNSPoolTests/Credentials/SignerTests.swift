@@ -18,11 +18,11 @@ struct SignerTests {
 
         let key: ES256PrivateKey
         let givesDER: Bool
-        private let gate: Gate?
+        private let gate: Latch?
         private let isFailing = Atomic<Bool>(false)
         private let asked = Atomic<Int>(0)
 
-        init(givesDER: Bool = false, gate: Gate? = nil) throws {
+        init(givesDER: Bool = false, gate: Latch? = nil) throws {
             self.key = try ES256PrivateKey()
             self.givesDER = givesDER
             self.gate = gate
@@ -80,7 +80,7 @@ struct SignerTests {
     }
 
     @Test func aSlowSignerIsInsideThePushsDeadline() async throws {
-        let gate = Gate()
+        let gate = Latch()
         let remote = try RemoteKey(gate: gate)
         try await withServer(configure: { $0.authentication = self.authentication(remote) }) { client, server in
             let late = await client.deliver(
@@ -160,7 +160,7 @@ struct SignerTests {
     /// With a token that still serves nobody waits for more than ten seconds.
     @Test func aSignerThatHangsDoesNotHoldUpPushes() async throws {
         let clock = ManualClock()
-        let gate = Gate()
+        let gate = Latch()
         let cache = ProviderTokenCache()
         let remote = try RemoteKey(gate: gate)
         let signer = ProviderTokenSigner(signer: remote, identifiers: try .sample)
@@ -176,7 +176,7 @@ struct SignerTests {
         gate.open()
         let token = try await first.get()
         // From now on it hangs.
-        let stuck = try RemoteKey(gate: Gate())
+        let stuck = try RemoteKey(gate: Latch())
         let second = TokenActor(
             signer: ProviderTokenSigner(signer: stuck, identifiers: try .sample),
             cache: cache,
@@ -193,8 +193,8 @@ struct SignerTests {
         // The time limit may be there before the signer is asked.
         await until { stuck.count == 1 }
         clock.advance(by: .seconds(10))
-        let answer = try await late.get()
-        #expect(answer === token)
+        let respond = try await late.get()
+        #expect(respond === token)
         #expect(stuck.count == 1)
         #expect(cache.status(now: clock.now).lastFailure?.code == .signingFailed)
         next.requestShutdown()
@@ -207,8 +207,8 @@ struct ProviderTokenSourceTests {
     private let clock = SettableClock()
 
     private struct Given: ProviderTokenSource {
-        let answer: @Sendable (ProviderTokenRequest) async throws -> SharedProviderToken
-        func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken { try await answer(request) }
+        let respond: @Sendable (ProviderTokenRequest) async throws -> SharedProviderToken
+        func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken { try await respond(request) }
     }
 
     private func request(refused: String? = nil) throws -> ProviderTokenRequest {
@@ -377,7 +377,7 @@ struct ProviderTokenSourceTests {
 
     /// Counts the calls that are under way at once; each takes until its gate opens, whoever cancels it.
     private final class SlowSource: ProviderTokenSource {
-        let gate = Gate()
+        let gate = Latch()
         let calls = Atomic<Int>(0)
         let most = Atomic<Int>(0)
         private let running = Atomic<Int>(0)
@@ -506,9 +506,9 @@ struct ProviderTokenSourceTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("token").path
-        let gate = Gate()
+        let gate = Latch()
         let holder = SharedFileTokenSource(path: path)
-        let isHeld = Gate()
+        let isHeld = Latch()
         let slow = ProviderTokenSigner(identifiers: try .sample) { _ in
             isHeld.open()
             await gate.wait()
@@ -524,7 +524,7 @@ struct ProviderTokenSourceTests {
         let waiting = ShiftedClock()
         var other = SharedFileTokenSource(path: path)
         other.clock = waiting
-        let isOver = Gate()
+        let isOver = Latch()
         let late = Task { [other] in
             defer { isOver.open() }
             return try await other.token(for: try self.request())

@@ -237,7 +237,7 @@ struct TokenStateMachineTests {
         }
     }
 
-    @Test("An expired token is replaced once, however many answers say so")
+    @Test("An expired token is replaced once, however many responses say so")
     func expired() throws {
         let bench = try Bench()
         try bench.sign()

@@ -32,7 +32,7 @@ struct BrokenInvariantTests {
     }
 
     @Test func theActorIsStartedAnewAndTheOthersAreServed() async throws {
-        let script: ScriptedServer.Script = { $0.connection == 1 && $0.number > 1 ? [.hold] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.connection == 1 && $0.number > 1 ? [.hold] : [.respond(200)] }
         try await withServer(limit: 20, script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let pushes = Task { await ClientOutcomeTests.deliver(50, with: client) }
@@ -83,7 +83,7 @@ struct BrokenInvariantTests {
             do {
                 var lease = try await core.pool.checkout(wanted: 10, deadline: core.sending.deadline(nil))
                 let worker = lease.worker
-                let grant = lease.grant
+                let origin = lease.origin
                 let count = lease.take(10)
                 let poison = poison()
                 var requests = RequestBatch(shared: poison.shared, credential: nil, body: poison.body, isBulk: true)
@@ -99,7 +99,7 @@ struct BrokenInvariantTests {
                         requests: requests,
                         indices: (0..<count).map { Int32($0) },
                         collector: collector,
-                        grant: grant
+                        origin: origin
                     )
                 )
                 var seen: [Int] = []
@@ -146,7 +146,7 @@ struct BrokenInvariantTests {
             clock.advance(by: .seconds(30))
             await until { !client.runtime.sending.router.isPaused }
             // A push that met the old pool comes again after a moment, and the time stands still.
-            let isDone = Gate()
+            let isDone = Latch()
             let push = Task {
                 defer { isDone.open() }
                 return await client.deliver(samplePush(), to: deviceToken)
@@ -156,7 +156,7 @@ struct BrokenInvariantTests {
                 return isDone.isOpen
             }
             #expect(await push.value.certainty == .accepted)
-            let isBulkDone = Gate()
+            let isBulkDone = Latch()
             let summary = Task {
                 defer { isBulkDone.open() }
                 return await bulk.value

@@ -41,16 +41,16 @@ struct ChaosTests {
             maybe(.delay(.exponential(mean: .milliseconds(2))), 0.1),
             maybe(.settings(maxConcurrentStreams: 1), 0.0005),
             maybe(.settings(maxConcurrentStreams: 200), 0.003),
-            maybe(.answer(.serviceUnavailable), 0.03),
-            Fault(.answer(.serviceUnavailable), when: .nth(Int.random(in: 1...2000, using: &random), times: 50)),
-            maybe(.answer(.internalServerError), 0.02),
-            Fault(.answer(.internalServerError), when: .nth(Int.random(in: 1...2000, using: &random), times: 20)),
-            maybe(.answer(.unregistered, timestamp: 1_700_000_000_000), 0.02),
-            maybe(.answer(.badDeviceToken), 0.02),
-            maybe(.answer(.tooManyRequests), 0.01),
+            maybe(.respond(.serviceUnavailable), 0.03),
+            Fault(.respond(.serviceUnavailable), when: .nth(Int.random(in: 1...2000, using: &random), times: 50)),
+            maybe(.respond(.internalServerError), 0.02),
+            Fault(.respond(.internalServerError), when: .nth(Int.random(in: 1...2000, using: &random), times: 20)),
+            maybe(.respond(.unregistered, timestamp: 1_700_000_000_000), 0.02),
+            maybe(.respond(.badDeviceToken), 0.02),
+            maybe(.respond(.tooManyRequests), 0.01),
             maybe(.malformedBody(), 0.005),
             maybe(.oversizedBody(bytes: 100_000), 0.001),
-            maybe(.earlyAnswer(.payloadTooLarge), 0.005),
+            maybe(.earlyResponse(.payloadTooLarge), 0.005),
             maybe(.refuse, 0.02),
             maybe(.reset(code: 2, isProcessed: true), 0.005),
             maybe(.reset(code: 2, isProcessed: false), 0.005),
@@ -108,7 +108,7 @@ struct ChaosTests {
             simulation: simulation,
             configure: { configuration in
                 configuration.pool = .init(size: 3, maxOverflow: 2, connectSpacing: .milliseconds(5))
-                configuration.timeouts.answer = .milliseconds(500)
+                configuration.timeouts.response = .milliseconds(500)
                 configuration.timeouts.deadline = .seconds(30)
                 configuration.logger = .init(label: "chaos") { _ in SwiftLogNoOpLogHandler() }
             },
@@ -188,7 +188,7 @@ struct ChaosTests {
             if let error = outcome.error { sum.codes[error.code.rawValue, default: 0] += 1 }
         }
         sum.pushes += outcomes.count
-        sum.answers.merge(ledger.answers, uniquingKeysWith: +)
+        sum.answers.merge(ledger.responses, uniquingKeysWith: +)
         sum.connections += ledger.connectionsOpened
         sum.dropped += ledger.connectionsDropped
         sum.goAways += ledger.goAwaysSent

@@ -7,7 +7,7 @@ import Testing
 
 /// What the client does when APNs refuses its credential.
 struct CredentialFaultTests {
-    private static let invalid: ScriptedServer.Script = { _ in [.answer(403, reason: "InvalidProviderToken")] }
+    private static let invalid: ScriptedServer.Script = { _ in [.respond(403, reason: "InvalidProviderToken")] }
 
     private func authentication() -> APNSAuthentication {
         .token(privateKeyPEM: KeyTexts.p256, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
@@ -61,7 +61,7 @@ struct CredentialFaultTests {
             let refused = await client.deliver(samplePush(), to: deviceToken)
             #expect(refused.retryAfter ?? .zero > .seconds(5) && refused.retryAfter ?? .zero <= .seconds(10))
 
-            server.follow { _ in [.answer(200)] }
+            server.follow { _ in [.respond(200)] }
             // The time for the connect that the refusal caused passes by the same clock.
             await until { await client.status.pool.capacity > 0 }
             clock.advance(by: .seconds(10))
@@ -85,7 +85,7 @@ struct CredentialFaultTests {
         ) { client, server in
             for _ in 1...2 { _ = await client.deliver(samplePush(), to: deviceToken) }
             clock.advance(by: .seconds(5))
-            server.follow { _ in [.answer(200)] }
+            server.follow { _ in [.respond(200)] }
             let summary = await client.sendAll(samplePush(), to: (0..<300).map { DeviceToken.sample($0) })
             // The first push probes; the others wait for what becomes of it.
             #expect(summary.accepted == 300)
@@ -94,7 +94,7 @@ struct CredentialFaultTests {
 
     @Test func oneConfusedServerIsNoFault() async throws {
         let script: ScriptedServer.Script = { push in
-            push.connection == 1 ? [.answer(403, reason: "InvalidProviderToken")] : [.answer(200)]
+            push.connection == 1 ? [.respond(403, reason: "InvalidProviderToken")] : [.respond(200)]
         }
         try await withServer(script: script, configure: { $0.authentication = authentication() }) { client, server in
             let first = await ClientOutcomeTests.deliver(50, with: client)
@@ -108,7 +108,7 @@ struct CredentialFaultTests {
     @Test func aThousandExpiredTokensMakeOneSignatureAndFewConnections() async throws {
         let clock = ShiftedClock()
         try await withServer(
-            script: { _ in [.answer(200)] },
+            script: { _ in [.respond(200)] },
             configure: {
                 $0.clock = clock
                 $0.authentication = authentication()
@@ -120,7 +120,7 @@ struct CredentialFaultTests {
             let old = server.record.pushes.first?.field("authorization")
             // Old enough that the refusal is believed.
             clock.advance(by: .seconds(600))
-            server.follow { push in push.field("authorization") == old ? [.hold] : [.answer(200)] }
+            server.follow { push in push.field("authorization") == old ? [.hold] : [.respond(200)] }
             let pushes = Task { await ClientOutcomeTests.deliver(1000, with: client) }
             await server.wait { $0.held == 1000 }
             server.release(status: 403, reason: "ExpiredProviderToken")
@@ -135,7 +135,7 @@ struct CredentialFaultTests {
     @Test func tooManyTokensAreToldOnceAndTheTokenIsKept() async throws {
         let (logger, lines) = RecordingLog.make()
         try await withServer(
-            script: { _ in [.answer(429, reason: "TooManyProviderTokenUpdates")] },
+            script: { _ in [.respond(429, reason: "TooManyProviderTokenUpdates")] },
             configure: {
                 $0.authentication = authentication()
                 $0.logger = logger

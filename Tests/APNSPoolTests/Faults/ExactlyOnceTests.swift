@@ -29,22 +29,22 @@ struct ExactlyOnceTests {
             case 0..<20: [.reset(.refusedStream)]
             case 20..<30: [.reset(.internalError)]
             case 30..<34: [.goAway(includingThis: false)]
-            case 34..<38: [.answer(200), .goAway(includingThis: true)]
+            case 34..<38: [.respond(200), .goAway(includingThis: true)]
             case 38..<41: [.drop]
             case 41..<43: [.close]
-            case 43..<60: [.answer(503, reason: "Shutdown")]
-            case 60..<70: [.answer(500)]
+            case 43..<60: [.respond(503, reason: "Shutdown")]
+            case 60..<70: [.respond(500)]
             case 70..<90: [.hold]
-            case 90..<110: [.answer(410, reason: "Unregistered")]
-            case 110..<115: [.limit(10), .answer(200)]
-            case 115..<120: [.limit(50), .answer(200)]
-            default: [.answer(200)]
+            case 90..<110: [.respond(410, reason: "Unregistered")]
+            case 110..<115: [.limit(10), .respond(200)]
+            case 115..<120: [.limit(50), .respond(200)]
+            default: [.respond(200)]
             }
         }
         var configuration = APNSClientConfiguration.local(server)
         configuration.pool.size = 2
         configuration.pool.maxOverflow = 1
-        configuration.timeouts.answer = .seconds(1)
+        configuration.timeouts.response = .seconds(1)
         configuration.timeouts.deadline = .seconds(20)
         let client = try APNSClient(configuration: configuration)
         let run = Task { try await client.run() }

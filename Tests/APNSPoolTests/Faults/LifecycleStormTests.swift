@@ -106,7 +106,7 @@ struct LifecycleStormTests {
         }
         return FaultScript([
             maybe(.delay(.exponential(mean: .milliseconds(5))), 0.5),
-            maybe(.answer(.serviceUnavailable), 0.05),
+            maybe(.respond(.serviceUnavailable), 0.05),
             maybe(.refuse, 0.05),
             maybe(.reset(code: 2, isProcessed: true), 0.01),
             maybe(.stall(isProcessed: true), 0.01),
@@ -133,7 +133,7 @@ struct LifecycleStormTests {
             connectSpacing: .milliseconds(Int.random(in: 0...5, using: &random))
         )
         configuration.pool.maxQueued = [5, 10_000].randomElement(using: &random) ?? 5
-        configuration.timeouts.answer = .milliseconds(300)
+        configuration.timeouts.response = .milliseconds(300)
         configuration.timeouts.deadline = .seconds(2)
         return configuration
     }

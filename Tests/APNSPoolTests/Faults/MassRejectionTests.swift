@@ -14,7 +14,7 @@ struct MassRejectionTests {
             $0.logger = logger
             $0.pool = .init(size: 4, maxOverflow: 4, connectSpacing: .zero)
         }) { client, simulator in
-            simulator.inject(Fault(.answer(.badDeviceToken), when: .always))
+            simulator.inject(Fault(.respond(.badDeviceToken), when: .always))
             var pulled = 0
             let tokens = (0..<100_000).lazy.map { number in
                 pulled += 1
@@ -45,7 +45,7 @@ struct MassRejectionTests {
 
     @Test func theSummarySaysWhyItEndedAndThatThereWasMore() async throws {
         try await withSimulatedAPNS { client, simulator in
-            simulator.inject(Fault(.answer(.deviceTokenNotForTopic), when: .always))
+            simulator.inject(Fault(.respond(.deviceTokenNotForTopic), when: .always))
             let tokens = (0..<5000).map { DeviceToken.sample($0) }
             let options = BulkOptions(massRejection: MassRejectionLimits(window: 20, rejections: 15))
             let summary = await client.sendAll(samplePush(), to: tokens, options: options)
@@ -57,7 +57,7 @@ struct MassRejectionTests {
 
     @Test func aRunThatEndsWithTheTripIsComplete() async throws {
         try await withSimulatedAPNS { client, simulator in
-            simulator.inject(Fault(.answer(.topicDisallowed), when: .always))
+            simulator.inject(Fault(.respond(.topicDisallowed), when: .always))
             let tokens = (0..<150).map { DeviceToken.sample($0) }
             let summary = await client.sendAll(samplePush(), to: tokens)
             #expect(summary.rejected == 150 && summary.total == 150)
@@ -77,7 +77,7 @@ struct MassRejectionTests {
 
     @Test func deadTokensAreNoMisconfiguration() async throws {
         try await withSimulatedAPNS { client, simulator in
-            simulator.inject(Fault(.answer(.unregistered, timestamp: 1_700_000_000_000), when: .always))
+            simulator.inject(Fault(.respond(.unregistered, timestamp: 1_700_000_000_000), when: .always))
             let tokens = (0..<1000).map { DeviceToken.sample($0) }
             let summary = await client.sendAll(samplePush(), to: tokens)
             #expect(summary.rejected == 1000 && summary.stopped == nil)
@@ -86,7 +86,7 @@ struct MassRejectionTests {
 
     @Test func switchedOffItStopsNothing() async throws {
         try await withSimulatedAPNS(configure: { $0.massRejection = .off }) { client, simulator in
-            simulator.inject(Fault(.answer(.badDeviceToken), when: .always))
+            simulator.inject(Fault(.respond(.badDeviceToken), when: .always))
             let summary = await client.sendAll(samplePush(), to: (0..<1500).map { DeviceToken.sample($0) })
             #expect(summary.rejected == 1500)
             #expect(await !client.status.suspectsMisconfiguration)
@@ -99,7 +99,7 @@ struct MassRejectionTests {
             $0.logger = logger
             $0.massRejection = MassRejectionLimits(window: 20, rejections: 15)
         }) { client, simulator in
-            simulator.inject(Fault(.answer(.badDeviceToken), when: .next(40)))
+            simulator.inject(Fault(.respond(.badDeviceToken), when: .next(40)))
             for number in 0..<40 {
                 let outcome = await client.deliver(samplePush(), to: DeviceToken.sample(number))
                 #expect(outcome.error?.rejection?.reason == .badDeviceToken && outcome.invalidation == nil)

@@ -34,7 +34,7 @@ struct NodeServerTests {
         var configuration = APNSClientConfiguration.local(port: server.port, caPEM: server.caPEM)
         configuration.pool.size = 2
         configuration.pool.maxOverflow = 1
-        configuration.timeouts.answer = .milliseconds(500)
+        configuration.timeouts.response = .milliseconds(500)
         configuration.timeouts.deadline = .seconds(20)
         let client = try APNSClient(configuration: configuration)
         try await client.start()
@@ -99,7 +99,7 @@ struct NodeServerTests {
             let verdicts = record.verdicts[token] ?? []
             let isRight = self.agree(outcome, verdicts, wasSeen: record.ids[token] != nil)
             #expect(isRight, "seed \(seed): \(token) \(outcome), but the server: \(verdicts)")
-            // All tries of a push bear the id that its outcome names: no answer went to another push.
+            // All tries of a push bear the id that its outcome names: no response went to another push.
             if let ids = record.ids[token], let id = outcome.apnsID {
                 #expect(ids == [id.description], "seed \(seed): \(token) \(outcome)")
             }

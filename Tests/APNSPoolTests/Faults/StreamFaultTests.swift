@@ -33,7 +33,7 @@ struct StreamFaultTests {
             let third = Task { await client.deliver(samplePush(), to: deviceToken) }
             await until { await client.status.pool.queueDepth == 1 }
             #expect(server.record.pushes.count == 55)
-            server.follow { _ in [.answer(200)] }
+            server.follow { _ in [.respond(200)] }
             server.limitAll(1000)
             #expect(await third.value.certainty == .accepted)
             #expect(server.record.connections == 1)
@@ -60,8 +60,8 @@ struct StreamFaultTests {
     @Test(arguments: [HTTP2ErrorCode.noError, .internalError, .cancel]) func aResetAfterTheAnswerChangesNothing(
         _ code: HTTP2ErrorCode
     ) async throws {
-        // An answer to the headers leaves the stream open for the body; the reset ends it.
-        try await withServer(early: true, script: { _ in [.answer(200), .flush, .reset(code)] }) { client, server in
+        // A response to the headers leaves the stream open for the body; the reset ends it.
+        try await withServer(early: true, script: { _ in [.respond(200), .flush, .reset(code)] }) { client, server in
             let push = samplePush(payload: #"{"aps":{},"pad":"\#(String(repeating: "x", count: 4000))"}"#)
             for number in 0..<50 {
                 let outcome = await client.deliver(push, to: DeviceToken.sample(number))
@@ -74,7 +74,7 @@ struct StreamFaultTests {
     @Test func aPauseThatAPNsAsksForIsKept() async throws {
         let script: ScriptedServer.Script = { push in
             push.number == 2
-                ? [.answer(503, reason: "ServiceUnavailable", fields: [("retry-after", "1")])] : [.answer(200)]
+                ? [.respond(503, reason: "ServiceUnavailable", fields: [("retry-after", "1")])] : [.respond(200)]
         }
         try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -83,14 +83,14 @@ struct StreamFaultTests {
             #expect(outcome.certainty == .accepted && outcome.attempts == 2)
             #expect(ContinuousClock.now - began >= .seconds(1))
             // One that is longer than the push has time ends it.
-            server.follow { _ in [.answer(503, reason: "ServiceUnavailable", fields: [("retry-after", "900")])] }
+            server.follow { _ in [.respond(503, reason: "ServiceUnavailable", fields: [("retry-after", "900")])] }
             let late = await client.deliver(samplePush(), to: deviceToken)
             #expect(late.status == 503 && late.attempts == 1 && late.retryAfter == .seconds(900))
         }
     }
 
     @Test func aLostPushIsSentAgainWhenAskedFor() async throws {
-        let script: ScriptedServer.Script = { $0.number == 1 ? [.drop] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.number == 1 ? [.drop] : [.respond(200)] }
         try await withServer(script: script, configure: { $0.retry.resendsUnknown = true }) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .accepted && outcome.attempts == 2)
@@ -104,7 +104,7 @@ struct StreamFaultTests {
 
     @Test func pushesGoOnWhileTheOldConnectionDrains() async throws {
         let script: ScriptedServer.Script = { push in
-            push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.answer(200)]
+            push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.respond(200)]
         }
         try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -133,7 +133,7 @@ struct StreamFaultTests {
     // MARK: Half-open
 
     @Test func aPeerThatAnswersNoPingLeavesThePushUnknown() async throws {
-        let server = try await ScriptedServer.start(script: { $0.number > 1 ? [.hold] : [.answer(200)] })
+        let server = try await ScriptedServer.start(script: { $0.number > 1 ? [.hold] : [.respond(200)] })
         var configuration = APNSClientConfiguration.local(server)
         configuration.adjustConnection = {
             $0.pathCheck.busy = .milliseconds(100)
@@ -147,7 +147,7 @@ struct StreamFaultTests {
         await server.muteAll()
         let outcome = await push.value
         #expect(outcome.certainty == .unknown && outcome.error?.code == .connectionLost)
-        server.follow { _ in [.answer(200)] }
+        server.follow { _ in [.respond(200)] }
         #expect(await client.deliver(samplePush(), to: DeviceToken.sample(1)).certainty == .accepted)
         await client.shutdown(within: .zero)
         await server.stop()
@@ -160,7 +160,7 @@ struct StreamFaultTests {
         configuration.adjustConnection = {
             // Any quiet is long enough.
             $0.pathCheck.trust = .zero
-            // The new connection is checked too, so that a busy machine needs the time for its answer.
+            // The new connection is checked too, so that a busy machine needs the time for its response.
             $0.pathCheck.check = .seconds(2)
         }
         let client = try APNSClient(configuration: configuration)
@@ -177,7 +177,7 @@ struct StreamFaultTests {
     @Test("A server that says GOAWAY after each ten responses is met with another connection at once")
     func frequentGoAway() async throws {
         let script: ScriptedServer.Script = { push in
-            push.numberOnConnection == 10 ? [.answer(200), .goAway(includingThis: true)] : [.answer(200)]
+            push.numberOnConnection == 10 ? [.respond(200), .goAway(includingThis: true)] : [.respond(200)]
         }
         try await withServer(limit: 10, script: script) { client, server in
             // Backing off after each GOAWAY took 15 seconds for so many.

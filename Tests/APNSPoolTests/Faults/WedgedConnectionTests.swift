@@ -12,7 +12,7 @@ struct WedgedConnectionTests {
     @Test func aConnectionThatAnswers500IsReplaced() async throws {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1
-                ? [.answer(500, reason: "InternalServerError")] : [.answer(200)]
+                ? [.respond(500, reason: "InternalServerError")] : [.respond(200)]
         }
         try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -25,12 +25,12 @@ struct WedgedConnectionTests {
 
     @Test func aConnectionWhoseDeadlinesPassIsReplaced() async throws {
         let script: ScriptedServer.Script = { push in
-            push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.answer(200)]
+            push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.respond(200)]
         }
         let clock = ManualClock()
         func configure(_ configuration: inout APNSClientConfiguration) {
             configuration.use(clock)
-            configuration.timeouts.answer = .seconds(10)
+            configuration.timeouts.response = .seconds(10)
         }
         try await withServer(script: script, configure: configure) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -46,7 +46,7 @@ struct WedgedConnectionTests {
 
     @Test func impatientPushesReplaceNothing() async throws {
         let script: ScriptedServer.Script = { push in
-            push.deviceToken == .sample(0xbad) ? [.hold] : [.answer(200)]
+            push.deviceToken == .sample(0xbad) ? [.hold] : [.respond(200)]
         }
         try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -62,7 +62,7 @@ struct WedgedConnectionTests {
 
     @Test func aSilentConnectionGetsNoMorePushesAndIsReplaced() async throws {
         let script: ScriptedServer.Script = { push in
-            push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.answer(200)]
+            push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.respond(200)]
         }
         let clock = ManualClock()
         try await withServer(script: script, configure: { $0.use(clock) }) { client, server in
@@ -86,7 +86,7 @@ struct WedgedConnectionTests {
     }
 
     @Test func aConnectionThatAnswersAgainGetsPushesAgain() async throws {
-        let script: ScriptedServer.Script = { $0.number > 1 && $0.number < 10 ? [.hold] : [.answer(200)] }
+        let script: ScriptedServer.Script = { $0.number > 1 && $0.number < 10 ? [.hold] : [.respond(200)] }
         let clock = ManualClock()
         try await withServer(script: script, configure: { $0.use(clock) }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -109,7 +109,7 @@ struct WedgedConnectionTests {
     @Test func withoutABudgetTheConnectionTakesHalfAndGrowsBack() async throws {
         // The first 503 takes the budget; the second, on a connection that works, finds none.
         let script: ScriptedServer.Script = { push in
-            push.numberOnConnection == 2 ? [.answer(503, reason: "ServiceUnavailable")] : [.answer(200)]
+            push.numberOnConnection == 2 ? [.respond(503, reason: "ServiceUnavailable")] : [.respond(200)]
         }
         let (logger, lines) = RecordingLog.make()
         try await withServer(limit: 8, script: script, configure: { $0.logger = logger }) { client, server in

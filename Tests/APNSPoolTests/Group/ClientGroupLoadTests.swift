@@ -106,7 +106,7 @@ struct ClientGroupLoadTests: GroupOfClients {
             _ = try await times()
             let calm = try await times()
             let (median, percentile99) = (calm.count / 2, calm.count * 99 / 100 - 1)
-            let isOver = Gate()
+            let isOver = Latch()
             let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
             let push = samplePush(topic: self.topic(0))
             async let flood = group.withClient(for: "app0", in: environment) { client in

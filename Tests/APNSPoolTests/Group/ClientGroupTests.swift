@@ -69,7 +69,7 @@ struct ClientGroupTests: GroupOfClients {
         try await self.withGroup(configure: { $0.maxConnections = 1 }) { group, simulator in
             for number in 0..<2 { try group.add(self.app(number, simulator)) }
             let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
-            let gate = Gate()
+            let gate = Latch()
             async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await gate.wait() }
             await until { group.status.contains { $0.isRunning } }
             async let waiting = self.deliver(group, 1, simulator)
@@ -92,7 +92,7 @@ struct ClientGroupTests: GroupOfClients {
             try group.add(self.app(0, simulator, key: keys[0]))
             for number in 1...2 { try group.add(self.app(number, simulator, key: wrongKey)) }
             let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
-            let gate = Gate()
+            let gate = Latch()
             async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await gate.wait() }
             await until { group.status.contains { $0.isRunning } }
             async let waiting = self.deliver(group, 1, simulator)
@@ -130,7 +130,7 @@ struct ClientGroupTests: GroupOfClients {
         }) { group, simulator in
             for number in 0..<3 { try group.add(self.app(number, simulator)) }
             let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
-            let gates = [Gate(), Gate()]
+            let gates = [Latch(), Latch()]
             async let long: Bool = group.withClient(for: "app0", in: environment) { _ in await gates[0].wait() }
             async let short: Bool = group.withClient(for: "app1", in: environment) { _ in await gates[1].wait() }
             await until { group.status.filter { $0.isRunning }.count == 2 }

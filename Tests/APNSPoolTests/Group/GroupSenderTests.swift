@@ -37,7 +37,7 @@ struct GroupSenderTests: GroupOfClients {
             $0.client.clock = clock
             // The call of `moss` keeps its push, whatever the clock does.
             $0.client.timeouts.deadline = .seconds(3600)
-            $0.client.timeouts.answer = .seconds(3600)
+            $0.client.timeouts.response = .seconds(3600)
             $0.maxConnections = 1
             $0.isolation = .perApp
         }) { group, fern, simulator in

@@ -69,7 +69,7 @@ struct LogTests {
         let clock = ShiftedClock()
         let (logger, lines) = self.trace()
         try await withServer(
-            script: { _ in [.answer(403, reason: "InvalidProviderToken")] },
+            script: { _ in [.respond(403, reason: "InvalidProviderToken")] },
             configure: {
                 $0.clock = clock
                 $0.authentication = authentication()
@@ -119,7 +119,7 @@ struct LogTests {
         for number in [10, TestScale.size(300, thorough: 1000)] {
             let (logger, lines) = self.trace()
             let script: ScriptedServer.Script = { push in
-                push.number % 2 == 0 ? [.answer(200)] : [.answer(410, reason: "Unregistered")]
+                push.number % 2 == 0 ? [.respond(200)] : [.respond(410, reason: "Unregistered")]
             }
             var jwt = ""
             try await withServer(

@@ -166,9 +166,9 @@ struct HealthTests {
     }
 
     @Test func aStormOf503IsDegraded() async throws {
-        // Now and then an answer is good, so that it is not the connection that is at fault.
+        // Now and then a response is good, so that it is not the connection that is at fault.
         let script: ScriptedServer.Script = { push in
-            push.number % 4 == 0 ? [.answer(200)] : [.answer(503, reason: "ServiceUnavailable")]
+            push.number % 4 == 0 ? [.respond(200)] : [.respond(503, reason: "ServiceUnavailable")]
         }
         try await withServer(limit: 10, script: script) { client, server in
             let changes = client.healthChanges
@@ -177,7 +177,7 @@ struct HealthTests {
             }
             let seen = await read(changes) { $0.cause?.code == .overload }
             #expect(seen.last?.name == "degraded", "\(seen)")
-            server.follow { _ in [.answer(200)] }
+            server.follow { _ in [.respond(200)] }
             #expect(await read(changes) { $0 == .serving }.last == .serving)
             sending.cancel()
             await sending.value
@@ -187,7 +187,7 @@ struct HealthTests {
     @Test func aWrongKeyIsFailingUntilAPNsTakesIt() async throws {
         let clock = ShiftedClock()
         try await withServer(
-            script: { _ in [.answer(403, reason: "InvalidProviderToken")] },
+            script: { _ in [.respond(403, reason: "InvalidProviderToken")] },
             configure: {
                 $0.clock = clock
                 $0.authentication = authentication()
@@ -198,7 +198,7 @@ struct HealthTests {
             #expect(await client.health.cause?.code == .credential)
             let seen = await read(changes) { $0.cause?.code == .credential }
             #expect(seen.last?.cause?.message.contains("InvalidProviderToken") == true, "\(seen)")
-            server.follow { _ in [.answer(200)] }
+            server.follow { _ in [.respond(200)] }
             clock.advance(by: .seconds(5))
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             #expect(await read(changes) { $0 == .serving }.last == .serving)

@@ -99,7 +99,7 @@ private struct DocumentedMetric {
 struct MetricsTests {
     private func withMetrics(
         configure: (inout APNSClientConfiguration) -> Void = { _ in },
-        script: @escaping ScriptedServer.Script = { _ in [.answer(200)] },
+        script: @escaping ScriptedServer.Script = { _ in [.respond(200)] },
         _ body: (APNSClient, ScriptedServer, RememberingMetrics, ShiftedClock) async throws -> Void
     ) async throws -> RememberingMetrics {
         let metrics = RememberingMetrics()
@@ -158,7 +158,7 @@ struct MetricsTests {
 
     @Test func pushesAreCountedByTypeOutcomeAndReason() async throws {
         let script: ScriptedServer.Script = { push in
-            push.deviceToken == .sample(7) ? [.answer(400, reason: "BadDeviceToken")] : [.answer(200)]
+            push.deviceToken == .sample(7) ? [.respond(400, reason: "BadDeviceToken")] : [.respond(200)]
         }
         let metrics = try await self.withMetrics(script: script) { client, _, _, _ in
             for number in 0..<10 { _ = await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
@@ -191,12 +191,12 @@ struct MetricsTests {
         }
         #expect(metrics.sum("apns_connects_total") >= 2)
         #expect(metrics.sum("apns_connection_losses_total") >= 1)
-        for name in ["apns_queue_time", "apns_connect_time", "apns_answer_time"] {
+        for name in ["apns_queue_time", "apns_connect_time", "apns_response_time"] {
             let values = metrics.find(name).flatMap(\.values)
             #expect(!values.isEmpty && values.allSatisfy { $0 >= 0 && $0 < 60_000_000_000 }, "\(name) \(values)")
         }
         #expect(metrics.find("apns_queue_time").flatMap(\.values).count >= 100)
-        #expect(metrics.find("apns_slots_capacity").flatMap(\.values).contains(1000))
+        #expect(metrics.find("apns_streams_capacity").flatMap(\.values).contains(1000))
         #expect(metrics.sum("apns_connections", ["state": "ready"]) > 0)
         #expect(metrics.sum("apns_health", ["state": "serving"]) > 0)
     }
@@ -206,7 +206,7 @@ struct MetricsTests {
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             #expect(client.runtime.monitor.queueTimes.begin(client.runtime.clock) == nil)
             #expect(client.runtime.monitor.queueTimes.take().isEmpty)
-            #expect(client.runtime.monitor.events.answerTimes.take().isEmpty)
+            #expect(client.runtime.monitor.events.responseTimes.take().isEmpty)
             // But counted.
             #expect(client.runtime.monitor.pushes.totals.values.reduce(0, +) == 1)
         }
@@ -230,7 +230,7 @@ struct MetricsTests {
         let samples = TimeSamples()
         samples.record(nanoseconds: 1)
         #expect(samples.take().isEmpty)
-        samples.turnOn()
+        samples.enable()
         for value in 0..<Int64(TimeSamples.room + 10) { samples.record(nanoseconds: value) }
         let kept = samples.take()
         #expect(Set(kept) == Set(10..<Int64(TimeSamples.room + 10)))

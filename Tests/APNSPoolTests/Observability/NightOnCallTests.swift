@@ -17,8 +17,8 @@ struct NightStory: Sendable, CustomTestStringConvertible {
     var name: String
     var begin: @Sendable (Night) async -> Void
     var configure: @Sendable (inout APNSClientConfiguration) -> Void = { _ in }
-    /// How much simulated time passes while pushes wait for their answers.
-    var answersTake = Duration.zero
+    /// How much simulated time passes while pushes wait for their responses.
+    var responsesTake = Duration.zero
     /// Pushes may wait for nothing but time although they are at APNs.
     var isSilent = false
     /// Words of events that come or not, and when, by chance: Docs/Runbook.md tells of them in words.
@@ -43,11 +43,11 @@ struct NightStory: Sendable, CustomTestStringConvertible {
             name: "APNs is slow",
             // Long enough that the clock can be moved meanwhile.
             begin: Self.always(.delay(.milliseconds(400))),
-            answersTake: .seconds(3)
+            responsesTake: .seconds(3)
         ),
         NightStory(
             name: "503 for ten minutes",
-            begin: Self.always(.answer(.serviceUnavailable)),
+            begin: Self.always(.respond(.serviceUnavailable)),
             // How long connections are spared is drawn by lot.
             chance: ["APNSQueueSlow", "reason deadlineExceeded"]
         ),
@@ -63,10 +63,13 @@ struct NightStory: Sendable, CustomTestStringConvertible {
         ),
         NightStory(
             name: "All device tokens are of the other environment",
-            begin: Self.always(.answer(.badDeviceToken))
+            begin: Self.always(.respond(.badDeviceToken))
         ),
-        NightStory(name: "The key is of the other environment", begin: Self.always(.answer(.badEnvironmentKeyInToken))),
-        NightStory(name: "The key was revoked", begin: Self.always(.answer(.invalidProviderToken))),
+        NightStory(
+            name: "The key is of the other environment",
+            begin: Self.always(.respond(.badEnvironmentKeyInToken))
+        ),
+        NightStory(name: "The key was revoked", begin: Self.always(.respond(.invalidProviderToken))),
         NightStory(
             name: "This machine's clock is two hours slow",
             begin: { $0.simulator.setClockOffset(seconds: 7_200) }
@@ -149,9 +152,9 @@ struct NightOnCallTests {
             isDNSGone.night = night
             // The test exports, not the client's own task, so that each reading is a new one.
             let exporter = try #require(MetricExporter(factory: metrics))
-            client.runtime.monitor.queueTimes.turnOn()
-            client.runtime.monitor.connectTimes.turnOn()
-            client.runtime.monitor.events.answerTimes.turnOn()
+            client.runtime.monitor.queueTimes.enable()
+            client.runtime.monitor.connectTimes.enable()
+            client.runtime.monitor.events.responseTimes.enable()
             let player = NightPlayer(client, clock, recorder, until: .now.advanced(by: Self.patience))
             do {
                 try await player.settle()
@@ -166,7 +169,7 @@ struct NightOnCallTests {
                     let isFault = number >= Self.before && number < Self.before + Self.during
                     try await player.play(
                         number,
-                        isFault ? story.answersTake : .zero,
+                        isFault ? story.responsesTake : .zero,
                         isSilent: story.isSilent && number >= Self.before
                     )
                     await client.runtime.export(exporter)
@@ -214,7 +217,7 @@ private final class NightPlayer: Sendable {
     /// Half a minute.
     ///
     /// - Parameter isSilent: pushes at APNs may wait for nothing but time.
-    func play(_ number: Int, _ answersTake: Duration, isSilent: Bool) async throws {
+    func play(_ number: Int, _ responsesTake: Duration, isSilent: Bool) async throws {
         let begun = self.begun.load(ordering: .relaxed)
         for index in 0..<20 {
             let token = DeviceToken.sample(number * 20 + index)
@@ -224,16 +227,16 @@ private final class NightPlayer: Sendable {
             }
         }
         try await self.wait(.seconds(10)) { self.begun.load(ordering: .relaxed) == begun + 20 }
-        if answersTake > .zero {
+        if responsesTake > .zero {
             // Not all of them go out at once when connections are lost.
             try await self.wait(.milliseconds(100), mayFail: true) {
                 await self.client.runtime.pool.status().leased == 20
             }
-            self.pass(answersTake)
+            self.pass(responsesTake)
         }
         try await self.settle(isSilent: isSilent)
-        self.recorder.look(await self.client.health)
-        var left = NightOnCallTests.step - answersTake
+        self.recorder.record(await self.client.health)
+        var left = NightOnCallTests.step - responsesTake
         while left > .zero {
             // To the next time at which something happens, but not to each of many in a second.
             let isBusy = self.client.runtime.lifecycle.pushesInFlight > 0
@@ -242,7 +245,7 @@ private final class NightPlayer: Sendable {
             self.pass(part)
             left -= part
             try await self.settle(isSilent: isSilent)
-            self.recorder.look(await self.client.health)
+            self.recorder.record(await self.client.health)
         }
     }
 

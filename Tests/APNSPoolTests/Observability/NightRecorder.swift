@@ -63,7 +63,7 @@ final class NightRecorder: Sendable {
 
     func beginFault() { self.state.withLock { $0.faultBegan = $0.now } }
 
-    func look(_ health: APNSHealth) {
+    func record(_ health: APNSHealth) {
         let lines = self.lines.entries
         self.state.withLock { state in
             let words = health.cause.map { "\(health.name): \($0.code)" } ?? health.name

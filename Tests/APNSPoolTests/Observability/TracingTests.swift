@@ -38,7 +38,7 @@ struct TracingTests {
     private let tracer = InMemoryTracer()
 
     private func withTraced(
-        script: @escaping ScriptedServer.Script = { _ in [.answer(200)] },
+        script: @escaping ScriptedServer.Script = { _ in [.respond(200)] },
         configure: (inout APNSClientConfiguration) -> Void = { _ in },
         _ body: (APNSClient, ScriptedServer) async throws -> Void
     ) async throws -> [FinishedInMemorySpan] {
@@ -102,7 +102,7 @@ struct TracingTests {
     }
 
     @Test func aRefusedPushIsAnErrorWithItsReason() async throws {
-        let script: ScriptedServer.Script = { _ in [.answer(410, reason: "Unregistered")] }
+        let script: ScriptedServer.Script = { _ in [.respond(410, reason: "Unregistered")] }
         let spans = try await self.withTraced(script: script) { client, _ in
             await #expect(throws: PushError.self) { try await client.send(samplePush(), to: deviceToken) }
         }
@@ -131,8 +131,8 @@ struct TracingTests {
             switch push.number {
             case 1: [.goAway(includingThis: false)]
             case 2: [.reset(.refusedStream)]
-            case 3: [.answer(503, reason: "ServiceUnavailable")]
-            default: [.answer(200)]
+            case 3: [.respond(503, reason: "ServiceUnavailable")]
+            default: [.respond(200)]
             }
         }
         let spans = try await self.withTraced(
@@ -188,7 +188,7 @@ struct TracingTests {
     }
 
     @Test func theTracerAroundTheRunIsTaken() async throws {
-        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let server = try await ScriptedServer.start { _ in [.respond(200)] }
         let client = try APNSClient(configuration: .local(server))
         try await withTracer(self.tracer) { try await client.start() }
         // The run is another task's, and finds the tracer on its way to the first connection.
@@ -218,8 +218,8 @@ struct TracingTests {
     @Test func aBulkCallIsOneSpanWithItsCounts() async throws {
         let script: ScriptedServer.Script = { push in
             push.deviceToken == .sample(7)
-                ? [.answer(410, reason: "Unregistered")]
-                : push.number == 20 ? [.answer(503, reason: "ServiceUnavailable")] : [.answer(200)]
+                ? [.respond(410, reason: "Unregistered")]
+                : push.number == 20 ? [.respond(503, reason: "ServiceUnavailable")] : [.respond(200)]
         }
         let spans = try await self.withTraced(script: script) { client, _ in
             let summary = await client.sendAll(samplePush(), to: (0..<3000).map { DeviceToken.sample($0) })
@@ -293,7 +293,7 @@ struct TracingTests {
     }
 
     @Test func suspectedMisconfigurationIsAnError() async throws {
-        let script: ScriptedServer.Script = { _ in [.answer(400, reason: "BadDeviceToken")] }
+        let script: ScriptedServer.Script = { _ in [.respond(400, reason: "BadDeviceToken")] }
         let spans = try await self.withTraced(script: script) { client, _ in
             let summary = await client.sendAll(samplePush(), to: (0..<5000).map { DeviceToken.sample($0) })
             #expect(summary.stopped != nil)
@@ -305,7 +305,7 @@ struct TracingTests {
 
     /// The consumer has an iterator and asks for nothing more: the client ends, and so does the span.
     @Test func aBulkCallThatNobodyReadsIsClosedByTheShutdown() async throws {
-        let server = try await ScriptedServer.start { _ in [.answer(200)] }
+        let server = try await ScriptedServer.start { _ in [.respond(200)] }
         var configuration = APNSClientConfiguration.local(server)
         configuration.tracer = self.tracer
         let client = try APNSClient(configuration: configuration)
@@ -369,7 +369,7 @@ struct TracingTests {
         var traceLogger = logger
         traceLogger.logLevel = .trace
         let script: ScriptedServer.Script = { push in
-            push.number == 1 ? [.answer(200)] : [.answer(410, reason: "Unregistered")]
+            push.number == 1 ? [.respond(200)] : [.respond(410, reason: "Unregistered")]
         }
         var jwt = ""
         let spans = try await self.withTraced(

@@ -33,7 +33,7 @@ struct BudgetTests {
         let retries = RetryBudget(percent: 20)
         for now in [MonotonicInstant(nanoseconds: 0), .distantFuture, at(5), .distantFuture] {
             _ = budget.take(now: now)
-            retries.recordAnswers(1, now: now)
+            retries.recordResponses(1, now: now)
             _ = retries.take(now: now)
         }
     }
@@ -49,7 +49,7 @@ struct BudgetTests {
 
     @Test func retriesAreAShareOfTheAnswers() {
         let budget = RetryBudget(percent: 20)
-        budget.recordAnswers(10_000, now: at(50))
+        budget.recordResponses(10_000, now: at(50))
         var taken = 0
         while budget.take(now: at(55)) { taken += 1 }
         #expect(taken == 2000)
@@ -70,7 +70,7 @@ struct BudgetTests {
             now += Int64.random(in: 0...2, using: &random) == 0 ? Int64.random(in: 0...15, using: &random) : 0
             let instant = MonotonicInstant(nanoseconds: now * 1_000_000_000)
             if Bool.random(using: &random) {
-                budget.recordAnswers(3, now: instant)
+                budget.recordResponses(3, now: instant)
                 answers += [now, now, now]
             } else {
                 let allowed = max(3, answers.count { $0 > now - 10 } / 2)

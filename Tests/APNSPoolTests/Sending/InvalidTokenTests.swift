@@ -7,9 +7,9 @@ import Testing
 struct InvalidTokenTests {
     /// Every tenth device has deleted the app.
     private static let script: ScriptedServer.Script = { push in
-        guard let last = push.token.last?.hexDigitValue, last == 10 else { return [.answer(200)] }
+        guard let last = push.token.last?.hexDigitValue, last == 10 else { return [.respond(200)] }
         let body = #"{"reason":"Unregistered","timestamp":1700000000123}"#
-        return [.answerBytes(410, Array(body.utf8))]
+        return [.responseBytes(410, Array(body.utf8))]
     }
 
     @Test func allThatSendFillTheStreamAndItEndsWithTheClient() async throws {
@@ -49,7 +49,7 @@ struct InvalidTokenTests {
     }
 
     @Test func badDeviceTokensAreNotAmongThem() async throws {
-        try await withServer(script: { _ in [.answer(400, reason: "BadDeviceToken")] }) { client, _ in
+        try await withServer(script: { _ in [.respond(400, reason: "BadDeviceToken")] }) { client, _ in
             let stream = client.invalidTokens
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .rejected && outcome.invalidation == nil)

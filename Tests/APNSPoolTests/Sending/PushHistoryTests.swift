@@ -123,7 +123,7 @@ struct PushHistoryTests {
         #expect(outcome.certainty == .unknown && outcome.attempts == 2)
         let other = self.run()
         other.policy.resendsUnknown = true
-        #expect(other.end(.unknown(.deadlineExceeded, "no answer within its time")) == .retry(after: .zero))
+        #expect(other.end(.unknown(.deadlineExceeded, "no response within its time")) == .retry(after: .zero))
         #expect(finish(other.end(.accepted(Receipt(apnsID: id)))).certainty == .accepted)
     }
 
@@ -358,7 +358,7 @@ struct AttemptEndTests {
             result,
             id: APNSID.random(),
             attempts: 1,
-            answerTimeout: .seconds(10),
+            responseTimeout: .seconds(10),
             isPastDeadline: isPastDeadline,
             isShuttingDown: isShuttingDown
         )
@@ -381,7 +381,7 @@ struct AttemptEndTests {
     func aBusyDeviceGetsAPause(_ text: String?, _ expected: Duration) {
         let end = read(
             .response,
-            .answered,
+            .responded,
             status: 429,
             fields: text.map { [("retry-after", $0)] } ?? [],
             body: #"{"reason":"TooManyRequests"}"#
@@ -398,7 +398,7 @@ struct AttemptEndTests {
         let reason = #"\u001b[2J\nERROR forged"# + String(repeating: "x", count: 1000)
         let end = self.read(
             .response,
-            .answered,
+            .responded,
             status: 400,
             fields: [("apns-unique-id", "\u{9B}31m")],
             body: #"{"reason":"\#(reason)"}"#
@@ -433,7 +433,7 @@ struct AttemptEndTests {
         }
     }
 
-    @Test(arguments: [StreamCause.noSlot, .connectionLost, .goAway, .reset(.refusedStream)])
+    @Test(arguments: [StreamCause.noCapacity, .connectionLost, .goAway, .reset(.refusedStream)])
     func whatWasNotSentMoves(_ cause: StreamCause) {
         guard case .notSent(.connectionLost, _, _, isFinal: false) = read(.notSent, cause) else {
             Issue.record("another end")
@@ -446,7 +446,12 @@ struct AttemptEndTests {
     ])
     func retryAfterIsReadCarefully(_ text: String, _ expected: Duration?) {
         guard
-            case .rejected(_, let retryAfter) = read(.response, .answered, status: 503, fields: [("retry-after", text)])
+            case .rejected(_, let retryAfter) = read(
+                .response,
+                .responded,
+                status: 503,
+                fields: [("retry-after", text)]
+            )
         else {
             Issue.record("another end")
             return
@@ -459,11 +464,11 @@ struct AttemptEndTests {
         guard
             case .accepted(let receipt) = read(
                 .response,
-                .answered,
+                .responded,
                 status: 200,
                 fields: [("apns-id", id.description.uppercased())]
-            ), case .accepted = read(.response, .answered, status: 200),
-            case .accepted = read(.response, .answered, status: 200, fields: [("apns-id", "nonsense")])
+            ), case .accepted = read(.response, .responded, status: 200),
+            case .accepted = read(.response, .responded, status: 200, fields: [("apns-id", "nonsense")])
         else {
             Issue.record("another end")
             return

@@ -53,7 +53,7 @@ struct SupersedeTests {
                     Task { await client.deliver(Self.update(number), to: DeviceToken.sample(1), options: self.options) }
                 )
                 // It has its place before the next one comes.
-                await until { client.runtime.sending.supersedeTurns.arrivalCount == UInt64(number) + 1 }
+                await until { client.runtime.sending.supersedeQueue.arrivalCount == UInt64(number) + 1 }
                 if number == 0 { await until { simulator.record.requestsReceived == 1 } }
             }
             var outcomes: [PushOutcome] = []
@@ -74,8 +74,8 @@ struct SupersedeTests {
             #expect(scores == scores.sorted())
             #expect(zip(sent, sent.dropFirst()).allSatisfy { $0.timestamp < $1.timestamp })
             #expect(
-                client.runtime.sending.supersedeTurns.keyCount == 0
-                    && client.runtime.sending.supersedeTurns.waiterCount == 0
+                client.runtime.sending.supersedeQueue.keyCount == 0
+                    && client.runtime.sending.supersedeQueue.waiterCount == 0
             )
         }
     }
@@ -84,7 +84,7 @@ struct SupersedeTests {
         try await self.withClient(delay: .milliseconds(500)) { client, simulator in
             func push(_ notification: PushNotification, _ number: UInt64) async -> Task<PushOutcome, Never> {
                 let task = Task { await client.deliver(notification, to: DeviceToken.sample(1), options: self.options) }
-                await until { client.runtime.sending.supersedeTurns.arrivalCount == number }
+                await until { client.runtime.sending.supersedeQueue.arrivalCount == number }
                 return task
             }
             let first = await push(Self.update(1), 1)
@@ -112,7 +112,7 @@ struct SupersedeTests {
             let cancelled = Task {
                 await client.deliver(Self.update(3), to: DeviceToken.sample(1), options: self.options)
             }
-            await until { client.runtime.sending.supersedeTurns.waiterCount == 1 }
+            await until { client.runtime.sending.supersedeQueue.waiterCount == 1 }
             cancelled.cancel()
             let outcome = await cancelled.value
             #expect(outcome.error?.code == .cancelled && outcome.certainty == .notSent)
@@ -122,8 +122,8 @@ struct SupersedeTests {
             #expect(await other.certainty == .accepted)
             #expect(await first.value.certainty == .accepted)
             #expect(
-                client.runtime.sending.supersedeTurns.keyCount == 0
-                    && client.runtime.sending.supersedeTurns.waiterCount == 0
+                client.runtime.sending.supersedeQueue.keyCount == 0
+                    && client.runtime.sending.supersedeQueue.waiterCount == 0
             )
         }
     }

@@ -43,7 +43,7 @@
             let files = try await SettingsFixtures()
             let text = """
                 {"apns": {"keyFile": "\(files.keyFile)", "teamID": "ABBM6U9RM5", "environment": "development",
-                    "pool": {"size": 4, "maxQueueAge": "1500ms"}, "timeouts": {"answer": 2.5},
+                    "pool": {"size": 4, "maxQueueAge": "1500ms"}, "timeouts": {"response": 2.5},
                     "retry": {"resendsUnknown": true, "retriesInternalServerError": false}}}
                 """
             let reader = try await self.reader(JSONSnapshot.self, text, "push.json", files)
@@ -56,7 +56,7 @@
                     ])
                 ) == []
             )
-            #expect(read.pool.size == 4 && read.timeouts.answer == .milliseconds(2500) && read.retry.resendsUnknown)
+            #expect(read.pool.size == 4 && read.timeouts.response == .milliseconds(2500) && read.retry.resendsUnknown)
             #expect(!read.retry.retriesInternalServerError)
             #expect(try read.authentication.resolve()?.identifiers.keyID == "9UC9ZLQ8YW")
         }
@@ -74,12 +74,12 @@
             let values: [AbsoluteConfigKey: ConfigValue] = [
                 "apns.host": .init(.string("h"), isSecret: false),
                 "apns.pool.size": .init(.int(3), isSecret: false),
-                "apns.timeouts.answer": .init(.double(0.5), isSecret: false),
+                "apns.timeouts.response": .init(.double(0.5), isSecret: false),
                 "apns.retry.resendsUnknown": .init(.bool(true), isSecret: false),
             ]
             let reader = ConfigReader(provider: InMemoryProvider(values: values))
             let read = try APNSClientConfiguration(reader)
-            #expect(read.pool.size == 3 && read.timeouts.answer == .milliseconds(500) && read.retry.resendsUnknown)
+            #expect(read.pool.size == 3 && read.timeouts.response == .milliseconds(500) && read.retry.resendsUnknown)
             #expect(try APNSClientConfiguration(reader.scoped(to: "apns"), prefix: "").pool.size == 3)
         }
 

@@ -183,7 +183,7 @@ struct SettingsExample: Sendable {
         SettingsExample("pool.unavailableAfter", "1.5s", becomes: "1.5 seconds"),
         SettingsExample("pool.whenUnavailable", "wait"),
         SettingsExample("timeouts.deadline", "5s", becomes: "5.0 seconds"),
-        SettingsExample("timeouts.answer", "500ms", becomes: "0.5 seconds"),
+        SettingsExample("timeouts.response", "500ms", becomes: "0.5 seconds"),
         SettingsExample("timeouts.connect", "3", becomes: "3.0 seconds"),
         SettingsExample("timeouts.drain", "1m", becomes: "60.0 seconds"),
         SettingsExample("retry.maxAttempts", "1", becomes: "1"),

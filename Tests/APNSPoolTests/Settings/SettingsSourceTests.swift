@@ -26,7 +26,7 @@ struct SettingsSourceTests {
               "apns": {
                 "keyFile": "\(files.keyFile)", "teamID": "ABBM6U9RM5", "environment": "development", "port": 2197,
                 "pool": {"size": 4, "maxQueueAge": "1500ms", "maxQueuedBytes": "1MiB", "strategy": null},
-                "timeouts": {"answer": 2.5},
+                "timeouts": {"response": 2.5},
                 "retry": {"resendsUnknown": true},
                 "pool.maxOverflow": 6
               }
@@ -40,7 +40,7 @@ struct SettingsSourceTests {
         #expect(configuration.pool.maxQueueAge == .milliseconds(1500))
         #expect(configuration.pool.maxQueuedBytes == 1 << 20)
         #expect(configuration.pool.strategy == .leastLoaded)
-        #expect(configuration.timeouts.answer == .milliseconds(2500))
+        #expect(configuration.timeouts.response == .milliseconds(2500))
         #expect(configuration.retry.resendsUnknown)
         #expect(try configuration.authentication.resolve()?.identifiers.keyID == "9UC9ZLQ8YW")
     }
@@ -225,7 +225,7 @@ struct SettingsSourceTests {
     @Test func theNearestKeyIsTheOneThatWasMeant() {
         let names = SettingsTable.settings.map(\.key)
         #expect(NearestKey.of("pool.sizes", among: names) == "pool.size")
-        #expect(NearestKey.of("TimeOuts.Answer", among: names) == "timeouts.answer")
+        #expect(NearestKey.of("TimeOuts.Response", among: names) == "timeouts.response")
         #expect(NearestKey.of("retry.retryInternalServerError", among: names) == "retry.retriesInternalServerError")
         #expect(NearestKey.of("colour", among: names) == nil)
         #expect(NearestKey.of("", among: names) == nil)

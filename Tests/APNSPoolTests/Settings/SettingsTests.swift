@@ -190,12 +190,12 @@ struct SettingsTests {
 
     @Test func everythingThatIsWrongIsSaidAtOnce() {
         let found = faults([
-            "pool.size": "many", "timeouts.answer": "soon", "host": "push.example.com", "environment": "production",
+            "pool.size": "many", "timeouts.response": "soon", "host": "push.example.com", "environment": "production",
             "keyFile": "/nowhere/key.p8", "teamID": "ABBM6U9RM5", "pool.sise": "1",
         ])
         #expect(
             Set(found.map(\.key)) == [
-                "apns.pool.size", "apns.timeouts.answer", "apns.host", "apns.keyFile", "apns.pool.sise",
+                "apns.pool.size", "apns.timeouts.response", "apns.host", "apns.keyFile", "apns.pool.sise",
             ]
         )
         let text = APNSSettingsError(faults: found).description

@@ -5,7 +5,7 @@ import Synchronization
 /// Whether `body` ends within a time. It is not waited for any longer, so that a test fails, and does not hang, when
 /// something under test hangs.
 func ends(within time: Duration = .seconds(15), _ body: @escaping @Sendable () async -> Void) async -> Bool {
-    let ended = Gate()
+    let ended = Latch()
     Task { @concurrent in
         await body()
         ended.open()

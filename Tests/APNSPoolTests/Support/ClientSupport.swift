@@ -64,7 +64,7 @@ extension APNSClientConfiguration {
     mutating func use(_ clock: ManualClock) {
         self.clock = clock
         self.timeouts.connect = .seconds(3600)
-        self.timeouts.answer = .seconds(86_400)
+        self.timeouts.response = .seconds(86_400)
         self.adjustConnection = {
             $0.pathCheck.idle = .hours(24)
             $0.pathCheck.busy = .hours(24)
@@ -77,7 +77,7 @@ extension APNSClientConfiguration {
 func withServer(
     limit: UInt32 = 1000,
     early: Bool = false,
-    script: @escaping ScriptedServer.Script = { _ in [.answer(200)] },
+    script: @escaping ScriptedServer.Script = { _ in [.respond(200)] },
     configure: (inout APNSClientConfiguration) -> Void = { _ in },
     _ body: (APNSClient, ScriptedServer) async throws -> Void
 ) async throws {

@@ -25,10 +25,10 @@ struct ServerPush: Sendable {
 
 /// What the server does with a push, one thing after another.
 enum ServerStep: Sendable {
-    case answer(Int, reason: String? = nil, fields: [(String, String)] = [])
-    case answerBytes(Int, [UInt8])
+    case respond(Int, reason: String? = nil, fields: [(String, String)] = [])
+    case responseBytes(Int, [UInt8])
     case reset(HTTP2ErrorCode)
-    /// No answer until `release()`.
+    /// No response until `release()`.
     case hold
     /// The last stream that is looked at is this push's, or the one before it.
     case goAway(includingThis: Bool, HTTP2ErrorCode = .noError, debugData: String = "")
@@ -91,7 +91,7 @@ final class ScriptedServer: Sendable {
         names: [String] = ["localhost", "127.0.0.1"],
         port: Int = 0,
         authority: CertificateAuthority? = nil,
-        script: @escaping Script = { _ in [.answer(200)] }
+        script: @escaping Script = { _ in [.respond(200)] }
     ) async throws -> ScriptedServer {
         let authority = try authority ?? CertificateAuthority()
         let identity = try authority.issue(names: names)
@@ -247,11 +247,11 @@ final class ScriptedSession: ServerConnectionDelegate {
     private func perform(_ steps: [ServerStep], for push: ServerPush, _ server: ScriptedServer) {
         for step in steps {
             switch step {
-            case .answer(let status, let reason, let fields):
+            case .respond(let status, let reason, let fields):
                 let body = reason.map { Array("{\"reason\":\"\($0)\"}".utf8) } ?? []
-                self.answer(push, status, fields, body)
-            case .answerBytes(let status, let body):
-                self.answer(push, status, [], body)
+                self.reply(push, status, fields, body)
+            case .responseBytes(let status, let body):
+                self.reply(push, status, [], body)
             case .reset(let code):
                 if code != .refusedStream { self.process(push) }
                 self.connection.reset(streamID: push.streamID, code: code)
@@ -286,7 +286,7 @@ final class ScriptedSession: ServerConnectionDelegate {
         self.server?.note { $0.processed[push.id, default: 0] += 1 }
     }
 
-    private func answer(_ push: ServerPush, _ status: Int, _ extra: [(String, String)], _ body: [UInt8]) {
+    private func reply(_ push: ServerPush, _ status: Int, _ extra: [(String, String)], _ body: [UInt8]) {
         if status == 200 { self.process(push) }
         self.respond(push, status, extra, body)
     }

@@ -9,11 +9,11 @@ struct PoolBench {
     var random: SeededRandom
     /// What was decided since the last look, in order.
     var log: [String] = []
-    var grants: [WaiterID: (grant: SlotGrant, count: Int)] = [:]
+    var origins: [WaiterID: (origin: LeaseOrigin, count: Int)] = [:]
     var failures: [WaiterID: PoolError] = [:]
     var reached: [WaiterID] = []
-    var connects: [(slot: Int, reason: PoolWorkerConnectReason)] = []
-    var disconnects: [(slot: Int, reason: PoolWorkerDisconnectReason)] = []
+    var connects: [(index: Int, reason: PoolWorkerConnectReason)] = []
+    var disconnects: [(index: Int, reason: PoolWorkerDisconnectReason)] = []
     /// Waiters that were answered twice.
     var answeredTwice: [WaiterID] = []
 
@@ -26,9 +26,9 @@ struct PoolBench {
     /// A pool of which the given workers are ready.
     static func ready(_ configuration: PoolConfiguration, capacities: [Int]) -> PoolBench {
         var bench = PoolBench(configuration)
-        for (slot, capacity) in capacities.enumerated() {
-            bench.register(slot)
-            bench.report(.ready(capacity: capacity), slot)
+        for (index, capacity) in capacities.enumerated() {
+            bench.register(index)
+            bench.report(.ready(capacity: capacity), index)
         }
         _ = bench.takeLog()
         return bench
@@ -39,18 +39,18 @@ struct PoolBench {
         return log
     }
 
-    mutating func register(_ slot: Int, _ generation: Int = 1) {
-        _ = machine.register(WorkerID(slot: slot, generation: generation), now: now)
+    mutating func register(_ index: Int, _ generation: Int = 1) {
+        _ = machine.register(WorkerID(index: index, generation: generation), now: now)
         settle()
     }
 
-    mutating func report(_ report: WorkerReport, _ slot: Int, _ generation: Int = 1) {
-        machine.report(report, from: WorkerID(slot: slot, generation: generation), now: now)
+    mutating func report(_ report: WorkerReport, _ index: Int, _ generation: Int = 1) {
+        machine.report(report, from: WorkerID(index: index, generation: generation), now: now)
         settle()
     }
 
-    mutating func checkin(_ grant: SlotGrant, _ count: Int = 1) {
-        machine.checkin(grant, count: count)
+    mutating func checkin(_ origin: LeaseOrigin, _ count: Int = 1) {
+        machine.checkin(origin, count: count)
         if machine.needsSettling { settle() }
     }
 
@@ -100,8 +100,8 @@ struct PoolBench {
         return decision
     }
 
-    private mutating func noteAnswer(_ id: WaiterID) {
-        if grants[id] != nil || failures[id] != nil || reached.contains(id) { answeredTwice.append(id) }
+    private mutating func noteResponse(_ id: WaiterID) {
+        if origins[id] != nil || failures[id] != nil || reached.contains(id) { answeredTwice.append(id) }
     }
 
     mutating func observe(ready wanted: Int, within: Duration) -> PoolStateMachine.Observation {
@@ -120,24 +120,24 @@ struct PoolBench {
     mutating func perform(_ actions: [PoolAction]) {
         for action in actions {
             switch action {
-            case .grant(let id, let grant, let count):
-                noteAnswer(id)
-                grants[id] = (grant, count)
-                log.append("grant \(grant.worker.slot)")
+            case .lease(let id, let origin, let count):
+                noteResponse(id)
+                origins[id] = (origin, count)
+                log.append("origin \(origin.worker.index)")
             case .reached(let id):
-                noteAnswer(id)
+                noteResponse(id)
                 reached.append(id)
                 log.append("reached")
             case .fail(let id, let error):
-                noteAnswer(id)
+                noteResponse(id)
                 failures[id] = error
                 log.append("fail \(error.code)")
             case .connect(let id, let reason):
-                connects.append((id.slot, reason))
-                log.append("connect \(id.slot) \(reason)")
+                connects.append((id.index, reason))
+                log.append("connect \(id.index) \(reason)")
             case .disconnect(let id, let reason):
-                disconnects.append((id.slot, reason))
-                log.append("disconnect \(id.slot) \(reason)")
+                disconnects.append((id.index, reason))
+                log.append("disconnect \(id.index) \(reason)")
             case .event(.unavailable):
                 log.append("unavailable")
             case .event:
@@ -160,12 +160,12 @@ extension PoolStateMachine.Observation {
 }
 
 extension PoolStateMachine.Decision {
-    var grant: SlotGrant? {
-        if case .granted(let grant, _) = self { grant } else { nil }
+    var origin: LeaseOrigin? {
+        if case .leased(let origin, _) = self { origin } else { nil }
     }
-    var slot: Int? { grant?.worker.slot }
+    var index: Int? { origin?.worker.index }
     var count: Int? {
-        if case .granted(_, let count) = self { count } else { nil }
+        if case .leased(_, let count) = self { count } else { nil }
     }
     var code: PoolError.Code? {
         if case .failed(let error) = self { error.code } else { nil }

@@ -8,7 +8,7 @@ struct PoolLaneTests {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [100])
         #expect(bench.checkout(wanted: 500, lane: .bulk).count == 80)
         #expect(bench.checkout(wanted: 1, lane: .bulk).waiter != nil)
-        for _ in 0..<20 { #expect(bench.checkout().grant != nil) }
+        for _ in 0..<20 { #expect(bench.checkout().origin != nil) }
         #expect(bench.checkout().waiter != nil)
     }
 
@@ -23,54 +23,54 @@ struct PoolLaneTests {
         for _ in 0..<7 { _ = bench.checkout() }
         #expect(bench.checkout(wanted: 5, lane: .bulk).count == 1)
         #expect(bench.checkout(wanted: 5, lane: .bulk).waiter != nil)
-        #expect(bench.checkout().grant != nil)
+        #expect(bench.checkout().origin != nil)
     }
 
     @Test func anInteractiveCheckoutIsServedBesideBulkThatWaits() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [10])
         _ = bench.checkout(wanted: 8, lane: .bulk)
         let bulk = try #require(bench.checkout(wanted: 8, lane: .bulk).waiter)
-        #expect(bench.checkout().grant != nil)
-        #expect(bench.grants[bulk] == nil)
+        #expect(bench.checkout().origin != nil)
+        #expect(bench.origins[bulk] == nil)
     }
 
     @Test func aWaitingInteractiveCheckoutGetsTheNextSlotBeforeAnyBatch() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0, interactiveReservePercent: 0), capacities: [4])
-        let lease = try #require(bench.checkout(wanted: 4, lane: .bulk).grant)
+        let lease = try #require(bench.checkout(wanted: 4, lane: .bulk).origin)
         let batch = try #require(bench.checkout(wanted: 4, lane: .bulk).waiter)
         let code = try #require(bench.checkout().waiter)
         let resent = try #require(bench.checkout(atFront: true).waiter)
         bench.checkin(lease)
-        #expect(bench.grants[resent] != nil && bench.grants[code] == nil && bench.grants[batch] == nil)
+        #expect(bench.origins[resent] != nil && bench.origins[code] == nil && bench.origins[batch] == nil)
         bench.checkin(lease)
-        #expect(bench.grants[code] != nil && bench.grants[batch] == nil)
+        #expect(bench.origins[code] != nil && bench.origins[batch] == nil)
         bench.checkin(lease)
-        #expect(bench.grants[batch]?.count == 1)
+        #expect(bench.origins[batch]?.count == 1)
     }
 
     @Test("Resent bulk work goes before other bulk work and after interactive work")
     func resentBulkWork() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0, interactiveReservePercent: 50), capacities: [4])
-        let lease = try #require(bench.checkout(wanted: 2, lane: .bulk).grant)
+        let lease = try #require(bench.checkout(wanted: 2, lane: .bulk).origin)
         #expect(bench.checkout(wanted: 2).count == 2)
         let bulk = try #require(bench.checkout(lane: .bulk).waiter)
         let resent = try #require(bench.checkout(lane: .bulk, atFront: true).waiter)
         let code = try #require(bench.checkout().waiter)
         #expect(bench.machine.status(bench.now).bulkQueueDepth == 2)
         bench.checkin(lease)
-        #expect(bench.grants[code] != nil && bench.grants[resent] == nil)
+        #expect(bench.origins[code] != nil && bench.origins[resent] == nil)
         bench.checkin(lease, 2)
-        #expect(bench.grants[resent] == nil, "It leaves the interactive reserve free")
+        #expect(bench.origins[resent] == nil, "It leaves the interactive reserve free")
         bench.checkin(lease)
-        #expect(bench.grants[resent] != nil && bench.grants[bulk] == nil)
+        #expect(bench.origins[resent] != nil && bench.origins[bulk] == nil)
         bench.checkin(lease)
-        #expect(bench.grants[bulk] != nil)
+        #expect(bench.origins[bulk] != nil)
     }
 
     @Test func bulkCallersTakeTurns() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [100])
         // The first has all; each return is shared with the second, who has waited.
-        let all = try #require(bench.checkout(wanted: 500, lane: .bulk).grant)
+        let all = try #require(bench.checkout(wanted: 500, lane: .bulk).origin)
         var held = [80, 0]
         var waiters = [WaiterID?](repeating: nil, count: 2)
         for round in 0..<40 {
@@ -83,8 +83,8 @@ struct PoolLaneTests {
             for caller in 0..<2 { held[caller] -= ended[caller] }
             bench.checkin(all, ended.reduce(0, +))
             for caller in 0..<2 {
-                guard let waiter = waiters[caller], let grant = bench.grants[waiter] else { continue }
-                held[caller] += grant.count
+                guard let waiter = waiters[caller], let origin = bench.origins[waiter] else { continue }
+                held[caller] += origin.count
                 waiters[caller] = nil
             }
             #expect(held.reduce(0, +) <= 80)
@@ -111,7 +111,7 @@ struct PoolLaneTests {
 struct PoolReplacementTests {
     @Test func prewarmConnectsOneAfterAnotherAndTellsWhenAllAreReady() throws {
         var bench = PoolBench(.init(size: 1, maxOverflow: 3))
-        for slot in 0..<4 { bench.register(slot) }
+        for index in 0..<4 { bench.register(index) }
         bench.report(.connecting, 0)
         bench.report(.ready(capacity: 100), 0)
         _ = bench.takeLog()
@@ -136,7 +136,7 @@ struct PoolReplacementTests {
         var bench = PoolBench(.init(size: 0, maxOverflow: 2))
         bench.machine.prewarm(2)
         let observer = try #require(bench.observe(ready: 2, within: .seconds(5)).waiter)
-        for slot in 0..<2 { bench.register(slot) }
+        for index in 0..<2 { bench.register(index) }
         // Somebody waits for it already.
         #expect(bench.takeLog() == ["connect 0 use"])
         bench.report(.ready(capacity: 1), 0)
@@ -150,15 +150,15 @@ struct PoolReplacementTests {
     @Test("A lease that comes back as broken has its session replaced, but not the one after it")
     func brokenLease() {
         var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [100, 100])
-        let grant = SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1)
+        let origin = LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1)
         _ = bench.takeLog()
-        bench.machine.replace(grant, now: bench.now)
+        bench.machine.replace(origin, now: bench.now)
         bench.advance(.seconds(3))
         #expect(bench.takeLog().filter { $0.hasPrefix("disconnect") } == ["disconnect 0 replacement"])
         bench.report(.draining, 0)
         bench.report(.connecting, 0)
         bench.report(.ready(capacity: 100), 0)
-        bench.machine.replace(grant, now: bench.now)
+        bench.machine.replace(origin, now: bench.now)
         bench.advance(.seconds(30))
         #expect(bench.takeLog().filter { $0.hasPrefix("disconnect") } == [])
     }
@@ -178,12 +178,12 @@ struct PoolReplacementTests {
             bench.advance(.seconds(1))
             for entry in bench.takeLog() {
                 let words = entry.split(separator: " ")
-                guard words.first == "disconnect", let slot = Int(words[1]) else { continue }
+                guard words.first == "disconnect", let index = Int(words[1]) else { continue }
                 #expect(words.last == "replacement")
-                replaced.append(slot)
-                bench.report(.draining, slot)
-                bench.report(.connecting, slot)
-                bench.report(.ready(capacity: 100), slot)
+                replaced.append(index)
+                bench.report(.draining, index)
+                bench.report(.connecting, index)
+                bench.report(.ready(capacity: 100), index)
             }
         }
         #expect(replaced.sorted() == [0, 1, 2])
@@ -194,7 +194,7 @@ struct PoolReplacementTests {
         bench.report(.latency(.milliseconds(40)), 0)
         bench.report(.latency(.milliseconds(20)), 1)
         bench.report(.latency(.milliseconds(30)), 2)
-        #expect((0..<3).map { _ in bench.checkout().slot } == [1, 2, 0])
+        #expect((0..<3).map { _ in bench.checkout().index } == [1, 2, 0])
         #expect(bench.machine.status(bench.now).workers[1].latency == .milliseconds(20))
         bench.report(.ready(capacity: 10), 1)
         #expect(bench.machine.status(bench.now).workers[1].latency == nil)
@@ -207,7 +207,7 @@ struct PoolReplacementTests {
         _ = bench.checkout()
         #expect(
             bench.machine.status(bench.now).description == """
-                overflow, 1/15 slots leased, 0 waiting (0 bytes), workers [0.1 ready 1/10, 90 s old, answers in 42 ms, \
+                overflow, 1/15 streams leased, 0 waiting (0 bytes), workers [0.1 ready 1/10, 90 s old, answers in 42 ms, \
                 1.1 ready 0/5, 90 s old, overflow]
                 """
         )

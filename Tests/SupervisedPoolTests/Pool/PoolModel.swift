@@ -32,7 +32,7 @@ struct PoolModel {
     var sessionFloor = 0
     var workers: [Worker]
     /// Slots out, by where they came from. Those of a worker that has gone stay with whoever has them.
-    var held: [SlotGrant: Int] = [:]
+    var held: [LeaseOrigin: Int] = [:]
     var waiting: [Waiting] = []
     var isDraining = false
     var mistakes: [String] = []
@@ -48,40 +48,44 @@ struct PoolModel {
     var total: Int { configuration.size + configuration.maxOverflow }
 
     /// Whether it gets no work and is not asked to connect.
-    func isLeaving(_ slot: Int) -> Bool { slot >= total || workers[slot].isSealed }
+    func isLeaving(_ index: Int) -> Bool { index >= total || workers[index].isSealed }
 
     /// Whether its owner may end it.
-    func isRetirable(_ slot: Int) -> Bool {
-        slot >= total && !workers[slot].isSealed && !workers[slot].isEnded && leased(slot) + leasedEarlier(slot) == 0
-            && (workers[slot].state == .idle || workers[slot].state == .absent)
+    func isRetirable(_ index: Int) -> Bool {
+        index >= total && !workers[index].isSealed && !workers[index].isEnded
+            && leased(index) + leasedEarlier(index) == 0
+            && (workers[index].state == .idle || workers[index].state == .absent)
     }
 
-    func reserve(_ slot: Int) -> Int { workers[slot].capacity * configuration.interactiveReservePercent / 100 }
+    func reserve(_ index: Int) -> Int { workers[index].capacity * configuration.interactiveReservePercent / 100 }
 
-    func leased(_ slot: Int) -> Int {
-        guard workers[slot].isOpen else { return 0 }
-        return held[current(slot), default: 0]
+    func leased(_ index: Int) -> Int {
+        guard workers[index].isOpen else { return 0 }
+        return held[current(index), default: 0]
     }
 
-    func current(_ slot: Int) -> SlotGrant {
-        SlotGrant(worker: WorkerID(slot: slot, generation: workers[slot].generation), session: workers[slot].session)
+    func current(_ index: Int) -> LeaseOrigin {
+        LeaseOrigin(
+            worker: WorkerID(index: index, generation: workers[index].generation),
+            session: workers[index].session
+        )
     }
 
     /// Slots of this life whose session has ended.
-    func leasedEarlier(_ slot: Int) -> Int {
-        guard workers[slot].state != .absent else { return 0 }
+    func leasedEarlier(_ index: Int) -> Int {
+        guard workers[index].state != .absent else { return 0 }
         return held.reduce(0) { sum, entry in
-            let (grant, count) = entry
-            guard grant.worker == WorkerID(slot: slot, generation: workers[slot].generation),
-                grant.session >= workers[slot].firstSession, !(workers[slot].isOpen && grant == current(slot))
+            let (origin, count) = entry
+            guard origin.worker == WorkerID(index: index, generation: workers[index].generation),
+                origin.session >= workers[index].firstSession, !(workers[index].isOpen && origin == current(index))
             else { return sum }
             return sum + count
         }
     }
 
-    func free(_ slot: Int, bulk: Bool) -> Int {
-        guard workers[slot].state == .ready else { return 0 }
-        return max(0, workers[slot].capacity - leased(slot) - (bulk ? reserve(slot) : 0))
+    func free(_ index: Int, bulk: Bool) -> Int {
+        guard workers[index].state == .ready else { return 0 }
+        return max(0, workers[index].capacity - leased(index) - (bulk ? reserve(index) : 0))
     }
 
     mutating func mistake(_ text: String) { mistakes.append(text) }
@@ -92,52 +96,52 @@ struct PoolModel {
 
     /// - Parameter generation: of a worker whose place is empty, whose supervisor may be another one and count anew;
     ///   others follow their predecessor.
-    mutating func register(_ slot: Int, generation: Int) {
+    mutating func register(_ index: Int, generation: Int) {
         // Beyond the pool's places it is surplus.
-        while workers.count <= slot {
+        while workers.count <= index {
             saw("registered beyond")
             workers.append(Worker(session: sessionFloor, firstSession: sessionFloor + 1, isEnded: true))
         }
-        workers[slot].generation = workers[slot].state == .absent ? generation : workers[slot].generation + 1
-        workers[slot].firstSession = workers[slot].session + 1
-        workers[slot].state = .idle
-        workers[slot].isOpen = false
-        workers[slot].capacity = 0
-        workers[slot].isEnded = false
-        bench.register(slot, workers[slot].generation)
+        workers[index].generation = workers[index].state == .absent ? generation : workers[index].generation + 1
+        workers[index].firstSession = workers[index].session + 1
+        workers[index].state = .idle
+        workers[index].isOpen = false
+        workers[index].capacity = 0
+        workers[index].isEnded = false
+        bench.register(index, workers[index].generation)
     }
 
-    mutating func report(_ report: WorkerReport, _ slot: Int) {
-        defer { bench.report(report, slot, workers[slot].generation) }
-        guard workers[slot].state != .absent else { return }
+    mutating func report(_ report: WorkerReport, _ index: Int) {
+        defer { bench.report(report, index, workers[index].generation) }
+        guard workers[index].state != .absent else { return }
         func close() {
-            workers[slot].isOpen = false
-            workers[slot].capacity = 0
+            workers[index].isOpen = false
+            workers[index].capacity = 0
         }
         switch report {
         case .ready(let capacity):
-            workers[slot].state = .ready
-            workers[slot].session += 1
-            workers[slot].isOpen = true
-            workers[slot].capacity = capacity
+            workers[index].state = .ready
+            workers[index].session += 1
+            workers[index].isOpen = true
+            workers[index].capacity = capacity
         case .capacity(let capacity):
-            if workers[slot].state == .ready { workers[slot].capacity = capacity }
+            if workers[index].state == .ready { workers[index].capacity = capacity }
         case .draining:
-            guard workers[slot].state == .ready else { return }
-            workers[slot].state = .draining
-            workers[slot].capacity = 0
+            guard workers[index].state == .ready else { return }
+            workers[index].state = .draining
+            workers[index].capacity = 0
         case .connecting:
             close()
-            workers[slot].state = .connecting
+            workers[index].state = .connecting
         case .backingOff(let until, _):
             close()
-            workers[slot].state = .backingOff(until: until)
+            workers[index].state = .backingOff(until: until)
         case .idle:
             close()
-            workers[slot].state = .idle
+            workers[index].state = .idle
         case .gone:
             close()
-            workers[slot].state = .absent
+            workers[index].state = .absent
         case .latency:
             break
         }
@@ -165,12 +169,12 @@ struct PoolModel {
             atFront: isResent
         )
         switch decision {
-        case .granted(let grant, let count):
+        case .leased(let origin, let count):
             if !before.isEmpty { mistake("served before those who wait") }
-            saw("granted at once")
-            granted(grant, count, wanted, isBulk: isBulk)
+            saw("leased at once")
+            leased(origin, count, wanted, isBulk: isBulk)
         case .wait(let id):
-            if hadFree, before.isEmpty { mistake("waits beside a free slot") }
+            if hadFree, before.isEmpty { mistake("waits beside a free index") }
             if isDraining, !isResent { mistake("waits although the pool drains") }
             if !isResent,
                 depth >= configuration.maxWaiters || bytesBefore + bytes > configuration.maxQueuedBytes
@@ -194,7 +198,7 @@ struct PoolModel {
             switch error.code {
             case .full:
                 if block { mistake("full, but it would have waited") }
-                if hadFree, before.isEmpty { mistake("full beside a free slot") }
+                if hadFree, before.isEmpty { mistake("full beside a free index") }
             case .queueFull:
                 if depth < configuration.maxWaiters, bytesBefore + bytes <= configuration.maxQueuedBytes {
                     mistake("the queue is not full")
@@ -215,7 +219,7 @@ struct PoolModel {
         while workers.count < total {
             workers.append(Worker(session: sessionFloor, firstSession: sessionFloor + 1))
         }
-        for slot in 0..<total { workers[slot].isEnded = false }
+        for index in 0..<total { workers[index].isEnded = false }
         forgetEnded()
         bench.machine.reconfigure(new)
         bench.settle()
@@ -228,18 +232,18 @@ struct PoolModel {
         // One that was asked to connect and has not answered may do so yet.
         if !Set(sealed).isSubset(of: expected) { mistake("\(sealed) may be ended? Only \(expected)") }
         if !sealed.isEmpty { saw("retired") }
-        for slot in sealed { workers[slot].isSealed = true }
+        for index in sealed { workers[index].isSealed = true }
     }
 
     /// The owner has ended some of those that it may end.
     mutating func end(_ slots: [Int]) {
-        for slot in slots {
+        for index in slots {
             // Its end is seen first, unless there was nobody and somebody has come since.
-            if workers[slot].isSealed, workers[slot].state != .absent, Bool.random(using: &bench.random) {
-                report(.gone, slot)
+            if workers[index].isSealed, workers[index].state != .absent, Bool.random(using: &bench.random) {
+                report(.gone, index)
             }
-            workers[slot].isSealed = false
-            workers[slot].isEnded = slot >= total && workers[slot].state == .absent
+            workers[index].isSealed = false
+            workers[index].isEnded = index >= total && workers[index].state == .absent
         }
         forgetEnded()
         bench.machine.ended(slots, now: bench.now)
@@ -276,47 +280,49 @@ struct PoolModel {
         }
     }
 
-    mutating func checkin(_ grant: SlotGrant, _ count: Int) {
-        let had = held[grant, default: 0]
-        held[grant] = had == count ? nil : had - count
-        bench.checkin(grant, count)
+    mutating func checkin(_ origin: LeaseOrigin, _ count: Int) {
+        let had = held[origin, default: 0]
+        held[origin] = had == count ? nil : had - count
+        bench.checkin(origin, count)
     }
 
-    private mutating func granted(_ grant: SlotGrant, _ count: Int, _ wanted: Int, isBulk: Bool) {
-        let slot = grant.worker.slot
-        held[grant, default: 0] += count
+    private mutating func leased(_ origin: LeaseOrigin, _ count: Int, _ wanted: Int, isBulk: Bool) {
+        let index = origin.worker.index
+        held[origin, default: 0] += count
         if count < 1 || count > max(1, wanted) { mistake("\(count) slots for a checkout of \(wanted)") }
-        if grant != current(slot) || workers[slot].state != .ready { mistake("not of the present session: \(grant)") }
-        let limit = workers[slot].capacity - (isBulk ? reserve(slot) : 0)
-        if leased(slot) > limit { mistake("\(leased(slot)) leased of \(limit), bulk \(isBulk)") }
+        if origin != current(index) || workers[index].state != .ready {
+            mistake("not of the present session: \(origin)")
+        }
+        let limit = workers[index].capacity - (isBulk ? reserve(index) : 0)
+        if leased(index) > limit { mistake("\(leased(index)) leased of \(limit), bulk \(isBulk)") }
     }
 
     // MARK: What follows
 
     /// Takes over what the machine decided, and compares.
     mutating func follow() {
-        for (slot, reason) in bench.disconnects {
+        for (index, reason) in bench.disconnects {
             saw("disconnect \(reason)")
             switch reason {
-            case .idle where leased(slot) > 0 || slot < configuration.size:
+            case .idle where leased(index) > 0 || index < configuration.size:
                 mistake("disconnects a worker that is no idle overflow")
             case .idle: break
-            case .surplus where !isLeaving(slot): mistake("dismisses a worker that is no surplus")
+            case .surplus where !isLeaving(index): mistake("dismisses a worker that is no surplus")
             case .surplus:
-                guard workers[slot].state == .ready else { continue }
-                if leased(slot) > 0 { saw("dismissed at work") }
+                guard workers[index].state == .ready else { continue }
+                if leased(index) > 0 { saw("dismissed at work") }
             case .lifetime, .replacement: continue
             }
-            workers[slot].state = .draining
-            workers[slot].capacity = 0
+            workers[index].state = .draining
+            workers[index].capacity = 0
         }
-        for (slot, reason) in bench.connects {
+        for (index, reason) in bench.connects {
             saw("connect \(reason)")
-            switch workers[slot].state {
+            switch workers[index].state {
             case .idle, .backingOff: break
-            default: mistake("\(slot) was asked to connect, it is \(workers[slot].state)")
+            default: mistake("\(index) was asked to connect, it is \(workers[index].state)")
             }
-            if isLeaving(slot) { mistake("\(slot) was asked to connect, although it is surplus") }
+            if isLeaving(index) { mistake("\(index) was asked to connect, although it is surplus") }
             if workers.contains(where: { $0.state == .connecting }) { mistake("two connect at a time") }
         }
         bench.disconnects = []
@@ -324,7 +330,7 @@ struct PoolModel {
         if !bench.answeredTwice.isEmpty { mistake("answered twice") }
 
         followQueue()
-        bench.grants = [:]
+        bench.origins = [:]
         bench.failures = [:]
         bench.reached = []
         compare()
@@ -332,19 +338,19 @@ struct PoolModel {
     }
 
     private mutating func followQueue() {
-        let isAnswered = { (waiter: Waiting, bench: PoolBench) in
-            bench.grants[waiter.id] != nil || bench.failures[waiter.id] != nil || bench.reached.contains(waiter.id)
+        let hasResponse = { (waiter: Waiting, bench: PoolBench) in
+            bench.origins[waiter.id] != nil || bench.failures[waiter.id] != nil || bench.reached.contains(waiter.id)
         }
-        let left = waiting.filter { !isAnswered($0, bench) }
+        let left = waiting.filter { !hasResponse($0, bench) }
         if left.count != waiting.count {
             let line: [WaiterQueue.Lane] = [.front, .interactive, .bulkFront, .bulk]
             // Whoever was served must have stood before all those who were not: within a lane, and the lanes in order.
             for (index, lane) in line.enumerated() {
                 let all = waiting.filter { $0.lane == lane }
-                let served = all.filter { bench.grants[$0.id] != nil }
+                let served = all.filter { bench.origins[$0.id] != nil }
                 let isLeft = { (waiter: Waiting) in left.contains { $0.id == waiter.id } }
                 if let firstLeft = all.firstIndex(where: isLeft),
-                    all[firstLeft...].contains(where: { bench.grants[$0.id] != nil })
+                    all[firstLeft...].contains(where: { bench.origins[$0.id] != nil })
                 {
                     mistake("not first in, first out")
                 }
@@ -352,9 +358,9 @@ struct PoolModel {
                     mistake("\(lane) was served before those that go before it")
                 }
                 for waiter in served {
-                    guard let (grant, count) = bench.grants[waiter.id] else { continue }
-                    saw("granted to a waiter")
-                    granted(grant, count, waiter.wanted, isBulk: lane.isBulk)
+                    guard let (origin, count) = bench.origins[waiter.id] else { continue }
+                    saw("leased to a waiter")
+                    leased(origin, count, waiter.wanted, isBulk: lane.isBulk)
                     if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("served after its time") }
                 }
             }
@@ -380,10 +386,10 @@ struct PoolModel {
         }
         let isUrgentWaiting = waiting.contains { $0.lane == .front || $0.lane == .interactive }
         let isBulkWaiting = waiting.contains { $0.lane.isBulk }
-        for slot in workers.indices {
-            if isLeaving(slot), workers[slot].state == .ready { mistake("a surplus worker is ready for work") }
-            if isUrgentWaiting, free(slot, bulk: false) > 0 { mistake("waiters beside a free slot") }
-            if isBulkWaiting, free(slot, bulk: true) > 0 { mistake("bulk waiters beside a free slot") }
+        for index in workers.indices {
+            if isLeaving(index), workers[index].state == .ready { mistake("a surplus worker is ready for work") }
+            if isUrgentWaiting, free(index, bulk: false) > 0 { mistake("waiters beside a free index") }
+            if isBulkWaiting, free(index, bulk: true) > 0 { mistake("bulk waiters beside a free index") }
         }
     }
 
@@ -396,11 +402,15 @@ struct PoolModel {
         if status.queuedBytes != waiting.reduce(0, { $0 + $1.bytes }) { mistake("queued bytes") }
         if status.capacity != workers.reduce(0, { $0 + $1.capacity }) { mistake("capacity") }
         if status.workers.count != workers.count { mistake("\(workers.count) places, not \(status.workers.count)") }
-        for (slot, worker) in status.workers.enumerated() where slot < workers.count {
-            if worker.state != workers[slot].state { mistake("\(slot) is \(workers[slot].state), not \(worker.state)") }
-            if worker.capacity != workers[slot].capacity { mistake("capacity of \(slot)") }
-            if worker.leased != leased(slot) { mistake("\(leased(slot)) leased, the status says \(worker.leased)") }
-            if worker.leasedOfEarlierSessions != leasedEarlier(slot) { mistake("slots of earlier sessions of \(slot)") }
+        for (index, worker) in status.workers.enumerated() where index < workers.count {
+            if worker.state != workers[index].state {
+                mistake("\(index) is \(workers[index].state), not \(worker.state)")
+            }
+            if worker.capacity != workers[index].capacity { mistake("capacity of \(index)") }
+            if worker.leased != leased(index) { mistake("\(leased(index)) leased, the status says \(worker.leased)") }
+            if worker.leasedOfEarlierSessions != leasedEarlier(index) {
+                mistake("slots of earlier sessions of \(index)")
+            }
         }
         let isReady = workers.contains { $0.state == .ready }
         if isReady, status.availability != .available { mistake("a worker is ready, but \(status.availability)") }

@@ -23,8 +23,8 @@ struct PoolModelTests {
                 }
             }
             // In the end all come back, and all who wait are answered.
-            while let (grant, count) = model.held.first {
-                model.checkin(grant, count)
+            while let (origin, count) = model.held.first {
+                model.checkin(origin, count)
                 model.follow()
             }
             model.bench.advance(.seconds(100))
@@ -38,7 +38,7 @@ struct PoolModelTests {
         guard Self.run.seeds.count > 1, Self.run.commandsPerRun >= 1000 else { return }
         // A model that never sees the rare events proves nothing about them.
         for event in [
-            "granted at once", "granted to a waiter", "failed: timedOut", "failed: waitedTooLong", "failed: cancelled",
+            "leased at once", "leased to a waiter", "failed: timedOut", "failed: waitedTooLong", "failed: cancelled",
             "failed: unavailable", "failed: configurationFault", "refused: full", "refused: queueFull",
             "refused: shuttingDown", "registered beyond", "connect keep", "connect demand", "connect use",
             "connect shortenBackoff",
@@ -66,7 +66,7 @@ struct PoolModelTests {
     }
 
     private func command(_ model: inout PoolModel, _ random: inout SeededRandom) {
-        let slot = Int.random(in: 0..<model.workers.count, using: &random)
+        let index = Int.random(in: 0..<model.workers.count, using: &random)
         switch Int.random(in: 0..<204, using: &random) {
         case 0..<80:
             let lane: WaiterQueue.Lane =
@@ -83,36 +83,36 @@ struct PoolModelTests {
                 block: Int.random(in: 0..<10, using: &random) > 0
             )
         case 80..<136:
-            guard let (grant, count) = model.held.sortedElement(using: &random) else { return }
-            model.checkin(grant, Int.random(in: 1...count, using: &random))
+            guard let (origin, count) = model.held.sortedElement(using: &random) else { return }
+            model.checkin(origin, Int.random(in: 1...count, using: &random))
         case 136..<146:
             guard let waiter = model.waiting.randomElement(using: &random) else { return }
             model.bench.cancel(waiter.id)
         case 146..<160:
             model.bench.advance(.milliseconds(Int.random(in: 0...5000, using: &random)))
         case 160..<170:
-            model.report(.capacity(Int.random(in: 0...12, using: &random)), slot)
+            model.report(.capacity(Int.random(in: 0...12, using: &random)), index)
         case 170..<180:
-            model.report(.ready(capacity: Int.random(in: 0...12, using: &random)), slot)
+            model.report(.ready(capacity: Int.random(in: 0...12, using: &random)), index)
         case 180..<183:
-            model.report(.draining, slot)
+            model.report(.draining, index)
         case 183..<187:
-            model.report(Bool.random(using: &random) ? .connecting : .idle, slot)
+            model.report(Bool.random(using: &random) ? .connecting : .idle, index)
         case 187..<189:
             let until = model.bench.now.advanced(by: .milliseconds(Int.random(in: 0...20_000, using: &random)))
             let fault = Bool.random(using: &random) ? PoolFault(description: "x", isConfiguration: true) : nil
             // Often all at once, or there would hardly be an outage.
-            let slots = Int.random(in: 0..<3, using: &random) == 0 ? Array(model.workers.indices) : [slot]
-            for slot in slots {
-                model.report(.backingOff(until: until, fault: fault), slot)
+            let slots = Int.random(in: 0..<3, using: &random) == 0 ? Array(model.workers.indices) : [index]
+            for index in slots {
+                model.report(.backingOff(until: until, fault: fault), index)
                 model.follow()
             }
         case 189:
-            model.report(.gone, slot)
+            model.report(.gone, index)
         case 190..<193:
             // Now and then beyond the pool's places.
-            let slot = Int.random(in: 0..<20, using: &random) == 0 ? model.workers.count + 1 : slot
-            model.register(slot, generation: Int.random(in: 1...3, using: &random))
+            let index = Int.random(in: 0..<20, using: &random) == 0 ? model.workers.count + 1 : index
+            model.register(index, generation: Int.random(in: 1...3, using: &random))
         case 193:
             model.awaitReady(
                 Int.random(in: 1...model.workers.count, using: &random),
@@ -122,18 +122,18 @@ struct PoolModelTests {
             model.bench.machine.prewarm(Int.random(in: 0...model.workers.count, using: &random))
             model.bench.settle()
         case 195:
-            if let grant = model.held.keys.randomElement(using: &random), Bool.random(using: &random) {
-                model.bench.machine.replace(grant, now: model.bench.now)
+            if let origin = model.held.keys.randomElement(using: &random), Bool.random(using: &random) {
+                model.bench.machine.replace(origin, now: model.bench.now)
             } else {
                 model.bench.machine.replaceAll(now: model.bench.now)
             }
             model.bench.settle()
         case 196:
-            model.report(.latency(.milliseconds(Int.random(in: 0...500, using: &random))), slot)
+            model.report(.latency(.milliseconds(Int.random(in: 0...500, using: &random))), index)
         case 197:
             // Of an earlier life, or of a place that does not exist.
-            model.bench.report(.ready(capacity: 5), slot, model.workers[slot].generation - 1)
-            model.bench.report(.ready(capacity: 5), model.workers.count + slot, 1)
+            model.bench.report(.ready(capacity: 5), index, model.workers[index].generation - 1)
+            model.bench.report(.ready(capacity: 5), model.workers.count + index, 1)
         case 198 where Int.random(in: 0..<50, using: &random) == 0:
             model.isDraining = true
             model.bench.machine.drain()
@@ -141,9 +141,9 @@ struct PoolModelTests {
             model.reconfigure(self.configuration(&random))
         case 200..<204:
             // A surplus worker that was told to answers; and its owner ends those that it may end.
-            if model.isLeaving(slot) {
-                switch model.workers[slot].state {
-                case .draining, .connecting, .backingOff: model.report(.idle, slot)
+            if model.isLeaving(index) {
+                switch model.workers[index].state {
+                case .draining, .connecting, .backingOff: model.report(.idle, index)
                 case .absent, .idle, .ready: break
                 }
             }
@@ -160,12 +160,12 @@ struct PoolModelTests {
     }
 }
 
-extension [SlotGrant: Int] {
+extension [LeaseOrigin: Int] {
     /// A dictionary's own order differs from run to run, and a seed would not repeat it.
-    func sortedElement(using random: inout SeededRandom) -> (SlotGrant, Int)? {
+    func sortedElement(using random: inout SeededRandom) -> (LeaseOrigin, Int)? {
         guard !isEmpty else { return nil }
         let keys = keys.sorted {
-            ($0.worker.slot, $0.worker.generation, $0.session) < ($1.worker.slot, $1.worker.generation, $1.session)
+            ($0.worker.index, $0.worker.generation, $0.session) < ($1.worker.index, $1.worker.generation, $1.session)
         }
         return keys.randomElement(using: &random).flatMap { key in self[key].map { (key, $0) } }
     }

@@ -22,7 +22,7 @@ struct PoolMonitorTests {
         let (orders, order) = AsyncStream<Void>.makeStream()
         let worker = ChildSpec(id: "worker", restart: .temporary) { context in
             context.onShutdown { order.finish() }
-            let id = WorkerID(slot: 0, generation: context.generation)
+            let id = WorkerID(index: 0, generation: context.generation)
             pool.register(Worker(), id: id, for: context)
             pool.report(.ready(capacity: 3), from: id)
             context.started()
@@ -39,7 +39,7 @@ struct PoolMonitorTests {
         let events = tree.events()
         let run = Task { try await tree.run() }
         let lease = try await pool.checkout(deadline: .distantFuture)
-        #expect(lease.grant.worker.slot == 0)
+        #expect(lease.origin.worker.index == 0)
         if end == .isTerminated { try await tree.terminateChild("worker") } else { order.yield() }
         for await event in events {
             switch event {

@@ -6,7 +6,7 @@ import Testing
 struct PoolOpeningTests {
     @Test func baseWorkersConnectOneAtATimeSpacedApart() {
         var bench = PoolBench(.init(size: 3, maxOverflow: 1))
-        for slot in 0..<4 { bench.register(slot) }
+        for index in 0..<4 { bench.register(index) }
         #expect(bench.takeLog() == ["connect 0 keep"])
         bench.report(.connecting, 0)
         bench.advance(.seconds(3))
@@ -35,13 +35,13 @@ struct PoolOpeningTests {
 
     @Test func anOverflowWorkerConnectsOnlyForMoreWaitersThanTheWorkersWillServe() {
         var bench = PoolBench(.init(connectSpacing: .zero))
-        for slot in 0..<4 { bench.register(slot) }
+        for index in 0..<4 { bench.register(index) }
         bench.report(.connecting, 0)
         for _ in 0..<1000 { _ = bench.checkout() }
         #expect(bench.takeLog() == ["connect 0 keep"])
         // The peer's first word is one slot; it will say more soon.
         bench.report(.ready(capacity: 1), 0)
-        #expect(bench.takeLog() == ["grant 0", "connect 1 demand"])
+        #expect(bench.takeLog() == ["origin 0", "connect 1 demand"])
         bench.report(.connecting, 1)
         bench.report(.capacity(1000), 0)
         #expect(bench.machine.queue.count == 0)
@@ -53,7 +53,7 @@ struct PoolOpeningTests {
 
     @Test func fewWaitersDoNotOpenOverflowWhileTheFirstLimitMayGrow() {
         var bench = PoolBench(.init(connectSpacing: .zero))
-        for slot in 0..<4 { bench.register(slot) }
+        for index in 0..<4 { bench.register(index) }
         bench.report(.ready(capacity: 1), 0)
         _ = bench.takeLog()
         for _ in 0..<50 { _ = bench.checkout() }
@@ -65,7 +65,7 @@ struct PoolOpeningTests {
 
     @Test func overflowWorkersConnectOneAfterAnother() {
         var bench = PoolBench.ready(.init(), capacities: [2])
-        for slot in 1..<4 { bench.register(slot) }
+        for index in 1..<4 { bench.register(index) }
         bench.advance(.seconds(2))
         for _ in 0..<10 { _ = bench.checkout() }
         #expect(bench.takeLog() == ["connect 1 demand"])
@@ -73,10 +73,10 @@ struct PoolOpeningTests {
         bench.advance(.seconds(2))
         #expect(bench.takeLog() == [])
         bench.report(.ready(capacity: 2), 1)
-        #expect(bench.takeLog() == ["grant 1", "grant 1", "connect 2 demand"])
+        #expect(bench.takeLog() == ["origin 1", "origin 1", "connect 2 demand"])
         bench.report(.ready(capacity: 2), 2)
         bench.advance(.milliseconds(999))
-        #expect(bench.takeLog() == ["grant 2", "grant 2"])
+        #expect(bench.takeLog() == ["origin 2", "origin 2"])
         bench.advance(.milliseconds(201))
         #expect(bench.takeLog() == ["connect 3 demand"])
     }
@@ -127,19 +127,19 @@ struct PoolOpeningTests {
         )
         var count = [0, 0]
         var until = [MonotonicInstant?](repeating: nil, count: 2)
-        for slot in 0..<2 { bench.register(slot) }
+        for index in 0..<2 { bench.register(index) }
         for _ in 0..<6000 {
             _ = bench.checkout(within: .seconds(20))
             bench.advance(.milliseconds(100))
-            for slot in 0..<2 {
-                let isAsked = bench.connects.contains { $0.slot == slot }
-                guard isAsked || until[slot].map({ $0 <= bench.now }) ?? false else { continue }
-                count[slot] += 1
-                bench.report(.connecting, slot)
-                if count[slot].isMultiple(of: sessionEvery) { bench.report(.ready(capacity: 1), slot) }
-                let pause = Duration.seconds(min(30, 1 << min(count[slot] - 1, 5)))
-                until[slot] = bench.now.advanced(by: pause)
-                bench.report(.backingOff(until: bench.now.advanced(by: pause)), slot)
+            for index in 0..<2 {
+                let isAsked = bench.connects.contains { $0.index == index }
+                guard isAsked || until[index].map({ $0 <= bench.now }) ?? false else { continue }
+                count[index] += 1
+                bench.report(.connecting, index)
+                if count[index].isMultiple(of: sessionEvery) { bench.report(.ready(capacity: 1), index) }
+                let pause = Duration.seconds(min(30, 1 << min(count[index] - 1, 5)))
+                until[index] = bench.now.advanced(by: pause)
+                bench.report(.backingOff(until: bench.now.advanced(by: pause)), index)
             }
             bench.connects = []
         }
@@ -185,7 +185,7 @@ struct PoolOpeningTests {
     @Test func anIdleOverflowWorkerIsDisconnectedOnceAndABaseWorkerNever() throws {
         var bench = PoolBench.ready(.init(maximumLifetime: nil), capacities: [1, 1])
         _ = bench.checkout()
-        let lease = try #require(bench.checkout().grant)
+        let lease = try #require(bench.checkout().origin)
         bench.advance(.seconds(299))
         bench.checkin(lease)
         #expect(bench.takeLog() == [])
@@ -199,7 +199,7 @@ struct PoolOpeningTests {
 
     @Test func anOverflowWorkerWithALongLeaseIsLookedAtAgain() throws {
         var bench = PoolBench.ready(.init(size: 0, maxOverflow: 1, maximumLifetime: nil), capacities: [1])
-        let lease = try #require(bench.checkout().grant)
+        let lease = try #require(bench.checkout().origin)
         bench.advance(.seconds(400))
         #expect(bench.takeLog() == [])
         bench.checkin(lease)
@@ -214,8 +214,8 @@ struct PoolOpeningTests {
         )
         bench.advance(.milliseconds(89_900))
         #expect(bench.takeLog() == [])
-        bench.machine.slots[0].replaceAt = bench.now
-        bench.machine.slots[1].replaceAt = bench.now
+        bench.machine.workers[0].replaceAt = bench.now
+        bench.machine.workers[1].replaceAt = bench.now
         bench.settle()
         #expect(bench.takeLog() == ["disconnect 0 lifetime"])
         bench.report(.connecting, 0)
@@ -240,7 +240,7 @@ struct PoolOpeningTests {
             return
         }
         bench.report(.ready(capacity: 1), 0)
-        #expect(bench.checkout().slot == 0)
+        #expect(bench.checkout().index == 0)
         #expect(bench.machine.status(bench.now).availability == .available)
     }
 
@@ -251,7 +251,7 @@ struct PoolOpeningTests {
         #expect(bench.takeLog().contains("unavailable"))
         let waiter = try #require(bench.checkout(within: .seconds(60)).waiter)
         bench.report(.ready(capacity: 1), 0)
-        #expect(bench.grants[waiter] != nil)
+        #expect(bench.origins[waiter] != nil)
     }
 
     @Test func restIsNotAnOutage() {
@@ -294,7 +294,7 @@ struct PoolOpeningTests {
         bench.register(1)
         let fault = PoolFault(description: "x", isConfiguration: true)
         bench.report(.backingOff(until: bench.now.advanced(by: .seconds(5)), fault: fault), 1)
-        #expect(bench.checkout().slot == 0)
+        #expect(bench.checkout().index == 0)
         #expect(bench.checkout().waiter != nil)
     }
 

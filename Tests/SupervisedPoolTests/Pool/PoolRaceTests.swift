@@ -14,7 +14,7 @@ struct PoolRaceTests {
     private let clock = ManualClock()
     private var soon: MonotonicInstant { clock.now.advanced(by: .seconds(30)) }
 
-    private func id(_ slot: Int, _ generation: Int = 1) -> WorkerID { WorkerID(slot: slot, generation: generation) }
+    private func id(_ index: Int, _ generation: Int = 1) -> WorkerID { WorkerID(index: index, generation: generation) }
 
     private func withPool(
         _ configuration: PoolConfiguration,
@@ -24,9 +24,9 @@ struct PoolRaceTests {
         let pool = Pool<Worker>(configuration: configuration, clock: clock)
         let context = ChildContext(id: "pool")
         let run = Task { try await pool.run(context) }
-        for (slot, capacity) in capacities.enumerated() {
-            pool.register(Worker(), id: id(slot))
-            pool.report(.ready(capacity: capacity), from: id(slot))
+        for (index, capacity) in capacities.enumerated() {
+            pool.register(Worker(), id: id(index))
+            pool.report(.ready(capacity: capacity), from: id(index))
         }
         try await pool.waitUntilReady(capacities.count, deadline: soon)
         try await body(pool)
@@ -54,7 +54,7 @@ struct PoolRaceTests {
         let deadline = soon
         return Task {
             let lease = try await pool.checkout(deadline: deadline, lane: lane)
-            return lease.grant.worker
+            return lease.origin.worker
         }
     }
 
@@ -129,7 +129,7 @@ struct PoolRaceTests {
         try await withPool(.init(maxOverflow: 1, strategy: .lifo), capacities: [1, 1]) { pool in
             let base = try await pool.checkout(deadline: soon)
             let overflow = try await pool.checkout(deadline: soon)
-            #expect(overflow.grant.worker == id(1))
+            #expect(overflow.origin.worker == id(1))
             let next = waiter(pool)
             try await waitForDepth(1, pool)
             overflow.release()
@@ -194,7 +194,7 @@ struct PoolRaceTests {
                 // Refused once the drain has begun.
                 let refused = try? await pool.checkout(deadline: soon, block: false)
                 guard refused == nil else { continue }
-                if await code(Task { try await pool.checkout(deadline: soon).grant.worker }) == .shuttingDown { break }
+                if await code(Task { try await pool.checkout(deadline: soon).origin.worker }) == .shuttingDown { break }
             }
             lease.release()
             #expect(try await waiting.value == id(0))
@@ -224,13 +224,13 @@ struct PoolRaceTests {
             func start() async -> PoolCheckoutStart<Worker> {
                 await pool.startCheckout(wanted: 3, deadline: soon, lane: .bulk) { answer in
                     switch answer {
-                    case .success(let grant): answers.write("granted \(grant.count)")
+                    case .success(let origin): answers.write("leased \(origin.count)")
                     case .failure(let error): answers.write("\(error.code)")
                     }
                 }
             }
-            guard case .granted(let grant) = await start() else {
-                Issue.record("not granted")
+            guard case .leased(let origin) = await start() else {
+                Issue.record("not leased")
                 return
             }
             guard case .waiting = await start(), case .waiting(let second) = await start() else {
@@ -238,11 +238,11 @@ struct PoolRaceTests {
                 return
             }
             pool.withdraw(second)
-            pool.checkin(grant.grant, count: grant.count)
+            pool.checkin(origin.origin, count: origin.count)
             await answers.wait(count: 2)
-            #expect(answers.entries.sorted() == ["cancelled", "granted 1"])
+            #expect(answers.entries.sorted() == ["cancelled", "leased 1"])
             pool.withdraw(second)
-            pool.checkin(grant.grant, count: 1)
+            pool.checkin(origin.origin, count: 1)
             let status = await pool.status()
             #expect(status.leased == 0 && status.queueDepth == 0)
             #expect(answers.entries.count == 2)

@@ -54,16 +54,16 @@ struct PoolReconfigureTests {
 
     @Test func shrinkingKeepsWhatIsLeasedAndLendsNothingMore() throws {
         var bench = PoolBench.ready(configuration(2), capacities: [1, 2])
-        let first = try #require(bench.checkout().grant)
-        let second = try #require(bench.checkout().grant)
-        #expect(first.worker.slot == 0 && second.worker.slot == 1)
+        let first = try #require(bench.checkout().origin)
+        let second = try #require(bench.checkout().origin)
+        #expect(first.worker.index == 0 && second.worker.index == 1)
         change(&bench, configuration(1))
         #expect(bench.takeLog() == ["disconnect 1 surplus"])
         let waiter = try #require(bench.checkout().waiter)
         #expect(bench.machine.awaitRetirable(now: bench.now).waiter != nil)
         #expect(bench.machine.sealRetirable().isEmpty)
         bench.report(.idle, 1)
-        #expect(bench.machine.sealRetirable().isEmpty, "a slot of it is out")
+        #expect(bench.machine.sealRetirable().isEmpty, "a index of it is out")
         #expect(bench.machine.leasedInAll == 2)
         _ = bench.takeLog()
         bench.checkin(second)
@@ -74,7 +74,7 @@ struct PoolReconfigureTests {
         bench.machine.ended([1], now: bench.now)
         #expect(bench.machine.status(bench.now).workers.count == 1)
         bench.checkin(first)
-        #expect(bench.grants[waiter]?.grant.worker.slot == 0)
+        #expect(bench.origins[waiter]?.origin.worker.index == 0)
     }
 
     /// What was sealed is its owner's to end, however the pool grows meanwhile.
@@ -85,13 +85,13 @@ struct PoolReconfigureTests {
         #expect(bench.machine.sealRetirable() == [1])
         _ = bench.takeLog()
         change(&bench, configuration(2))
-        _ = try #require(bench.checkout().grant)
+        _ = try #require(bench.checkout().origin)
         let waiter = try #require(bench.checkout().waiter)
         #expect(bench.takeLog().isEmpty)
         // It comes up by itself.
         bench.report(.ready(capacity: 1), 1)
         #expect(bench.takeLog() == ["disconnect 1 surplus"])
-        #expect(bench.grants[waiter] == nil)
+        #expect(bench.origins[waiter] == nil)
         bench.report(.gone, 1)
         // Its supervisor was quicker than its owner.
         bench.register(1, 2)
@@ -102,7 +102,7 @@ struct PoolReconfigureTests {
         bench.register(1, 1)
         #expect(bench.takeLog() == ["connect 1 keep"])
         bench.report(.ready(capacity: 1), 1)
-        #expect(bench.grants[waiter]?.grant.worker.slot == 1)
+        #expect(bench.origins[waiter]?.origin.worker.index == 1)
     }
 
     @Test("A worker that registers before its owner says that its predecessor has ended stays known")
@@ -136,23 +136,23 @@ struct PoolReconfigureTests {
         #expect(bench.machine.sealRetirable() == [1, 2, 3])
         bench.report(.gone, 3)
         bench.machine.ended([1, 2, 3], now: bench.now)
-        #expect(bench.machine.slots.count == 1)
+        #expect(bench.machine.workers.count == 1)
     }
 
     /// A place that comes back counts its sessions on, so that slots of an earlier life change nothing.
     @Test func lateSlotsOfAnEarlierLifeOfAPlaceChangeNothing() throws {
         var bench = PoolBench.ready(configuration(2), capacities: [1, 1])
-        _ = try #require(bench.checkout().grant)
-        let old = try #require(bench.checkout().grant)
+        _ = try #require(bench.checkout().origin)
+        let old = try #require(bench.checkout().origin)
         bench.report(.gone, 1)
         change(&bench, configuration(1))
         #expect(bench.machine.sealRetirable() == [1])
         bench.machine.ended([1], now: bench.now)
-        #expect(bench.machine.slots.count == 1)
+        #expect(bench.machine.workers.count == 1)
         change(&bench, configuration(2))
         bench.register(1, 1)
         bench.report(.ready(capacity: 1), 1)
-        let new = try #require(bench.checkout().grant)
+        let new = try #require(bench.checkout().origin)
         #expect(new.worker == old.worker && new.session > old.session)
         bench.checkin(old)
         #expect(bench.machine.broken == nil)
@@ -168,15 +168,15 @@ struct PoolReconfigureTests {
 
     @Test func aSmallerQueueSendsNobodyAway() throws {
         var bench = PoolBench.ready(configuration(1), capacities: [1])
-        let grant = try #require(bench.checkout().grant)
+        let origin = try #require(bench.checkout().origin)
         let waiters = (0..<3).compactMap { _ in bench.checkout().waiter }
         var smaller = configuration(1)
         smaller.maxWaiters = 1
         change(&bench, smaller)
         #expect(bench.failures.isEmpty)
         #expect(bench.checkout().code == .queueFull)
-        bench.checkin(grant)
-        #expect(bench.grants[waiters[0]] != nil)
+        bench.checkin(origin)
+        #expect(bench.origins[waiters[0]] != nil)
     }
 
     @Test func anotherLifetimeCountsFromTheBeginningOfTheSession() {
@@ -210,30 +210,30 @@ struct PoolReconfigureTests {
         )
         async let run: Void = tree.run()
         let workers = (0..<4).map { _ in IdleWorker() }
-        for (slot, worker) in workers.enumerated() {
-            pool.register(worker, id: WorkerID(slot: slot, generation: 1))
-            pool.report(.ready(capacity: 1), from: WorkerID(slot: slot, generation: 1))
+        for (index, worker) in workers.enumerated() {
+            pool.register(worker, id: WorkerID(index: index, generation: 1))
+            pool.report(.ready(capacity: 1), from: WorkerID(index: index, generation: 1))
         }
-        var grants: [SlotGrant] = []
+        var origins: [LeaseOrigin] = []
         for _ in 0..<4 {
             var lease = try await pool.checkout(deadline: .distantFuture)
             #expect(lease.take(1) == 1)
-            grants.append(lease.grant)
+            origins.append(lease.origin)
         }
         try pool.reconfigure(self.configuration(1))
         #expect(await pool.status().workers.map(\.state) == [.ready, .draining, .draining, .draining])
-        for slot in 1..<4 { pool.report(.idle, from: WorkerID(slot: slot, generation: 1)) }
+        for index in 1..<4 { pool.report(.idle, from: WorkerID(index: index, generation: 1)) }
         let retired = Task {
             var all: Set<Int> = []
             while true {
                 let some = try await pool.retireSurplus()
                 if some.isEmpty { return all }
-                for slot in some { pool.report(.gone, from: WorkerID(slot: slot, generation: 1)) }
+                for index in some { pool.report(.gone, from: WorkerID(index: index, generation: 1)) }
                 pool.ended(some)
                 all.formUnion(some)
             }
         }
-        for grant in grants { pool.checkin(grant, count: 1) }
+        for origin in origins { pool.checkin(origin, count: 1) }
         #expect(try await retired.value == [1, 2, 3])
         #expect(await pool.status().workers.count == 1)
         try pool.reconfigure(self.configuration(2))

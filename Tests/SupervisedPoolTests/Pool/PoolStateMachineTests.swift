@@ -6,31 +6,31 @@ import Testing
 struct PoolCheckoutTests {
     @Test func aFreeSlotIsLeasedAtOnceAndLeavesNoTimer() {
         var bench = PoolBench.ready(.init(maxOverflow: 0, maximumLifetime: nil), capacities: [2])
-        #expect(bench.checkout().slot == 0)
-        #expect(bench.checkout().slot == 0)
+        #expect(bench.checkout().index == 0)
+        #expect(bench.checkout().index == 0)
         #expect(bench.checkout().waiter != nil)
         #expect(bench.machine.status(bench.now).leased == 2)
     }
 
     @Test func aReturnedSlotGoesToTheFirstWaiter() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
-        let lease = try #require(bench.checkout().grant)
+        let lease = try #require(bench.checkout().origin)
         _ = bench.checkout()
         let first = try #require(bench.checkout().waiter)
         let second = try #require(bench.checkout().waiter)
         bench.checkin(lease)
-        #expect(bench.grants[first] != nil && bench.grants[second] == nil)
+        #expect(bench.origins[first] != nil && bench.origins[second] == nil)
     }
 
     @Test func resentWorkGoesFirstInItsOwnOrder() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0, maxWaiters: 1), capacities: [2])
-        let lease = try #require(bench.checkout(wanted: 2).grant)
+        let lease = try #require(bench.checkout(wanted: 2).origin)
         let normal = try #require(bench.checkout().waiter)
         let resent = try #require(bench.checkout(atFront: true).waiter)
         let resentLater = try #require(bench.checkout(atFront: true).waiter)
         bench.checkin(lease, 2)
-        #expect(bench.grants.keys.contains(resent) && bench.grants.keys.contains(resentLater))
-        #expect(bench.grants[normal] == nil)
+        #expect(bench.origins.keys.contains(resent) && bench.origins.keys.contains(resentLater))
+        #expect(bench.origins[normal] == nil)
     }
 
     @Test func theQueueIsBoundedByCountAndBytes() {
@@ -75,13 +75,13 @@ struct PoolCheckoutTests {
 
     @Test func aCancelledWaiterLeavesTheQueueAndAnAnsweredOneCannotBeCancelled() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
-        let lease = try #require(bench.checkout().grant)
+        let lease = try #require(bench.checkout().origin)
         let first = try #require(bench.checkout().waiter)
         let second = try #require(bench.checkout().waiter)
         bench.cancel(first)
         bench.checkin(lease)
         #expect(bench.failures[first]?.code == .cancelled)
-        #expect(bench.grants[second] != nil)
+        #expect(bench.origins[second] != nil)
         bench.cancel(second)
         #expect(bench.failures[second] == nil)
     }
@@ -89,22 +89,22 @@ struct PoolCheckoutTests {
     @Test func leastLoadedSpreads() {
         var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [10, 20])
         var counts = [0, 0]
-        for _ in 0..<15 { counts[bench.checkout().slot ?? 0] += 1 }
+        for _ in 0..<15 { counts[bench.checkout().index ?? 0] += 1 }
         #expect(counts == [5, 10])
     }
 
     @Test func lifoPacks() {
         var bench = PoolBench.ready(.init(size: 1, maxOverflow: 1, strategy: .lifo), capacities: [2, 2])
         let slots = (0..<4).map { _ in bench.checkout() }
-        #expect(slots.map(\.slot) == [0, 0, 1, 1])
-        if let grant = slots[0].grant { bench.checkin(grant) }
-        if let grant = slots[2].grant { bench.checkin(grant) }
-        #expect(bench.checkout().slot == 0)
+        #expect(slots.map(\.index) == [0, 0, 1, 1])
+        if let origin = slots[0].origin { bench.checkin(origin) }
+        if let origin = slots[2].origin { bench.checkin(origin) }
+        #expect(bench.checkout().index == 0)
     }
 
     @Test func fifoRotates() {
         var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0, strategy: .fifo), capacities: [5, 5, 5])
-        #expect((0..<6).map { _ in bench.checkout().slot } == [0, 1, 2, 0, 1, 2])
+        #expect((0..<6).map { _ in bench.checkout().index } == [0, 1, 2, 0, 1, 2])
     }
 
     @Test func aBulkCallerLeavesTheOthersTheirPart() throws {
@@ -114,22 +114,22 @@ struct PoolCheckoutTests {
         #expect(bench.checkout(wanted: 500).count == 68)
         let all = PoolBench.ready(.init(maxOverflow: 0), capacities: [9])
         var alone = all
-        let grant = try #require(alone.checkout(wanted: 9).grant)
+        let origin = try #require(alone.checkout(wanted: 9).origin)
         let first = try #require(alone.checkout(wanted: 64).waiter)
         let second = try #require(alone.checkout(wanted: 64).waiter)
-        alone.checkin(grant, 9)
-        #expect(alone.grants[first]?.count == 5)
-        #expect(alone.grants[second]?.count == 4)
+        alone.checkin(origin, 9)
+        #expect(alone.origins[first]?.count == 5)
+        #expect(alone.origins[second]?.count == 4)
     }
 
     @Test func drainRefusesNewWorkOnly() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
-        let lease = try #require(bench.checkout().grant)
+        let lease = try #require(bench.checkout().origin)
         let waiter = try #require(bench.checkout().waiter)
         bench.machine.drain()
         #expect(bench.checkout().code == .shuttingDown)
         bench.checkin(lease)
-        #expect(bench.grants[waiter] != nil)
+        #expect(bench.origins[waiter] != nil)
         #expect(bench.checkout(atFront: true).waiter != nil)
     }
 
@@ -160,11 +160,11 @@ struct PoolCheckoutTests {
 struct PoolSessionTests {
     @Test func aLateReturnIsNotCountedAgainstTheNewSession() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
-        let old = try #require(bench.checkout(wanted: 2).grant)
+        let old = try #require(bench.checkout(wanted: 2).origin)
         bench.report(.draining, 0)
         #expect(bench.checkout(block: false).code == .full)
         bench.report(.ready(capacity: 2), 0)
-        let new = try #require(bench.checkout().grant)
+        let new = try #require(bench.checkout().origin)
         #expect(new.session == old.session + 1)
         bench.checkin(old, 2)
         let worker = bench.machine.status(bench.now).workers[0]
@@ -174,7 +174,7 @@ struct PoolSessionTests {
 
     @Test func returnsWhileDrainingAndAfterTheLossAreTaken() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [4])
-        let lease = try #require(bench.checkout(wanted: 4).grant)
+        let lease = try #require(bench.checkout(wanted: 4).origin)
         bench.report(.draining, 0)
         bench.checkin(lease)
         #expect(bench.machine.status(bench.now).workers[0].leased == 3)
@@ -187,7 +187,7 @@ struct PoolSessionTests {
 
     @Test func aSlotReturnedTwiceBreaksThePool() throws {
         var bench = PoolBench.ready(.init(), capacities: [2])
-        let lease = try #require(bench.checkout().grant)
+        let lease = try #require(bench.checkout().origin)
         bench.checkin(lease)
         bench.checkin(lease)
         #expect(bench.machine.broken != nil)
@@ -195,7 +195,7 @@ struct PoolSessionTests {
 
     @Test func leasesOfAnEarlierGenerationMeanNothing() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
-        let lease = try #require(bench.checkout().grant)
+        let lease = try #require(bench.checkout().origin)
         bench.register(0, 2)
         bench.report(.ready(capacity: 9), 0, 1)
         #expect(bench.machine.status(bench.now).workers[0].state == .idle)
@@ -209,7 +209,7 @@ struct PoolSessionTests {
 
     @Test func aWorkerThatIsGoneLeavesNothing() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
-        let lease = try #require(bench.checkout().grant)
+        let lease = try #require(bench.checkout().origin)
         bench.report(.gone, 0)
         bench.checkin(lease)
         #expect(bench.machine.broken == nil)
@@ -222,13 +222,13 @@ struct PoolSessionTests {
 
     @Test func capacityBelowWhatIsLeasedStopsLeasingUntilItFits() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [4])
-        let lease = try #require(bench.checkout(wanted: 4).grant)
+        let lease = try #require(bench.checkout(wanted: 4).origin)
         bench.report(.capacity(2), 0)
         let waiter = try #require(bench.checkout().waiter)
         bench.checkin(lease, 2)
-        #expect(bench.grants[waiter] == nil)
+        #expect(bench.origins[waiter] == nil)
         bench.checkin(lease)
-        #expect(bench.grants[waiter] != nil)
+        #expect(bench.origins[waiter] != nil)
         bench.report(.capacity(-7), 0)
         #expect(bench.checkout(block: false).code == .full)
     }
@@ -238,7 +238,7 @@ struct PoolSessionTests {
         _ = bench.checkout()
         let waiters = (0..<5).compactMap { _ in bench.checkout().waiter }
         bench.report(.capacity(1000), 0)
-        #expect(waiters.allSatisfy { bench.grants[$0] != nil })
+        #expect(waiters.allSatisfy { bench.origins[$0] != nil })
     }
 
     @Test func nonsenseIsDropped() {
@@ -246,11 +246,11 @@ struct PoolSessionTests {
         bench.register(1000)
         bench.register(-1)
         bench.report(.ready(capacity: 5), 7)
-        #expect(bench.machine.slots.count == 1)
-        bench.checkin(SlotGrant(worker: WorkerID(slot: 99, generation: 1), session: 1))
-        bench.checkin(SlotGrant(worker: WorkerID(slot: 0, generation: 1), session: 1), -3)
+        #expect(bench.machine.workers.count == 1)
+        bench.checkin(LeaseOrigin(worker: WorkerID(index: 99, generation: 1), session: 1))
+        bench.checkin(LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1), -3)
         #expect(bench.machine.broken == nil)
         let empty = PoolStateMachine(PoolConfiguration(size: -4, maxOverflow: .max))
-        #expect(empty.slots.count == 1000)
+        #expect(empty.workers.count == 1000)
     }
 }

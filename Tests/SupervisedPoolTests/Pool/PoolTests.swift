@@ -14,7 +14,7 @@ private final class Worker: PoolWorker {
 struct PoolTests {
     private let clock = ManualClock()
     private let journal = Journal<String>()
-    private let first = WorkerID(slot: 0, generation: 1)
+    private let first = WorkerID(index: 0, generation: 1)
 
     private var soon: MonotonicInstant { clock.now.advanced(by: .seconds(30)) }
 
@@ -47,7 +47,7 @@ struct PoolTests {
         try await withPool(capacity: 4) { pool, _ in
             do {
                 let lease = try await pool.checkout(deadline: soon)
-                #expect(lease.count == 1 && lease.grant.worker == first)
+                #expect(lease.count == 1 && lease.origin.worker == first)
                 #expect(await pool.status().leased == 1)
             }
             #expect(await pool.status().leased == 0)
@@ -65,7 +65,7 @@ struct PoolTests {
             let error = await #expect(throws: PoolError.self) {
                 try await pool.withLease(deadline: soon, block: false, lane: .bulk) { _ in }
             }
-            #expect(error?.code == .full, "The last slot is the interactive reserve")
+            #expect(error?.code == .full, "The last index is the interactive reserve")
             try await pool.withLease(deadline: soon, block: false) { _ in }
         }
     }
@@ -73,13 +73,13 @@ struct PoolTests {
     @Test func slotsTakenOutOfALeaseAreReturnedByHand() async throws {
         try await withPool(capacity: 4) { pool, _ in
             var lease = try await pool.checkout(wanted: 4, deadline: soon)
-            let grant = lease.grant
+            let origin = lease.origin
             #expect(lease.take(3) == 3)
             #expect(lease.take(7) == 1)
             #expect(lease.take(1) == 0)
             lease.release()
             #expect(await pool.status().leased == 4)
-            pool.checkin(grant, count: 4)
+            pool.checkin(origin, count: 4)
             #expect(await pool.status().leased == 0)
         }
     }
@@ -88,7 +88,7 @@ struct PoolTests {
         try await withPool(capacity: 1) { pool, _ in
             let lease = try await pool.checkout(deadline: soon)
             let deadline = soon
-            let waiter = Task { try await pool.checkout(deadline: deadline).grant }
+            let waiter = Task { try await pool.checkout(deadline: deadline).origin }
             try await waitForDepth(1, pool)
             lease.release()
             #expect(try await waiter.value.worker == first)
@@ -241,8 +241,8 @@ struct PoolTests {
         let run = Task { try await pool.run(ChildContext(id: "pool")) }
         pool.register(Worker(journal), id: first)
         pool.report(.ready(capacity: 2), from: first)
-        let grant = try await pool.checkout(deadline: soon).grant
-        pool.checkin(grant, count: 1)
+        let origin = try await pool.checkout(deadline: soon).origin
+        pool.checkin(origin, count: 1)
         _ = await pool.status()
         do {
             try await run.value

@@ -66,7 +66,7 @@ struct PoolTransitionTests {
     @Test func everyReportWhileSlotsAreOut() throws {
         for report in Self.reports {
             var bench = bench(.ready)
-            let lease = try #require(bench.checkout().grant)
+            let lease = try #require(bench.checkout().origin)
             bench.report(report, 0)
             let worker = try #require(bench.machine.status(bench.now).workers.first)
             // Leases survive only with their session; a worker that is gone has forgotten them.
@@ -89,7 +89,7 @@ struct PoolTransitionTests {
                 var bench = bench(state)
                 let waiter = try #require(bench.checkout().waiter)
                 bench.report(report, 0)
-                let isServed = bench.grants[waiter] != nil
+                let isServed = bench.origins[waiter] != nil
                 if case .ready = report, state != .absent {
                     #expect(isServed, "\(report) in \(state)")
                 } else {
@@ -138,9 +138,9 @@ struct PoolTransitionTests {
         case .hasty: model.checkout(.interactive, wanted: 1, bytes: 1, within: .seconds(9), block: false)
         case .observer: model.awaitReady(2, within: .seconds(9))
         case .returnFirst:
-            if let (grant, count) = model.firstHeld { model.checkin(grant, count) }
+            if let (origin, count) = model.firstHeld { model.checkin(origin, count) }
         case .returnLast:
-            if let (grant, _) = model.lastHeld { model.checkin(grant, 1) }
+            if let (origin, _) = model.lastHeld { model.checkin(origin, 1) }
         case .cancelFirst:
             if let waiter = model.waiting.first { model.bench.cancel(waiter.id) }
         case .cancelLast:
@@ -206,18 +206,18 @@ struct PoolTransitionTests {
 }
 
 extension PoolModel {
-    var firstHeld: (SlotGrant, Int)? { held.min { $0.key.order < $1.key.order }.map { ($0.key, $0.value) } }
-    var lastHeld: (SlotGrant, Int)? { held.max { $0.key.order < $1.key.order }.map { ($0.key, $0.value) } }
+    var firstHeld: (LeaseOrigin, Int)? { held.min { $0.key.order < $1.key.order }.map { ($0.key, $0.value) } }
+    var lastHeld: (LeaseOrigin, Int)? { held.max { $0.key.order < $1.key.order }.map { ($0.key, $0.value) } }
 
     /// What tells one state from another; times are relative to now.
     fileprivate var key: String {
         var key = "\(isDraining)"
-        for (slot, worker) in workers.enumerated() {
-            let machine = bench.machine.slots[slot]
+        for (index, worker) in workers.enumerated() {
+            let machine = bench.machine.workers[index]
             let asked = machine.askedUntil.map { bench.now.duration(to: $0) }
             let replace = machine.replaceAt.map { bench.now.duration(to: $0) }
             key +=
-                "|\(PoolStatus.Worker.State.name(worker.state)) \(worker.capacity) \(leased(slot)) \(leasedEarlier(slot))"
+                "|\(PoolStatus.Worker.State.name(worker.state)) \(worker.capacity) \(leased(index)) \(leasedEarlier(index))"
             key += " \(machine.isKeepPending) \(machine.isOutdated) \(machine.isBackoffFixed) \(asked.debugDescription)"
             key += " \(replace.debugDescription) \(machine.isSurplus) \(machine.isSealed) \(machine.isEnded)"
             key += " \(machine.isDismissed) \(machine.isOverflow)"
@@ -228,8 +228,8 @@ extension PoolModel {
     }
 }
 
-extension SlotGrant {
-    fileprivate var order: (Int, Int, Int) { (worker.slot, worker.generation, session) }
+extension LeaseOrigin {
+    fileprivate var order: (Int, Int, Int) { (worker.index, worker.generation, session) }
 }
 
 extension PoolStatus.Worker.State {

@@ -23,7 +23,7 @@ struct NotificationService {
         //
         // 1. `readiness`: /ready answers 503 and the server goes on for `DRAIN_DELAY`, so that the load balancer has time
         //    to send its requests elsewhere. Requests that still come are served.
-        // 2. `app`: the server takes no new connections, answers the requests that it has, and closes. An answer is an
+        // 2. `app`: the server takes no new connections, answers the requests that it has, and closes. A response is an
         //    outcome from APNs, so this takes as long as the longest of them: at most `MAX_DEADLINE`.
         // 3. `client`: takes no pushes any more, waits for those that are still on their way (here: none, since each
         //    belonged to a request), at most 20 seconds, and closes its connections.

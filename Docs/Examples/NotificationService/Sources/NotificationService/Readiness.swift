@@ -4,7 +4,7 @@ import Synchronization
 /// Whether a load balancer should send requests here: not before the start, and not during the drain.
 ///
 /// It does not ask APNs. When APNs cannot be reached, no replica of this service can reach it, and taking all of them out
-/// of the load balancer turns an answer that says what is wrong into none at all.
+/// of the load balancer turns a response that says what is wrong into none at all.
 final class Readiness: Service {
     private let isOpen = Atomic<Bool>(false)
     private let drainDelay: Duration

@@ -4,9 +4,9 @@ import Testing
 
 @testable import APNSPool
 
-struct GateTests {
+struct LatchTests {
     @Test func anOpenGateLetsAllThrough() async {
-        let gate = Gate()
+        let gate = Latch()
         #expect(!gate.isOpen)
         gate.open()
         gate.open()
@@ -15,7 +15,7 @@ struct GateTests {
     }
 
     @Test func openingResumesEverybodyOnce() async {
-        let gate = Gate()
+        let gate = Latch()
         await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<200 { group.addTask { await gate.wait() } }
             gate.open()
@@ -24,7 +24,7 @@ struct GateTests {
     }
 
     @Test func aCancelledWaiterLeavesWithoutTheGate() async {
-        let gate = Gate()
+        let gate = Latch()
         let waiter = Task { await gate.wait() }
         try? await ContinuousClock().sleep(for: .milliseconds(1))
         waiter.cancel()
@@ -37,7 +37,7 @@ struct GateTests {
     }
 
     @Test func aWaitEndsAtItsDeadline() async {
-        let gate = Gate()
+        let gate = Latch()
         let clock = ManualClock()
         let deadline = clock.now.advanced(by: .seconds(5))
         let waiter = Task { await gate.wait(until: deadline, clock: clock) }
@@ -48,7 +48,7 @@ struct GateTests {
     }
 
     @Test func openingEndsAWaitBeforeItsDeadline() async {
-        let gate = Gate()
+        let gate = Latch()
         let clock = ManualClock()
         let waiter = Task { await gate.wait(until: .distantFuture, clock: clock) }
         await clock.waitForSleepers(1)
@@ -57,11 +57,11 @@ struct GateTests {
         #expect(clock.sleepers == 0)
     }
 
-    /// Waits, cancellations and the opening in any order: everybody gets an answer.
+    /// Waits, cancellations and the opening in any order: everybody gets a response.
     @Test(arguments: 0..<20)
     func nobodyIsForgotten(_ seed: UInt64) async {
         var random = SeededRandom(seed: seed)
-        let gate = Gate()
+        let gate = Latch()
         var waiters: [Task<Bool, Never>] = []
         let opening = Int.random(in: 0..<100, using: &random)
         for step in 0..<100 {

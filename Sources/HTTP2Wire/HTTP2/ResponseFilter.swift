@@ -6,9 +6,9 @@
     import Darwin
 #endif
 
-/// Which fields of a client's ordinary answers (status 200) are worth keeping: an answer that tells nothing new costs no
+/// Which fields of a client's ordinary answers (status 200) are worth keeping: a response that tells nothing new costs no
 /// memory. Answers with another status are kept whole.
-package struct AnswerFilter: Sendable {
+package struct ResponseFilter: Sendable {
     /// The variable name (by its place among the session's) whose value the peer repeats. An equal one, ASCII case
     /// aside, is not kept.
     package var echoed: Int
@@ -29,7 +29,7 @@ package struct AnswerFilter: Sendable {
     }
 }
 
-/// The value that a request has sent and the answer may repeat; longer ones are not remembered.
+/// The value that a request has sent and the response may repeat; longer ones are not remembered.
 struct EchoedValue {
     static let capacity = 40
     private typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64)

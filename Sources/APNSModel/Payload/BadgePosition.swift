@@ -1,31 +1,31 @@
 extension PreparedPush {
     /// What is known of the badge's place in a payload.
     enum BadgePlace: Sendable {
-        case at(BadgeSlot)
+        case at(BadgePosition)
         /// The payload has no `aps`.
         case nowhere
         /// The payload came as bytes.
         case unsearched
 
-        func slot(in payload: [UInt8]) -> BadgeSlot? {
+        func position(in payload: [UInt8]) -> BadgePosition? {
             switch self {
-            case .at(let slot): slot
+            case .at(let position): position
             case .nowhere: nil
-            case .unsearched: JSONParser.badgeSlot(payload)
+            case .unsearched: JSONParser.badgePosition(payload)
             }
         }
     }
 }
 
 /// Where the number of `aps.badge` stands in a payload, or where key and number can be put.
-struct BadgeSlot: Sendable, Equatable {
+struct BadgePosition: Sendable, Equatable {
     /// The bytes of the value; empty if there is none, and then it lies behind the opening brace of `aps`.
     var range: Range<Int>
 
     private static let key: StaticString = "\"badge\":"
 
     /// The payload with this number, and the number's place in it. One allocation: this is done for each device.
-    func patched(_ payload: [UInt8], _ number: Int) -> ([UInt8], BadgeSlot) {
+    func patched(_ payload: [UInt8], _ number: Int) -> ([UInt8], BadgePosition) {
         let key = self.range.isEmpty ? Self.key.utf8CodeUnitCount : 0
         let comma = self.range.isEmpty && !self.endsObject(payload) ? 1 : 0
         let numberStart = self.range.lowerBound + key
@@ -51,7 +51,7 @@ struct BadgeSlot: Sendable, Equatable {
             if comma > 0 { (target + numberEnd).initialize(to: JSONByte.comma) }
             initialized = count
         }
-        return (patched, BadgeSlot(range: numberStart..<numberEnd))
+        return (patched, BadgePosition(range: numberStart..<numberEnd))
     }
 
     /// The characters of a number.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The one `CredentialStateMachine` of a client. Connections give it evidence from their loops, the dispatch asks it
 /// before each push; while all is well both cost one look at an atomic.
-final class CredentialGuard: Sendable {
+final class CredentialBreaker: Sendable {
     private let machine: Mutex<CredentialStateMachine>
     /// Anything but trusted.
     private let isTroubled: Atomic<Bool>

@@ -3,7 +3,7 @@ import SupervisedPool
 import Synchronization
 
 /// The turns of all pushes of a client that have a ``SupersedeKey``.
-final class SupersedeTurns: Sendable {
+final class SupersedeQueue: Sendable {
     struct Key: Hashable, Sendable {
         var deviceToken: DeviceToken
         var topic: String
@@ -19,7 +19,7 @@ final class SupersedeTurns: Sendable {
     private struct State {
         var machine = SupersedeMachine<Key>()
         /// Of those that wait.
-        var waiters: [UInt64: SupersedeTurn] = [:]
+        var waiters: [UInt64: SupersedeEntry] = [:]
     }
 
     private let state = Mutex(State())
@@ -34,55 +34,55 @@ final class SupersedeTurns: Sendable {
     var arrivalCount: UInt64 { self.state.withLock { $0.machine.arrivalCount } }
 
     /// - Returns: the push's turn, and the timestamp that is to be filled in, if one was asked for.
-    func arrive(_ key: Key, isFinal: Bool, timestamp: Int64?) -> (turn: SupersedeTurn, timestamp: Int64?) {
-        let (turn, stamp, replaced) = self.state.withLock { state in
+    func arrive(_ key: Key, isFinal: Bool, timestamp: Int64?) -> (entry: SupersedeEntry, timestamp: Int64?) {
+        let (entry, stamp, replaced) = self.state.withLock { state in
             let arrival = state.machine.arrive(key, isFinal: isFinal, timestamp: timestamp)
-            let turn = SupersedeTurn(turns: self, key: key, ticket: arrival.ticket)
+            let entry = SupersedeEntry(queue: self, key: key, ticket: arrival.ticket)
             if arrival.goes {
-                turn.gate.open()
+                entry.latch.open()
             } else {
-                state.waiters[arrival.ticket] = turn
+                state.waiters[arrival.ticket] = entry
             }
-            return (turn, arrival.timestamp, arrival.superseded.flatMap { state.waiters.removeValue(forKey: $0) })
+            return (entry, arrival.timestamp, arrival.superseded.flatMap { state.waiters.removeValue(forKey: $0) })
         }
-        replaced?.gate.open()
-        return (turn, stamp)
+        replaced?.latch.open()
+        return (entry, stamp)
     }
 
-    fileprivate func claim(_ turn: SupersedeTurn) -> SupersedeMachine<Key>.Standing {
+    fileprivate func claim(_ entry: SupersedeEntry) -> SupersedeMachine<Key>.Standing {
         self.state.withLock { state in
-            state.waiters[turn.ticket] = nil
-            return state.machine.claim(turn.key, turn.ticket)
+            state.waiters[entry.ticket] = nil
+            return state.machine.claim(entry.key, entry.ticket)
         }
     }
 
-    fileprivate func write(_ turn: SupersedeTurn) -> Bool {
-        self.state.withLock { $0.machine.write(turn.key, turn.ticket) }
+    fileprivate func write(_ entry: SupersedeEntry) -> Bool {
+        self.state.withLock { $0.machine.write(entry.key, entry.ticket) }
     }
 
-    fileprivate func end(_ turn: SupersedeTurn) {
-        let next = self.state.withLock { state -> SupersedeTurn? in
-            guard let successor = state.machine.end(turn.key, turn.ticket) else { return nil }
+    fileprivate func end(_ entry: SupersedeEntry) {
+        let next = self.state.withLock { state -> SupersedeEntry? in
+            guard let successor = state.machine.end(entry.key, entry.ticket) else { return nil }
             // One whose wait ended just now has been told by no gate, and will claim its turn.
             let next = state.waiters.removeValue(forKey: successor.ticket)
             if successor.isHeir { next?.inherit() }
             return next
         }
-        next?.gate.open()
+        next?.latch.open()
     }
 }
 
 /// The turn of one push.
-final class SupersedeTurn: Sendable {
-    private let turns: SupersedeTurns
-    fileprivate let key: SupersedeTurns.Key
+final class SupersedeEntry: Sendable {
+    private let queue: SupersedeQueue
+    fileprivate let key: SupersedeQueue.Key
     fileprivate let ticket: UInt64
     /// Opens when the wait is over.
-    fileprivate let gate = Gate()
+    fileprivate let latch = Latch()
     private let hasInherited = Atomic<Bool>(false)
 
-    fileprivate init(turns: SupersedeTurns, key: SupersedeTurns.Key, ticket: UInt64) {
-        self.turns = turns
+    fileprivate init(queue: SupersedeQueue, key: SupersedeQueue.Key, ticket: UInt64) {
+        self.queue = queue
         self.key = key
         self.ticket = ticket
     }
@@ -94,28 +94,28 @@ final class SupersedeTurn: Sendable {
 
     /// Waits for the turn, until the deadline or the task's cancellation.
     func wait(until deadline: MonotonicInstant, clock: any MonotonicClock) async
-        -> SupersedeMachine<SupersedeTurns.Key>.Standing
+        -> SupersedeMachine<SupersedeQueue.Key>.Standing
     {
-        _ = await self.gate.wait(until: deadline, clock: clock)
-        return self.turns.claim(self)
+        _ = await self.latch.wait(until: deadline, clock: clock)
+        return self.queue.claim(self)
     }
 
     /// Whether the push may be written; else a newer one has taken its place.
-    func write() -> Bool { self.turns.write(self) }
+    func write() -> Bool { self.queue.write(self) }
 
     /// The push that had the turn has its outcome. Does nothing for one that never had it.
-    func end() { self.turns.end(self) }
+    func end() { self.queue.end(self) }
 
     /// The push goes, whether it waits or has the turn.
     func leave() {
-        if self.turns.claim(self) == .goes { self.end() }
+        if self.queue.claim(self) == .goes { self.end() }
     }
 
     static let message = "a newer push with the same key took its place"
 }
 
-extension SupersedeTurns {
-    /// Gives a push with a key its place among the others of the key. Takes no time: the wait is `SupersedeTurn.wait`.
+extension SupersedeQueue {
+    /// Gives a push with a key its place among the others of the key. Takes no time: the wait is `SupersedeEntry.wait`.
     ///
     /// - Throws: what preparing the push with another timestamp throws.
     func arrive(
@@ -123,17 +123,17 @@ extension SupersedeTurns {
         to token: DeviceToken,
         key: SupersedeKey,
         dated: Dated?
-    ) throws(ValidationError) -> (turn: SupersedeTurn, push: PreparedPush) {
-        let (turn, timestamp) = self.arrive(
+    ) throws(ValidationError) -> (entry: SupersedeEntry, push: PreparedPush) {
+        let (entry, timestamp) = self.arrive(
             Key(deviceToken: token, topic: push.topic, key: key),
             isFinal: push.endsActivity,
             timestamp: dated?.timestamp
         )
-        guard let dated, let timestamp, timestamp != dated.timestamp else { return (turn, push) }
+        guard let dated, let timestamp, timestamp != dated.timestamp else { return (entry, push) }
         do {
-            return (turn, try dated.prepared(timestamp))
+            return (entry, try dated.prepared(timestamp))
         } catch {
-            turn.leave()
+            entry.leave()
             throw error
         }
     }

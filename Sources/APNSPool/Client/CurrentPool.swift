@@ -4,7 +4,7 @@ import Synchronization
 
 /// The pool of a tree as it now stands. There is one before the first run, so that work can wait in it; a restart of
 /// its child makes a new one.
-final class PoolHolder: Sendable {
+final class CurrentPool: Sendable {
     private struct State {
         var configuration: PoolConfiguration
         var pool: Pool<ConnectionActor>

@@ -1,7 +1,7 @@
 import SupervisedPool
 
 /// Who keeps the number of a session's workers: told when it may not be what the settings say.
-final class WorkerCount: Sendable {
+final class PoolResizer: Sendable {
     /// The supervisor of the connections, as it now is.
     let supervisor = ChildRef<Supervisor>()
     let starts: AsyncStream<Void>
@@ -14,13 +14,13 @@ final class WorkerCount: Sendable {
         (self.ends, self.ending) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    func poke() {
+    func signal() {
         self.starting.yield()
         self.ending.yield()
     }
 
     /// Workers were ended: others may be wanted in their places by now.
-    func pokeStarts() { self.starting.yield() }
+    func signalStarts() { self.starting.yield() }
 
     func finish() {
         self.starting.finish()
@@ -48,20 +48,20 @@ extension ClientRuntime {
         guard let supervisor = session.workers.supervisor.current else { return }
         let pool = session.pool
         let there = Set(await supervisor.whichChildren().map(\.id))
-        var slot = 0
-        while slot < self.workerCount {
-            defer { slot += 1 }
-            let id = ClientTree.workerID(slot)
+        var index = 0
+        while index < self.workerCount {
+            defer { index += 1 }
+            let id = ClientTree.workerID(index)
             guard !there.contains(id) else { continue }
             do {
-                try await supervisor.startChild(ClientTree.worker(self, session, slot, pool: pool))
-                guard slot >= self.workerCount else { continue }
+                try await supervisor.startChild(ClientTree.worker(self, session, index, pool: pool))
+                guard index >= self.workerCount else { continue }
                 // The settings changed while it started, so whoever ends surplus workers may have found none here.
                 try await supervisor.terminateChild(id)
                 try await supervisor.deleteChild(id)
-                session.workers.poke()
+                session.workers.signal()
             } catch {
-                // It ends, or has not begun. Another one, or its beginning, pokes again.
+                // It ends, or has not begun. Another one, or its beginning, signals again.
                 return
             }
         }
@@ -83,19 +83,19 @@ extension ClientRuntime {
                 surplus.places = found
             }
             guard let supervisor = session.workers.supervisor.current else { return }
-            while let slot = surplus.places.last {
-                let id = ClientTree.workerID(slot)
+            while let index = surplus.places.last {
+                let id = ClientTree.workerID(index)
                 do throws(SupervisorError) {
                     try await supervisor.terminateChild(id)
-                    pool.ended([slot])
+                    pool.ended([index])
                     try await supervisor.deleteChild(id)
                 } catch {
-                    // It was never started, or else the supervisor ends: its successor pokes again.
+                    // It was never started, or else the supervisor ends: its successor signals again.
                     guard error.code == .childNotFound else { return }
-                    pool.ended([slot])
+                    pool.ended([index])
                 }
                 surplus.places.removeLast()
-                session.workers.pokeStarts()
+                session.workers.signalStarts()
             }
         }
     }

@@ -9,7 +9,7 @@
 ///                          └─────────────────────────────────────────────────── 2
 /// ```
 /// One push at a time tries the new one; all others go with the old one until the new one is accepted.
-struct CredentialSwitch: Sendable, Equatable {
+struct CredentialRotation: Sendable, Equatable {
     typealias Number = Int
 
     struct Trial: Sendable, Equatable {

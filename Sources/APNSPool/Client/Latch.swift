@@ -2,7 +2,7 @@ import SupervisedPool
 import Synchronization
 
 /// A door that opens once; many may wait before it, each until it opens, its task is cancelled or its time is over.
-final class Gate: Sendable {
+final class Latch: Sendable {
     private struct State {
         var isOpen = false
         var nextWaiter = 0

@@ -1,9 +1,9 @@
 public import APNSModel
 internal import HTTP2Wire
 
-/// An answer as a script has it, right or wrong in every part.
-public struct ScriptedAnswer: Sendable, Hashable {
-    /// What stands in the answer's `apns-id`.
+/// A response as a script has it, right or wrong in every part.
+public struct ScriptedResponse: Sendable, Hashable {
+    /// What stands in the response's `apns-id`.
     public enum ID: Sendable, Hashable {
         /// The request's, or one that the simulator makes up.
         case asUsual
@@ -29,7 +29,7 @@ public struct ScriptedAnswer: Sendable, Hashable {
     public var headers: [String: String] = [:]
     /// So many bytes of further fields, to be beyond what a client keeps. At most 60,000, which is what nghttp2 sends.
     public var headerBytes = 0
-    /// Statuses from 100 to 199 that go before the answer.
+    /// Statuses from 100 to 199 that go before the response.
     public var informational: [Int] = []
     /// Fields behind the body.
     public var trailers: [String: String] = [:]
@@ -37,7 +37,7 @@ public struct ScriptedAnswer: Sendable, Hashable {
     public var cutAfter: Int?
     /// What the stream of a body that breaks off is reset with; nil: it is left open. Default INTERNAL_ERROR.
     public var cutCode: UInt32? = 2
-    /// RST_STREAM behind the whole answer, as servers send that do not want the rest of a request (RFC 9113, section 8.1).
+    /// RST_STREAM behind the whole response, as servers send that do not want the rest of a request (RFC 9113, section 8.1).
     public var resetCode: UInt32?
     /// Whether the push counts as processed; nil: if the status is 200.
     public var isProcessed: Bool?
@@ -57,8 +57,8 @@ public struct ScriptedAnswer: Sendable, Hashable {
         self.init(status: reason.status ?? 400, reason: reason, timestamp: timestamp)
     }
 
-    /// Changes parts in place: `ScriptedAnswer(.badTopic).with { $0.id = .missing }`.
-    public func with(_ change: (inout ScriptedAnswer) -> Void) -> ScriptedAnswer {
+    /// Changes parts in place: `ScriptedResponse(.badTopic).with { $0.id = .missing }`.
+    public func with(_ change: (inout ScriptedResponse) -> Void) -> ScriptedResponse {
         var copy = self
         change(&copy)
         return copy
@@ -69,37 +69,37 @@ public struct ScriptedAnswer: Sendable, Hashable {
     var verdict: Verdict { Verdict(status: self.status, reason: self.reason, timestamp: self.timestamp) }
 }
 
-extension ScriptedAnswer {
-    /// Gives an answer that is right all that the script wants wrong.
-    func shape(_ answer: SessionAction.Answer) -> SessionAction.Answer {
-        var answer = answer
+extension ScriptedResponse {
+    /// Gives a response that is right all that the script wants wrong.
+    func shape(_ response: SessionAction.Response) -> SessionAction.Response {
+        var response = response
         for (name, value) in self.headers.sorted(by: { $0.key < $1.key }) {
-            answer.fields.append(name: name, value: value)
+            response.fields.append(name: name, value: value)
         }
         var rest = min(max(self.headerBytes, 0), Self.headerLimit)
         while rest > 0 {
             // nghttp2 sends fields of this length.
             let count = min(rest, 15_000)
-            answer.fields.append(name: "x-padding", value: String(repeating: "x", count: count))
+            response.fields.append(name: "x-padding", value: String(repeating: "x", count: count))
             rest -= count
         }
-        answer.informational = self.informational.filter { (100...199).contains($0) && $0 != 101 }
-        answer.resetCode = self.resetCode
+        response.informational = self.informational.filter { (100...199).contains($0) && $0 != 101 }
+        response.resetCode = self.resetCode
         if let count = self.bodyBytes {
-            if answer.body.isEmpty { answer.body = Array(repeating: UInt8(ascii: " "), count: 1024) }
-            answer.ending = .repeated(upTo: max(count, 0))
+            if response.body.isEmpty { response.body = Array(repeating: UInt8(ascii: " "), count: 1024) }
+            response.ending = .repeated(upTo: max(count, 0))
         }
         if let count = self.cutAfter {
-            answer.body = Array(answer.body.prefix(max(count, 0)))
-            answer.ending = .open
-            answer.cutCode = self.cutCode
+            response.body = Array(response.body.prefix(max(count, 0)))
+            response.ending = .open
+            response.cutCode = self.cutCode
         } else if !self.trailers.isEmpty, self.bodyBytes == nil {
             var fields = FieldList()
             for (name, value) in self.trailers.sorted(by: { $0.key < $1.key }) {
                 fields.append(name: name, value: value)
             }
-            answer.ending = .trailers(fields)
+            response.ending = .trailers(fields)
         }
-        return answer
+        return response
     }
 }

@@ -4,9 +4,9 @@ import Testing
 @testable import APNSPool
 
 /// The transitions of the diagram, and what holds after any of them.
-struct CredentialSwitchTests {
+struct CredentialRotationTests {
     @Test func oneAcceptedPushMakesTheSwitch() {
-        var machine = CredentialSwitch(1)
+        var machine = CredentialRotation(1)
         #expect(machine.begin(2) == nil)
         #expect(machine.route() == .current(1))
         #expect(machine.arm(2) == true)
@@ -20,7 +20,7 @@ struct CredentialSwitchTests {
     }
 
     @Test func aPushWithoutAVerdictLeavesItOnTrial() {
-        var machine = CredentialSwitch(1)
+        var machine = CredentialRotation(1)
         _ = machine.begin(2)
         _ = machine.arm(2)
         #expect(machine.route() == .trial(2))
@@ -32,12 +32,12 @@ struct CredentialSwitchTests {
     }
 
     @Test func aRefusedOneIsForgotten() {
-        var machine = CredentialSwitch(1)
+        var machine = CredentialRotation(1)
         _ = machine.begin(2)
         _ = machine.arm(2)
         _ = machine.route()
         #expect(machine.giveUp(2) == true)
-        #expect(machine == CredentialSwitch(1))
+        #expect(machine == CredentialRotation(1))
         // What its push says afterwards changes nothing.
         #expect(machine.claimEnded(2) == false)
         #expect(machine.arm(2) == false)
@@ -46,7 +46,7 @@ struct CredentialSwitchTests {
     }
 
     @Test func aLaterTrialEndsTheEarlierOne() {
-        var machine = CredentialSwitch(1)
+        var machine = CredentialRotation(1)
         _ = machine.begin(2)
         #expect(machine.begin(3) == 2)
         #expect(machine.arm(2) == false)
@@ -55,7 +55,7 @@ struct CredentialSwitchTests {
     }
 
     @Test func nothingIsSentAfterARevocationUntilAnotherOneIsThere() {
-        var machine = CredentialSwitch(1)
+        var machine = CredentialRotation(1)
         _ = machine.begin(2)
         _ = machine.arm(2)
         #expect(machine.revoke() == [1, 2])
@@ -72,7 +72,7 @@ struct CredentialSwitchTests {
         for seed in run.seeds {
             await TestScale.letOthersRun()
             var random = SeededRandom(seed: seed)
-            var machine = CredentialSwitch(1)
+            var machine = CredentialRotation(1)
             var last = 1
             var gone: Set<Int> = []
             var claimed: Int?
