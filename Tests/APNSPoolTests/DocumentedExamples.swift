@@ -293,7 +293,7 @@ func watch(_ client: APNSClient, logger: Logger) async {
 
 func askWhatIsWrong(_ client: APNSClient) async -> String {
     let check = await client.check(topic: "com.grasscove.Fern")
-    return check.isOK ? "all is well" : "\(check)\n\n\(await client.diagnosis())"
+    return check.isOK ? "all is well" : "\(check)\n\n\(await client.status)"
 }
 
 func sweep(_ client: APNSClient, forget: @Sendable (DeviceToken, Date?) async -> Void) async {

@@ -27,7 +27,7 @@ struct Doctor {
     mutating func examine() async -> DoctorReport {
         self.report.settings = self.options.given
         self.examineSettings()
-        let client = self.examineCredential()
+        let client = await self.examineCredential()
         if let probe = self.reach() { self.examineServer(probe) }
         await self.examineResponse(client)
         return self.report
@@ -41,7 +41,7 @@ struct Doctor {
         self.report.pass("settings", lines)
     }
 
-    private mutating func examineCredential() -> APNSClient? {
+    private mutating func examineCredential() async -> APNSClient? {
         var configuration = self.options.configuration
         // One connection, and not before it is asked for.
         configuration.pool.size = 0
@@ -49,7 +49,7 @@ struct Doctor {
         let file = self.options.credentialFile
         do throws(APNSConfigurationError) {
             let client = try APNSClient(configuration: configuration)
-            let status = client.authenticationStatus
+            let status = await client.status.authentication
             var found = [status.name]
             if let file { found.insert(file, at: 0) }
             if !status.certificateTopics.isEmpty {

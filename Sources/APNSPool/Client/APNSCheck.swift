@@ -75,7 +75,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
                     "give a key or certificate that is valid in this environment"
                 )
             }
-            return self.fail(.response, error.message, "look at the network, and at the client's diagnosis")
+            return self.fail(.response, error.message, "look at the network, and at the client's status")
         }
         let reason = rejection.reason
         let text = "\(rejection.status) \(reason?.rawValue ?? "without a reason")"

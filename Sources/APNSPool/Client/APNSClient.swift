@@ -214,49 +214,6 @@ public final class APNSClient: PushSender, Service {
 
     /// The same with room for 10,000.
     public var invalidTokens: EventStream<InvalidToken> { self.invalidTokens(bufferingNewest: 10_000) }
-
-    /// A snapshot of the pool and of what happened so far.
-    public var status: APNSClientStatus {
-        get async {
-            APNSClientStatus(
-                pool: await self.runtime.pool.status(),
-                pushesInFlight: self.runtime.lifecycle.pushesInFlight,
-                resends: self.runtime.monitor.resends.load(ordering: .relaxed),
-                restarts: self.runtime.monitor.restarts.load(ordering: .relaxed),
-                invalidTokenShare: self.runtime.sending.retries.invalidShare(now: self.runtime.clock.now),
-                degradedConnections: self.runtime.monitor.events.degradedConnections,
-                hasCredentialFault: self.runtime.credentials.latest.settings.credentials.hasFault,
-                suspectsMisconfiguration: self.runtime.sending.massRejection.isRaised,
-                drain: self.runtime.finalReport.withLock { $0 }
-            )
-        }
-    }
-}
-
-/// A snapshot of a client.
-public struct APNSClientStatus: Sendable {
-    /// The pool: its connections, their streams, and who waits for them.
-    public var pool: PoolStatus
-    /// Pushes (and bulk calls) that have no outcome yet.
-    public var pushesInFlight: Int
-    /// How often a push was sent again.
-    public var resends: Int
-    /// How often a part of the supervision tree crashed and was restarted.
-    public var restarts: Int
-    /// The part of the last ten seconds' responses that said that a device token is invalid (410), 0 to 1; nil without
-    /// answers. A sudden rise means that something is wrong with the list or the environment.
-    public var invalidTokenShare: Double?
-    /// Connections that take fewer streams than they could, because APNs answers 503 more often than they may be
-    /// replaced.
-    public var degradedConnections: Int
-    /// Whether APNs refuses the credential on each new connection. Pushes then fail at once with the code `credential`,
-    /// but for one now and then that tries.
-    public var hasCredentialFault: Bool
-    /// Whether so many device tokens are refused that the environment or topic must be wrong (see
-    /// `APNSClientConfiguration.massRejection`).
-    public var suspectsMisconfiguration: Bool
-    /// What became of the pushes when the client ended; nil while it runs, and if nobody ever ran it.
-    public var drain: DrainReport?
 }
 
 /// Runs a client around `body` and shuts it down afterwards, draining for at most `timeouts.drain`.

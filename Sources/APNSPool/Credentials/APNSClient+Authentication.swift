@@ -56,23 +56,9 @@ extension APNSClient {
         await self.runtime.credentials.revoke()
         self.runtime.monitor.signal()
     }
-
-    /// What the client shows to APNs, and how long that is valid.
-    public var authenticationStatus: APNSAuthenticationStatus {
-        let resolved = self.runtime.credentials.latest.resolved
-        return APNSAuthenticationStatus(
-            name: resolved.name,
-            keyID: resolved.signer?.identifiers.keyID,
-            teamID: resolved.signer?.identifiers.teamID,
-            certificateExpiry: resolved.certificate?.notAfter,
-            certificateTopics: resolved.certificate?.topics ?? [],
-            isRevoked: self.runtime.credentials.isRevoked,
-            onTrial: self.runtime.credentials.onTrial?.resolved.name
-        )
-    }
 }
 
-/// What a client shows to APNs.
+/// The key or certificate of a client: ``APNSClientStatus/authentication``.
 public struct APNSAuthenticationStatus: Sendable, Hashable {
     /// For people, without secrets.
     public var name: String
@@ -89,6 +75,17 @@ public struct APNSAuthenticationStatus: Sendable, Hashable {
     public var isRevoked: Bool
     /// The name of the one that is being tried, if any.
     public var onTrial: String?
+
+    init(_ session: CredentialSession, _ credentials: CredentialManager) {
+        let resolved = session.resolved
+        self.name = resolved.name
+        self.keyID = resolved.signer?.identifiers.keyID
+        self.teamID = resolved.signer?.identifiers.teamID
+        self.certificateExpiry = resolved.certificate?.notAfter
+        self.certificateTopics = resolved.certificate?.topics ?? []
+        self.isRevoked = credentials.isRevoked
+        self.onTrial = credentials.onTrial?.resolved.name
+    }
 }
 
 /// Why another authentication is not in use.

@@ -52,8 +52,8 @@ extension CredentialManager {
             group.addTask { await self.runTrial(session) }
             group.addTask {
                 guard let time else {
-                    await session.ended.wait()
-                    return .event(.superseded)
+                    // False: the calling task was cancelled, or the other task has the end.
+                    return await session.ended.wait() ? .event(.superseded) : .timeOver
                 }
                 try? await self.clock.sleep(until: self.clock.now.advanced(by: time))
                 return .timeOver

@@ -28,7 +28,10 @@ extension APNSClient {
 extension ClientRuntime {
     func health() async -> APNSHealth {
         let session = self.credentials.latest
-        let status = await session.pool.status()
+        return self.health(of: session, await session.pool.status())
+    }
+
+    func health(of session: CredentialSession, _ pool: PoolStatus) -> APNSHealth {
         let refusal = session.settings.credentials.declaredRefusal
         let signing = session.tokens.trouble(now: self.clock.now, wallNow: self.configuration.wallClock())
         return APNSHealth(
@@ -39,7 +42,7 @@ extension ClientRuntime {
                 credentialFault: refusal.map { "\($0)" },
                 signingTrouble: signing,
                 configurationFault: session.pools.monitor.configurationFault,
-                connections: self.connections(status, lastFault: session.pools.monitor.lastFault),
+                connections: self.connections(pool, lastFault: session.pools.monitor.lastFault),
                 hasConnected: self.monitor.hasConnected,
                 suspectsMisconfiguration: self.sending.massRejection.isRaised,
                 degradedConnections: self.monitor.events.degradedConnections

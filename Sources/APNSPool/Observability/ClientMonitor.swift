@@ -1,4 +1,4 @@
-// This folder: health, log lines, metrics, spans and the diagnosis. It reads what the other folders count and report,
+// This folder: health, log lines, metrics, spans and the status. It reads what the other folders count and report,
 // and decides nothing about pushes, connections or credentials.
 
 import APNSModel
@@ -188,7 +188,7 @@ final class ClientMonitor: Sendable {
     }
 
     /// The last faults of connections, for people.
-    func recentFaults(now: MonotonicInstant) -> [String] { self.state.withLock { $0.recentFaults.lines(now: now) } }
+    var recentFaults: RecentFaults { self.state.withLock { $0.recentFaults } }
 
     /// Whether provider tokens can be signed has changed.
     func reportSigning(_ result: Result<Void, TokenError>, isChange: Bool, credential: String) {

@@ -18,7 +18,8 @@ extension ClientRuntime {
     func metricSnapshot() async -> MetricSnapshot {
         let session = self.credentials.latest
         let monitor = self.monitor
-        var snapshot = MetricSnapshot(health: await self.health(), pool: await session.pool.status())
+        let pool = await session.pool.status()
+        var snapshot = MetricSnapshot(health: self.health(of: session, pool), pool: pool)
         snapshot.pushes = monitor.pushes.totals
         snapshot.pushesInFlight = self.lifecycle.pushesInFlight
         snapshot.resends = self.monitor.resends.load(ordering: .relaxed)

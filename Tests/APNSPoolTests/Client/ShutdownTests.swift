@@ -22,7 +22,7 @@ struct ShutdownTests {
         let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
         await client.shutdown(within: .zero)
         #expect(await ends { await client.revokeAuthentication() })
-        #expect(client.authenticationStatus.isRevoked)
+        #expect(await client.status.authentication.isRevoked)
     }
 
     @Test("A shutdown without time just after the start ends, whatever is unfinished")

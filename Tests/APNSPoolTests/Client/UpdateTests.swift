@@ -173,7 +173,7 @@ struct UpdateTests {
         try await client.start()
         try await client.prewarm(3)
         #expect(server.record.openConnections == 3)
-        #expect(await client.diagnosis().contains("pool.size: 3"))
+        #expect(await client.status.description.contains("pool.size: 3"))
         await client.shutdown()
         await server.stop()
     }

@@ -49,7 +49,7 @@ struct CertificateTests {
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(await client.sendAll(self.push, to: (0..<200).map { DeviceToken.sample($0) }).accepted == 200)
             #expect(simulator.record.requestsProcessed == 201)
-            let status = client.authenticationStatus
+            let status = await client.status.authentication
             #expect(status.certificateTopics == ["com.example.app", "com.example.app.voip"])
             #expect(status.keyID == nil && !status.isRevoked && status.onTrial == nil)
             let expiry = try #require(status.certificateExpiry)

@@ -74,7 +74,7 @@ struct ReplaceAuthenticationTests {
             async let outcomes = self.traffic(client, while: { !flag.isSet })
             try await simulator.waitUntil { $0.requestsProcessed > 200 }
             try await client.replaceAuthentication(Self.authentication(second))
-            #expect(client.authenticationStatus.keyID == second.keyID)
+            #expect(await client.status.authentication.keyID == second.keyID)
             let count = simulator.record.requestsProcessed
             try await simulator.waitUntil { $0.requestsProcessed > count + 200 }
             // The old ones are gone, the new ones are as many as are wanted.
@@ -120,8 +120,8 @@ struct ReplaceAuthenticationTests {
             #expect(error?.message.contains(second.keyID) == true)
             flag.set()
             #expect(await outcomes.allSatisfy { $0.certainty == .accepted })
-            #expect(client.authenticationStatus.keyID == first.keyID)
-            #expect(client.authenticationStatus.onTrial == nil)
+            #expect(await client.status.authentication.keyID == first.keyID)
+            #expect(await client.status.authentication.onTrial == nil)
             #expect(simulator.record.pushes.count { $0.status == 403 } == 1)
             await until { client.runtime.credentials.all.count == 1 }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
@@ -140,7 +140,7 @@ struct ReplaceAuthenticationTests {
             #expect(simulator.openConnections == 2)
             clock.advance(by: .seconds(61))
             #expect(await result?.code == .noVerdict)
-            #expect(client.authenticationStatus.keyID == first.keyID)
+            #expect(await client.status.authentication.keyID == first.keyID)
             await until { simulator.openConnections == 1 }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
         }
@@ -161,7 +161,7 @@ struct ReplaceAuthenticationTests {
                 let error = await result
                 #expect(error == nil, "\(error.map { "\($0)" } ?? "")")
             }
-            #expect(client.authenticationStatus.keyID == first.keyID)
+            #expect(await client.status.authentication.keyID == first.keyID)
             #expect(!simulator.record.pushes.contains { $0.status == 429 })
         }
     }
@@ -187,7 +187,7 @@ struct ReplaceAuthenticationTests {
             await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(await late == nil)
-            #expect(client.authenticationStatus.keyID == second.keyID)
+            #expect(await client.status.authentication.keyID == second.keyID)
         }
     }
 
@@ -195,7 +195,7 @@ struct ReplaceAuthenticationTests {
         try await self.withKeys { client, simulator, _, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             await client.revokeAuthentication()
-            #expect(client.authenticationStatus.isRevoked)
+            #expect(await client.status.authentication.isRevoked)
             await until { simulator.openConnections == 0 }
             let outcome = await client.deliver(self.push, to: deviceToken)
             #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
@@ -215,7 +215,7 @@ struct ReplaceAuthenticationTests {
             #expect(summary.notSent == summary.total)
             #expect(simulator.record.connectionsOpened == 1)
             try await client.replaceAuthentication(Self.authentication(second))
-            #expect(!client.authenticationStatus.isRevoked)
+            #expect(await !client.status.authentication.isRevoked)
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             // Twice is as good as once.
             await client.revokeAuthentication()
@@ -261,7 +261,7 @@ struct ReplaceAuthenticationTests {
         let second = SimulatedKey()
         let client = try APNSClient(configuration: configuration)
         try await client.replaceAuthentication(Self.authentication(second))
-        #expect(client.authenticationStatus.keyID == second.keyID)
+        #expect(await client.status.authentication.keyID == second.keyID)
         try await client.start()
         #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
         await client.shutdown()
@@ -354,9 +354,9 @@ struct ReplaceAuthenticationTests {
             try second.privateKeyPEM.write(to: keyFile, atomically: false, encoding: .utf8)
             clock.advance(by: .seconds(60))
             await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
-            #expect(client.authenticationStatus.certificateExpiry == first.notAfter)
+            #expect(await client.status.authentication.certificateExpiry == first.notAfter)
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            await until { client.authenticationStatus.certificateExpiry == second.notAfter }
+            await until { await client.status.authentication.certificateExpiry == second.notAfter }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(simulator.record.requestsProcessed == 4)
         }
@@ -381,14 +381,14 @@ struct ReplaceAuthenticationTests {
             _,
             _ in
             for key in keys { simulator.addKey(key) }
-            #expect(client.authenticationStatus.keyID == keys[0].keyID)
+            #expect(await client.status.authentication.keyID == keys[0].keyID)
             try FileManager.default.removeItem(atPath: link)
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[1].fileName)
             async let isChanged = client.reloadAuthentication()
             await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(try await isChanged)
-            #expect(client.authenticationStatus.keyID == keys[1].keyID)
+            #expect(await client.status.authentication.keyID == keys[1].keyID)
         }
     }
 }

@@ -8,8 +8,10 @@ import Testing
 
 @testable import APNSPool
 
-struct DiagnosisTests {
-    @Test func itSaysWhatIsThereAndNoSecret() async throws {
+/// The text of a status.
+struct StatusTests {
+    @Test("The text of a status has what a ticket needs, and neither it nor a member of the status holds a secret")
+    func textWithoutSecrets() async throws {
         let key = SimulatedKey()
         try await withSimulatedAPNS(configure: {
             $0.authentication = .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
@@ -22,7 +24,8 @@ struct DiagnosisTests {
             await simulator.dropConnections()
             await until { client.runtime.monitor.connectionLosses.load(ordering: .relaxed) > 0 }
             #expect(await client.deliver(samplePush(), to: DeviceToken.sample(0)).certainty == .accepted)
-            let text = await client.diagnosis()
+            let status = await client.status
+            let text = status.description
             let expected = [
                 "swift-apns-pool \(LibraryVersion.library)", "OpenSSL", "nghttp2 1.", "Swift 6.", "environment: custom",
                 "localhost", "health: serving", "lifecycle: running", "connections:", "1000", key.keyID,
@@ -37,26 +40,32 @@ struct DiagnosisTests {
             )
             let signature = try #require(jwt.split(separator: ".").last)
             let keyLine = try #require(key.p8.split(separator: "\n").dropFirst().first)
-            for secret in [String(signature), String(keyLine), "BEGIN"] {
-                #expect(!text.contains(secret))
+            var members = ""
+            dump(status, to: &members)
+            for secret in [String(signature), String(keyLine), "BEGIN", DeviceToken.sample(1).hexadecimal] {
+                #expect(!text.contains(secret) && !members.contains(secret))
             }
-            #expect(!text.contains(DeviceToken.sample(1).hexadecimal))
         }
     }
 
-    @Test func aClientThatNeverRanHasOneToo() async throws {
+    @Test("A client that never ran has a status, and so has one that has stopped")
+    func textWithoutARun() async throws {
         let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
-        let text = await client.diagnosis()
+        let text = await client.status.description
         #expect(text.contains("health: starting") && text.contains("recent faults: none"), "\(text)")
         await client.shutdown()
-        #expect(await client.diagnosis().contains("health: stopped"))
+        #expect(await client.status.description.contains("health: stopped"))
     }
 
-    @Test func aProxysPasswordIsNotInIt() throws {
+    @Test("The text names a proxy without its password")
+    func proxyPassword() throws {
         var configuration = APNSClientConfiguration.local(port: 1, caPEM: nil)
         configuration.proxy = .init(host: "proxy.example", port: 3128, username: "u", password: "hunter2")
-        #expect(configuration.differences.contains("proxy: set"))
-        #expect(!configuration.differences.contains { $0.contains("hunter2") })
+        let settings = APNSClientStatus.Settings(configuration)
+        #expect(settings.differences.contains("proxy: set"))
+        var members = ""
+        dump(settings, to: &members)
+        #expect(!members.contains("hunter2"))
     }
 
     @Test func theToolHasTheSameVersion() throws {
@@ -98,7 +107,7 @@ struct CheckTests {
         try await self.withSimulator { client, simulator in
             let check = await client.check(topic: "com.example.app")
             #expect(check.isOK, "\(check)")
-            #expect(check.steps.map(\.name) == [.client, .connection, .response, .credential, .topic])
+            #expect(check.steps.map(\.name) == [.client, .connection, .answer, .credential, .topic])
             #expect(check.roundTrip ?? .zero > .zero)
             #expect(check.steps.allSatisfy { $0.advice == nil })
             #expect(simulator.record.requestsReceived == 1)
@@ -131,7 +140,7 @@ struct CheckTests {
         try await self.withSimulator { client, simulator in
             simulator.inject(Fault(.respond(.tooManyRequests), when: .always))
             let check = await client.check(topic: "com.example.app")
-            #expect(failed(check) == [.response] && !check.steps.contains { $0.name == .credential }, "\(check)")
+            #expect(failed(check) == [.answer] && !check.steps.contains { $0.name == .credential }, "\(check)")
         }
     }
 
@@ -150,7 +159,7 @@ struct CheckTests {
     @Test func anAnswerThatNeverComesEndsInTime() async throws {
         try await withServer(script: { _ in [.hold] }) { client, server in
             let check = await client.check(topic: "com.example.app", within: .milliseconds(500))
-            #expect(failed(check) == [.response] && check.roundTrip == nil, "\(check)")
+            #expect(failed(check) == [.answer] && check.roundTrip == nil, "\(check)")
         }
     }
 

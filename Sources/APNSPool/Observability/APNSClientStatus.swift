@@ -1,0 +1,210 @@
+import APNSModel
+import HTTP2Wire
+public import SupervisedPool
+import Synchronization
+
+/// A snapshot of a client: its numbers, and as ``description`` a text for a ticket.
+///
+/// ```swift
+/// print(await client.status)
+/// ```
+public struct APNSClientStatus: Sendable, CustomStringConvertible {
+    /// The pool: its connections, their streams, and who waits for them.
+    public var pool: PoolStatus
+    /// The key or certificate in use, and how long it is valid.
+    public var authentication: APNSAuthenticationStatus
+    /// Pushes (and bulk calls) that have no outcome yet.
+    public var pushesInFlight: Int
+    /// How often a push was sent again.
+    public var resends: Int
+    /// How often a part of the supervision tree crashed and was restarted.
+    public var restarts: Int
+    /// The part of the last ten seconds' responses that said that a device token is invalid (410), 0 to 1; nil without
+    /// answers. A sudden rise means that something is wrong with the list or the environment.
+    public var invalidTokenShare: Double?
+    /// Connections that take fewer streams than they could, because APNs answers 503 more often than they may be
+    /// replaced.
+    public var degradedConnections: Int
+    /// Whether APNs refuses the credential on each new connection. Pushes then fail at once with the code `credential`,
+    /// but for one now and then that tries.
+    public var hasCredentialFault: Bool
+    /// Whether so many device tokens are refused that the environment or topic must be wrong (see
+    /// `APNSClientConfiguration.massRejection`).
+    public var suspectsMisconfiguration: Bool
+    /// What became of the pushes when the client ended; nil while it runs, and if nobody ever ran it.
+    public var drain: DrainReport?
+
+    /// What only the text shows.
+    let details: Details
+
+    /// Values that cost little to collect. The text is made from them when somebody asks for it. None of them holds a
+    /// key, a provider token or a device token.
+    struct Details: Sendable {
+        var environment: APNSEnvironment
+        var health: APNSHealth
+        var lifecycle: ClientLifecycle.State
+        var refusal: CredentialStateMachine.Refusal?
+        /// Nil without provider tokens.
+        var token: ProviderTokenCache.Status?
+        var faults: RecentFaults
+        var pushes: [PushCounters.Key: Int]
+        var connects: Int
+        var losses: Int
+        var escalations: Int
+        var settings: Settings
+        /// When the snapshot was taken.
+        var now: MonotonicInstant
+    }
+
+    /// The settings that the text compares with the defaults.
+    struct Settings: Sendable {
+        var pool: APNSClientConfiguration.Pool
+        var timeouts: APNSClientConfiguration.Timeouts
+        var retry: APNSClientConfiguration.Retry
+        var massRejection: MassRejectionLimits
+        var onEscalation: APNSClientConfiguration.OnEscalation
+        var broadcastSpacing: Duration
+        /// The names of settings without a default whose values are not shown. A proxy may carry a password.
+        var names: [String]
+    }
+}
+
+extension APNSClient {
+    /// A snapshot of the client: pool, connections, authentication, and what happened so far. Sends nothing and waits for
+    /// no connection. Its `description` is a text for a ticket, which is made only when you ask for it; polling `status`
+    /// is cheap.
+    public var status: APNSClientStatus {
+        get async { await self.runtime.status() }
+    }
+}
+
+extension ClientRuntime {
+    func status() async -> APNSClientStatus {
+        let session = self.credentials.latest
+        let pool = await session.pool.status()
+        let now = self.clock.now
+        let monitor = self.monitor
+        return APNSClientStatus(
+            pool: pool,
+            authentication: APNSAuthenticationStatus(session, self.credentials),
+            pushesInFlight: self.lifecycle.pushesInFlight,
+            resends: monitor.resends.load(ordering: .relaxed),
+            restarts: monitor.restarts.load(ordering: .relaxed),
+            invalidTokenShare: self.sending.retries.invalidShare(now: now),
+            degradedConnections: monitor.events.degradedConnections,
+            hasCredentialFault: session.settings.credentials.hasFault,
+            suspectsMisconfiguration: self.sending.massRejection.isRaised,
+            drain: self.finalReport.withLock { $0 },
+            details: APNSClientStatus.Details(
+                environment: self.configuration.environment,
+                health: self.health(of: session, pool),
+                lifecycle: self.lifecycle.current,
+                refusal: session.settings.credentials.declaredRefusal,
+                token: session.resolved.signer == nil ? nil : session.tokens.status(now: now),
+                faults: monitor.recentFaults,
+                pushes: monitor.pushes.totals,
+                connects: monitor.connects.load(ordering: .relaxed),
+                losses: monitor.connectionLosses.load(ordering: .relaxed),
+                escalations: monitor.escalations.load(ordering: .relaxed),
+                settings: APNSClientStatus.Settings(self.currentConfiguration),
+                now: now
+            )
+        )
+    }
+}
+
+// MARK: The text
+
+extension APNSClientStatus {
+    /// The snapshot as a text to paste into a ticket: versions, health, pool, connections, credential, recent faults,
+    /// counts, and the settings that differ from the defaults. For people: its form may change.
+    ///
+    /// It has some dozen lines. It holds no keys, provider tokens or device tokens. It does hold hosts, and the key ID and
+    /// team ID or the certificate's name.
+    public var description: String {
+        let details = self.details
+        var lines = [
+            "swift-apns-pool \(LibraryVersion.library), Swift \(LibraryVersion.swift), \(LibraryVersion.build) build, "
+                + "\(LinkedVersions.openSSL), nghttp2 \(LinkedVersions.nghttp2)",
+            "environment: \(details.environment.name), \(details.environment.authority)",
+            "health: \(details.health)",
+            "lifecycle: \(details.lifecycle), \(self.pushesInFlight) pushes in flight",
+            "pool: \(self.pool.state), \(self.pool.leased)/\(self.pool.capacity) streams leased, "
+                + "\(self.pool.queueDepth) waiting (\(self.pool.bulkQueueDepth) bulk, \(self.pool.queuedBytes) bytes)",
+        ]
+        lines += Self.section("connections", self.pool.workers.map { "\($0)" })
+        lines += Self.section("credential", self.credentialLines)
+        lines += Self.section("recent faults", details.faults.lines(now: details.now))
+        lines += Self.section("counts", self.countLines)
+        lines += Self.section("settings other than the defaults", details.settings.differences)
+        return lines.joined(separator: "\n")
+    }
+
+    private static func section(_ title: String, _ lines: [String]) -> [String] {
+        lines.isEmpty ? ["\(title): none"] : ["\(title):"] + lines.map { "  \($0)" }
+    }
+
+    private var credentialLines: [String] {
+        var lines = [self.authentication.name]
+        if self.authentication.isRevoked { lines.append("revoked") }
+        if let trial = self.authentication.onTrial { lines.append("on trial: \(trial)") }
+        if let refusal = self.details.refusal { lines.append("refused: \(refusal)") }
+        guard let token = self.details.token else { return lines }
+        if let generation = token.generation {
+            lines.append("provider token \(generation), \(token.age.map { "\($0.rounded) old" } ?? "of unknown age")")
+        } else {
+            lines.append("no provider token yet")
+        }
+        if token.heldBackUntil != nil { lines.append("no new provider token for now: APNs has seen too many") }
+        if token.isClockSuspect { lines.append("APNs calls fresh provider tokens expired: is the clock right?") }
+        if let failure = token.lastFailure { lines.append("signing failed: \(failure)") }
+        return lines
+    }
+
+    private var countLines: [String] {
+        let pushes = self.details.pushes.sorted { $0.value > $1.value }.map { key, count in
+            "\(count) \(key.type) \(key.outcome.rawValue)" + (key.reason == "none" ? "" : " (\(key.reason))")
+        }
+        return pushes + [
+            "\(self.details.connects) connects, \(self.details.losses) losses, \(self.resends) resends, "
+                + "\(self.restarts) restarts, \(self.details.escalations) escalations"
+        ]
+    }
+}
+
+extension APNSClientStatus.Settings {
+    init(_ configuration: APNSClientConfiguration) {
+        self.pool = configuration.pool
+        self.timeouts = configuration.timeouts
+        self.retry = configuration.retry
+        self.massRejection = configuration.massRejection
+        self.onEscalation = configuration.onEscalation
+        self.broadcastSpacing = configuration.broadcastSpacing
+        self.names = []
+        if configuration.trust.caFile != nil { self.names.append("trust.caFile") }
+        if configuration.trust.caPEM != nil { self.names.append("trust.caPEM") }
+        if configuration.proxy != nil { self.names.append("proxy") }
+        if configuration.eventLoopGroup != nil { self.names.append("eventLoopGroup") }
+    }
+
+    /// The settings that are not what they are by default.
+    var differences: [String] {
+        let plain = Self(APNSClientConfiguration(authentication: .withoutToken))
+        var lines = Self.differences("pool", self.pool, plain.pool)
+        lines += Self.differences("timeouts", self.timeouts, plain.timeouts)
+        lines += Self.differences("retry", self.retry, plain.retry)
+        if self.massRejection != plain.massRejection { lines.append("massRejection: \(self.massRejection)") }
+        if self.onEscalation != plain.onEscalation { lines.append("onEscalation: throw") }
+        if self.broadcastSpacing != plain.broadcastSpacing {
+            lines.append("broadcastSpacing: \(self.broadcastSpacing)")
+        }
+        return lines + self.names.map { "\($0): set" }
+    }
+
+    private static func differences(_ name: String, _ value: Any, _ plain: Any) -> [String] {
+        zip(Mirror(reflecting: value).children, Mirror(reflecting: plain).children).compactMap { own, plain in
+            let text = "\(own.value)"
+            return text == "\(plain.value)" ? nil : "\(name).\(own.label ?? "?"): \(text)"
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import HTTP2Wire
+import NIOPosix
+import SupervisedPool
+import Testing
+
+@testable import APNSPool
+
+/// A bulk call gives back the right to probe a candidate credential, also while its consumer stays away.
+struct BulkProbeTests {
+    /// A client that nobody runs, a candidate, and a batch of one push that probes it.
+    private func withProbe(
+        _ body: (CredentialManager, CredentialSession, PushBatch) async throws -> Void
+    ) async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let credentials = client.runtime.credentials
+        credentials.start()
+        let candidate = try await credentials.beginCandidate()
+        #expect(credentials.arm(candidate))
+        let probe = try #require(credentials.route()?.probe)
+        let batch = PushBatch(
+            requests: RequestBatch(shared: HeaderBlock([]), credential: nil, body: [], isBulk: true),
+            indices: [0],
+            collector: BulkCollector(),
+            origin: LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1),
+            probe: probe
+        )
+        #expect(!self.mayProbe(candidate, credentials))
+        try await body(credentials, candidate, batch)
+        withExtendedLifetime(probe) {}
+        await client.shutdown()
+    }
+
+    /// Whether another push may probe the candidate once it is armed.
+    private func mayProbe(_ candidate: CredentialSession, _ credentials: CredentialManager) -> Bool {
+        credentials.arm(candidate) && credentials.isArmed(candidate)
+    }
+
+    @Test("The probe of a batch ends with the last response of the batch")
+    func response() async throws {
+        try await self.withProbe { credentials, candidate, batch in
+            var groups = BulkGroups()
+            let tag = groups.insert(batch)
+            #expect(groups.close(tag) == 0)
+            #expect(!self.mayProbe(candidate, credentials))
+            groups.releaseIfDone(BulkGroups.number(tag))
+            #expect(self.mayProbe(candidate, credentials))
+        }
+    }
+
+    @Test("The probe of a batch ends when the connection takes no pushes any more")
+    func closedConnection() async throws {
+        try await self.withProbe { credentials, candidate, batch in
+            let worker = ConnectionActor(
+                id: WorkerID(index: 0, generation: 1),
+                isBase: true,
+                pool: candidate.pool,
+                settings: candidate.settings,
+                clock: credentials.configuration.clock,
+                loop: MultiThreadedEventLoopGroup.singleton.next()
+            )
+            // Its run ends before it begins, and closes the mailbox.
+            let run = Task { try await worker.run(ChildContext(id: "connection")) }
+            run.cancel()
+            _ = await run.result
+            worker.send(batch)
+            #expect(self.mayProbe(candidate, credentials))
+        }
+    }
+
+    @Test("The probe of a bulk call that waits for a stream ends when the consumer is given an outcome")
+    func outcome() async throws {
+        try await withServer(limit: 1) { client, server in
+            let credentials = client.runtime.credentials
+            let deadline = client.runtime.sending.deadline(.seconds(3600))
+            let candidate = try await credentials.beginCandidate()
+            // The candidate's only stream is in use.
+            let lease = try await candidate.pool.checkout(deadline: deadline)
+            let deliveries = client.deliveries(
+                of: samplePush(),
+                to: 0..<2,
+                token: { row in
+                    if row == 1 { #expect(credentials.arm(candidate)) }
+                    return DeviceToken.sample(row)
+                },
+                options: BulkOptions(maxInFlight: 1)
+            )
+            var iterator = deliveries.makeAsyncIterator()
+            #expect(await iterator.next()?.outcome.certainty == .accepted)
+            // The second push waits for a stream of the candidate.
+            #expect(await candidate.pool.status().bulkQueueDepth == 1)
+            #expect(self.mayProbe(candidate, credentials))
+            credentials.giveUp(candidate)
+            lease.release()
+            #expect(await iterator.next()?.outcome.certainty == .accepted)
+            #expect(await iterator.next() == nil)
+        }
+    }
+}

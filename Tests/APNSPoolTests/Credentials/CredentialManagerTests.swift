@@ -1,0 +1,153 @@
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+extension CredentialManager {
+    /// Begins the rotation to a candidate that needs no provider token.
+    func beginCandidate() async throws -> CredentialSession {
+        let candidate = try self.makeSession(try await self.resolve(.withoutToken))
+        #expect(self.begin(candidate))
+        return candidate
+    }
+}
+
+/// Runs what is enqueued at once, on the caller's thread: whoever wakes a task of this executor waits until the task
+/// suspends again.
+private final class InlineExecutor: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+        UnownedJob(job).runSynchronously(on: self.asUnownedTaskExecutor())
+    }
+}
+
+/// The sessions of a client whose trees nobody runs.
+struct CredentialManagerTests {
+    private func makeClient() throws -> APNSClient { try APNSClient(configuration: .local(port: 1, caPEM: nil)) }
+
+    /// A checkout that waits in the session's pool, and how it fails.
+    private func waitForStream(of session: CredentialSession, _ client: APNSClient) async -> Task<PoolError?, Never> {
+        let deadline = client.runtime.clock.now.advanced(by: .seconds(3600))
+        let waiter = Task { () -> PoolError? in
+            do throws(PoolError) {
+                try await session.pool.checkout(deadline: deadline).release()
+                return nil
+            } catch {
+                return error
+            }
+        }
+        await until { await session.pool.status().queueDepth == 1 }
+        return waiter
+    }
+
+    enum Change: CaseIterable {
+        case replacement, revocation
+    }
+
+    @Test(
+        "A push that waits in a pool that never ran goes on when the credential is replaced or revoked before the start",
+        arguments: Change.allCases
+    )
+    func changeBeforeTheStart(_ change: Change) async throws {
+        let client = try self.makeClient()
+        let session = client.runtime.credentials.latest
+        let waiter = await self.waitForStream(of: session, client)
+        switch change {
+        case .replacement: try await client.replaceAuthentication(.withoutToken)
+        case .revocation: await client.revokeAuthentication()
+        }
+        #expect(await ends { _ = await waiter.value })
+        waiter.cancel()
+        let error = try #require(await waiter.value)
+        guard case .notSent(_, _, _, isFinal: false) = SendRoute(session, .pushes, version: 0).end(error) else {
+            Issue.record("the push does not go with the next credential: \(error)")
+            return
+        }
+        await client.shutdown()
+    }
+
+    @Test("A push that waits in the pool of a session that is stopped before its tree runs goes on at once")
+    func stoppedBeforeItsTree() async throws {
+        let client = try self.makeClient()
+        let session = client.runtime.credentials.latest
+        let waiter = await self.waitForStream(of: session, client)
+        session.stop()
+        let run = Task { try? await client.run() }
+        #expect(await ends { _ = await waiter.value })
+        waiter.cancel()
+        #expect(await waiter.value?.code == .shuttingDown)
+        await client.shutdown()
+        await run.value
+    }
+
+    @Test("A candidate whose tree has ended leaves pushes to the active credential")
+    func forgottenCandidate() async throws {
+        let client = try self.makeClient()
+        let credentials = client.runtime.credentials
+        let active = credentials.latest
+        credentials.start()
+        let candidate = try await credentials.beginCandidate()
+        #expect(credentials.arm(candidate))
+        credentials.forget(candidate)
+        let route = try #require(credentials.route())
+        #expect(route.session === active && route.probe == nil)
+        #expect(!credentials.isRevoked && credentials.onTrial == nil && candidate.isRetired)
+        await client.shutdown()
+    }
+
+    @Test("A replacement that is cancelled before its connection is ready sends no push with the candidate")
+    func cancelledBeforeTheConnection() async throws {
+        let configuration = APNSClientConfiguration.local(port: 1, caPEM: nil)
+        let version = SendRouteVersion()
+        let manager = try CredentialManager(
+            CredentialSessionFactory(
+                configuration,
+                monitor: ClientMonitor(configuration),
+                replacements: ReplacementBudget(burst: 1),
+                retries: RetryBudget(percent: 20),
+                version: version
+            ),
+            live: LiveSettings(configuration),
+            lifecycle: ClientLifecycle(version: version),
+            version: version
+        )
+        manager.start()
+        let before = version.current
+        let replacement = Task { () -> APNSAuthenticationError? in
+            do throws(APNSAuthenticationError) {
+                try await manager.replace(with: try await manager.resolve(.withoutToken), within: nil)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        await until { manager.onTrial != nil }
+        replacement.cancel()
+        #expect(await replacement.value?.code == .cancelled)
+        #expect(manager.onTrial == nil)
+        // The beginning and the end of the trial outdate the routes. Arming the candidate would do so once more.
+        #expect(version.current == before + 2)
+    }
+
+    @Test("An update of the settings reaches a candidate that becomes the active credential during the update")
+    func updateDuringTheRotation() async throws {
+        let client = try self.makeClient()
+        let credentials = client.runtime.credentials
+        let active = credentials.latest
+        credentials.start()
+        let candidate = try await credentials.beginCandidate()
+        // Woken by the update as soon as the active session has the new settings.
+        let rotation = Task(executorPreference: InlineExecutor()) {
+            for await _ in active.workers.starts {
+                credentials.accepted(candidate)
+                return
+            }
+        }
+        try client.update { $0.pool.maxConcurrentStreams = 7 }
+        #expect(credentials.latest === candidate, "the rotation did not fall into the update")
+        #expect(active.settings.streamCap == 7)
+        #expect(candidate.settings.streamCap == 7)
+        await rotation.value
+        await client.shutdown()
+    }
+}

@@ -1,0 +1,23 @@
+import SupervisedPool
+import Testing
+
+@testable import APNSPool
+
+struct SendRouteTests {
+    @Test("A route with another provider token keeps its pool, so that a lease goes back to the pool that it is from")
+    func poolOfALease() async throws {
+        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let session = client.runtime.credentials.latest
+        let token = ProviderToken(jwt: "header.claims.signature", generation: 1, issuedAt: 0)
+        for (destination, pools) in [
+            (SendRoute.Destination.pushes, session.pools), (.management, session.management.pools),
+        ] {
+            let route = SendRoute(session, destination, version: 0)
+            // The pool's child starts, and is restarted with another pool.
+            for _ in 0..<2 { _ = pools.forChild() }
+            #expect(pools.current !== route.pool)
+            #expect(route.with(token, validUntil: .distantFuture).pool === route.pool)
+        }
+        await client.shutdown()
+    }
+}
