@@ -67,9 +67,12 @@ let package = Package(
             pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]
         ),
+        // Internal: what at least two targets need. For apps too, since APNSSealing is.
+        .target(name: "APNSBasics", swiftSettings: settings),
         .target(
             name: "SupervisedPool",
             dependencies: [
+                "APNSBasics",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ],
@@ -78,6 +81,7 @@ let package = Package(
         .target(
             name: "HTTP2Wire",
             dependencies: [
+                "APNSBasics",
                 "CAPNSNghttp2",
                 "CAPNSOpenSSL",
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -85,16 +89,17 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        .target(name: "APNSModel", swiftSettings: settings),
+        .target(name: "APNSModel", dependencies: ["APNSBasics"], swiftSettings: settings),
         .target(
             name: "APNSSealing",
             dependencies: [
+                "APNSBasics",
                 // Where there is CryptoKit, an app's extension carries nothing more.
                 .product(
                     name: "Crypto",
                     package: "swift-crypto",
                     condition: .when(platforms: [.linux, .android, .windows], traits: ["Sealing"])
-                )
+                ),
             ],
             swiftSettings: settings
         ),
@@ -102,6 +107,7 @@ let package = Package(
             name: "APNSPool",
             dependencies: [
                 "APNSModel",
+                "APNSBasics",
                 "HTTP2Wire",
                 "SupervisedPool",
                 .product(
@@ -122,6 +128,7 @@ let package = Package(
             name: "APNSSimulator",
             dependencies: [
                 "APNSModel",
+                "APNSBasics",
                 "HTTP2Wire",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -155,12 +162,18 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
+                "APNSBasics",
                 "HTTP2Wire",
                 "SupervisedPool",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
             path: "Tests/TestSupport",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "APNSBasicsTests",
+            dependencies: ["APNSBasics", "TestSupport"],
             swiftSettings: settings
         ),
         .testTarget(
@@ -200,7 +213,7 @@ let package = Package(
         ),
         .testTarget(
             name: "APNSSimulatorTests",
-            dependencies: ["APNSSimulator", "HTTP2Wire", "TestSupport"],
+            dependencies: ["APNSSimulator", "APNSBasics", "HTTP2Wire", "TestSupport"],
             swiftSettings: settings
         ),
         .testTarget(
@@ -252,6 +265,7 @@ if Context.environment["APNS_MICROBENCHMARKS"] != nil {
             dependencies: [
                 "APNSModel",
                 "APNSPool",
+                "APNSBasics",
                 "HTTP2Wire",
                 "SupervisedPool",
             ],

@@ -50,6 +50,7 @@ struct APNSTool: AsyncParsableCommand {
     static func status(of arguments: [String]) async -> Int32 {
         var running: any ParsableCommand.Type = self
         do {
+            if let error = self.unknownCommand(in: arguments, of: &running) { throw error }
             var command = try self.parseAsRoot(arguments)
             running = type(of: command)
             if var asynchronous = command as? any AsyncParsableCommand {
@@ -78,6 +79,29 @@ struct APNSTool: AsyncParsableCommand {
             if !text.isEmpty { (code.isSuccess ? Standard.output : Standard.error).print(text) }
             return code.rawValue
         }
+    }
+
+    /// The first argument that stands where a command must and is none, as an error. The parser would complain about an
+    /// option behind it.
+    ///
+    /// - Parameter parent: Becomes the command that the argument is given to.
+    private static func unknownCommand(
+        in arguments: [String],
+        of parent: inout any ParsableCommand.Type
+    ) -> UsageError? {
+        for name in arguments {
+            let commands = parent.configuration.subcommands
+            guard !commands.isEmpty, !name.hasPrefix("-"), name != "help" else { return nil }
+            let names = commands.map { $0.configuration.commandName ?? "" }
+            guard let index = names.firstIndex(of: name) else {
+                let nearest = NearestKey.of(name, among: names).map { " Did you mean '\($0)'?" } ?? ""
+                return UsageError(
+                    "'\(name)' is not a command.\(nearest) Commands: \(names.joined(separator: ", "))."
+                )
+            }
+            parent = commands[index]
+        }
+        return nil
     }
 
     private static func usage(of command: any ParsableCommand.Type) -> String {

@@ -24,7 +24,7 @@ enum ExitStatus {
           74  a file could not be read or written to its end
           75  all that failed can be sent again; where the outcome is unknown, it
               may arrive twice
-          78  the configuration is wrong: key, certificate, host
+          78  the configuration is wrong: key, certificate, host, topic
         """
 }
 
@@ -35,13 +35,19 @@ struct OutcomeCounts: Sendable {
     private(set) var notProcessed = 0
     private(set) var notSent = 0
     private(set) var unknown = 0
-    /// Why pushes failed, with counts.
+    /// How many causes are counted by name. APNs names the reasons, so that their number has no bound of its own.
+    static let causeLimit = 64
+    /// Why pushes failed, with counts; the causes beyond `causeLimit` are counted together as `other`.
     private(set) var causes: [String: Int] = [:]
     /// Pushes that were accepted, or failed, after more than one try.
     private(set) var triedAgain = 0
     private var hasInvalid = false
     /// The first failure that only another configuration can heal.
     private(set) var configurationFault: PushError?
+    /// The first rejection because of the credential or the topic.
+    private var configurationRejection: PushError?
+    /// APNs accepted a push of this run, or rejected it for another reason: credential and topic serve.
+    private var hasServed = false
     /// Something of the input was left out; it can be sent by another run.
     var isIncomplete = false
 
@@ -49,6 +55,7 @@ struct OutcomeCounts: Sendable {
 
     mutating func count(_ outcome: PushOutcome) {
         self.add(outcome.certainty, 1)
+        if outcome.certainty == .accepted { self.hasServed = true }
         if outcome.attempts > 1 { self.triedAgain += 1 }
         self.countCause(of: outcome)
     }
@@ -67,8 +74,19 @@ struct OutcomeCounts: Sendable {
     /// What follows from why a push failed, without a count of the push itself.
     mutating func countCause(of outcome: PushOutcome) {
         guard let error = outcome.error else { return }
-        self.causes[Self.cause(of: error), default: 0] += 1
-        guard error.certainty != .rejected, error.certainty != .unknown else { return }
+        let cause = Self.cause(of: error)
+        let isKnown = self.causes.count < Self.causeLimit || self.causes[cause] != nil
+        self.causes[isKnown ? cause : "other", default: 0] += 1
+        switch error.certainty {
+        case .rejected where error.isConfigurationRejection:
+            self.configurationRejection = self.configurationRejection ?? error
+            return
+        case .rejected:
+            self.hasServed = true
+            return
+        case .accepted, .unknown: return
+        case .notProcessed, .notSent: break
+        }
         if error.isConfigurationFault {
             self.configurationFault = self.configurationFault ?? error
         } else if !error.canResend {
@@ -76,8 +94,14 @@ struct OutcomeCounts: Sendable {
         }
     }
 
+    /// What only another configuration can heal: a fault that stops the run, or else, if APNs rejected every push of it
+    /// because of the credential or the topic, the first of these rejections.
+    var configurationError: PushError? {
+        self.configurationFault ?? (self.hasServed ? nil : self.configurationRejection)
+    }
+
     var status: ExitCode {
-        if self.configurationFault != nil { return ExitStatus.configuration }
+        if self.configurationError != nil { return ExitStatus.configuration }
         if self.rejected > 0 || self.hasInvalid { return ExitStatus.rejected }
         if self.accepted < self.total || self.isIncomplete { return ExitStatus.resumable }
         return ExitStatus.success
@@ -117,5 +141,12 @@ extension PushError {
     /// Nothing but a change of the configuration helps: further pushes would fail in the same way.
     var isConfigurationFault: Bool {
         [.configuration, .credential, .suspectedMisconfiguration].contains(self.code)
+    }
+
+    /// APNs rejected the credential or the topic, not the device token or the payload.
+    var isConfigurationRejection: Bool {
+        guard let rejection else { return false }
+        let topicReasons: [RejectionReason?] = [.badTopic, .missingTopic, .topicDisallowed]
+        return rejection.disposition == .credential || topicReasons.contains(rejection.reason)
     }
 }

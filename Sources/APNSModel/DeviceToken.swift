@@ -1,3 +1,5 @@
+import APNSBasics
+
 /// The address of one app on one device, as the app got it from the system.
 ///
 /// It is opaque: its length is not fixed (32 bytes are common, Live Activity tokens are longer), so only what APNs' path

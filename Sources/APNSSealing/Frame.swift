@@ -34,8 +34,8 @@
             guard bytes.count >= Self.overhead else { return nil }
             let length = Int(bytes[6]) << 8 | Int(bytes[7])
             guard length <= bytes.count - Self.overhead else { return nil }
-            time = Milliseconds(count: bytes[..<6].reduce(0) { $0 << 8 | Int64($1) })
-            content = Array(bytes[Self.overhead..<Self.overhead + length])
+            self.time = Milliseconds(count: bytes[..<6].reduce(0) { $0 << 8 | Int64($1) })
+            self.content = Array(bytes[Self.overhead..<Self.overhead + length])
         }
     }
 #endif

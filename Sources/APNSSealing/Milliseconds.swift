@@ -22,10 +22,10 @@
             self.init(count: milliseconds.isNaN ? 0 : Int64(min(max(milliseconds, 0), Double(Self.limit))))
         }
 
-        var date: Date { Date(timeIntervalSince1970: Double(count) / 1_000) }
+        var date: Date { Date(timeIntervalSince1970: Double(self.count) / 1_000) }
 
         func advanced(by other: Int64) -> Milliseconds {
-            let (sum, overflow) = count.addingReportingOverflow(other)
+            let (sum, overflow) = self.count.addingReportingOverflow(other)
             return Milliseconds(count: overflow ? (other < 0 ? 0 : Self.limit) : sum)
         }
 
@@ -35,7 +35,7 @@
     extension Duration {
         /// In whole milliseconds, at least 0, at most what a message's time can hold.
         var wholeMilliseconds: Int64 {
-            let (seconds, attoseconds) = components
+            let (seconds, attoseconds) = self.components
             guard seconds >= 0, attoseconds >= 0 else { return 0 }
             guard seconds < Milliseconds.limit / 1_000 else { return Milliseconds.limit }
             return seconds * 1_000 + attoseconds / 1_000_000_000_000_000

@@ -22,7 +22,7 @@
         ///
         /// - Throws: `SealingError.Code.notDecodable`.
         public func decoded<Value: Decodable>(as type: Value.Type = Value.self) throws(SealingError) -> Value {
-            guard let value = try? JSONDecoder().decode(type, from: Data(content)) else {
+            guard let value = try? JSONDecoder().decode(type, from: Data(self.content)) else {
                 throw SealingError(.notDecodable)
             }
             return value
@@ -30,12 +30,16 @@
     }
 
     extension OpenedMessage: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-        public var description: String { "OpenedMessage(\(id), key \(keyID), redacted)" }
+        public var description: String { "OpenedMessage(\(self.id), key \(self.keyID), redacted)" }
 
-        public var debugDescription: String { description }
+        public var debugDescription: String { self.description }
 
         public var customMirror: Mirror {
-            Mirror(self, children: ["id": id, "keyID": keyID, "sealedAt": sealedAt], displayStyle: .struct)
+            Mirror(
+                self,
+                children: ["id": self.id, "keyID": self.keyID, "sealedAt": self.sealedAt],
+                displayStyle: .struct
+            )
         }
     }
 
@@ -72,7 +76,7 @@
         ///   - now: decides which old keys are still accepted.
         /// - Throws: `SealingError` with `unknownKey`, or `notAuthentic` for everything else.
         public func open(_ payload: SealedPayload, at now: Date = Date()) throws(SealingError) -> OpenedMessage {
-            guard let key = keyring.key(payload.keyID, at: now) else {
+            guard let key = self.keyring.key(payload.keyID, at: now) else {
                 throw SealingError(.unknownKey, keyID: payload.keyID)
             }
             let plaintext: Data
@@ -80,7 +84,7 @@
                 plaintext = try Primitives.open(
                     payload.combined,
                     key: key.secret,
-                    authenticating: SealedPayload.associatedData(header: payload.header, purpose: purpose)
+                    authenticating: SealedPayload.associatedData(header: payload.header, purpose: self.purpose)
                 )
             } catch {
                 throw SealingError(.notAuthentic)
@@ -108,7 +112,7 @@
             admittedBy window: inout ReplayWindow,
             at now: Date = Date()
         ) throws(SealingError) -> OpenedMessage {
-            let message = try open(payload, at: now)
+            let message = try self.open(payload, at: now)
             try window.admit(message, at: now)
             return message
         }
@@ -116,13 +120,13 @@
 
     extension PayloadOpener: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
         public var description: String {
-            "PayloadOpener(\(purpose), keys \(keyring.entries.map(\.key.id)))"
+            "PayloadOpener(\(self.purpose), keys \(self.keyring.entries.map(\.key.id)))"
         }
 
-        public var debugDescription: String { description }
+        public var debugDescription: String { self.description }
 
         public var customMirror: Mirror {
-            Mirror(self, children: ["purpose": purpose, "keyring": keyring], displayStyle: .struct)
+            Mirror(self, children: ["purpose": self.purpose, "keyring": self.keyring], displayStyle: .struct)
         }
     }
 #endif

@@ -16,7 +16,7 @@
             self.rawValue = rawValue
         }
 
-        public var description: String { rawValue }
+        public var description: String { self.rawValue }
 
         /// A notification that the service extension rewrites.
         public static let notification = SealingPurpose(rawValue: "notification")
@@ -58,8 +58,8 @@
             self.key = key
             self.purpose = purpose
             self.size = size
-            header = [SealedPayload.version] + key.id.bytes
-            associatedData = SealedPayload.associatedData(header: header, purpose: purpose)
+            self.header = [SealedPayload.version] + key.id.bytes
+            self.associatedData = SealedPayload.associatedData(header: self.header, purpose: purpose)
         }
 
         /// Seals bytes, of any number up to the limit of ``size``.
@@ -69,14 +69,14 @@
         ///   - now: the time that goes along, in secret, for ``ReplayWindow``.
         /// - Throws: `SealingError.Code.contentTooLong` with length and limit.
         public func seal(bytes content: [UInt8], at now: Date = Date()) throws(SealingError) -> SealedPayload {
-            try seal(bytes: content, at: now, nonce: Primitives.freshNonce())
+            try self.seal(bytes: content, at: now, nonce: Primitives.freshNonce())
         }
 
         /// As the form with an array; for `Data` and others.
         public func seal(bytes content: some Sequence<UInt8>, at now: Date = Date()) throws(SealingError)
             -> SealedPayload
         {
-            try seal(bytes: Array(content), at: now)
+            try self.seal(bytes: Array(content), at: now)
         }
 
         /// Seals a value as JSON.
@@ -87,37 +87,48 @@
         /// - Throws: `SealingError` with `notEncodable`, or `contentTooLong` with length and limit.
         public func seal(encoding value: some Encodable, at now: Date = Date()) throws(SealingError) -> SealedPayload {
             guard let content = try? JSONEncoder().encode(value) else { throw SealingError(.notEncodable) }
-            return try seal(bytes: Array(content), at: now)
+            return try self.seal(bytes: Array(content), at: now)
         }
 
         /// With a nonce of the tests' choosing. A nonce that is used twice under one key gives both contents away.
         func seal(bytes content: [UInt8], at now: Date, nonce: Primitives.Nonce) throws(SealingError) -> SealedPayload {
-            guard content.count <= size.contentLimit else {
-                throw SealingError(.contentTooLong, actual: content.count, limit: size.contentLimit)
+            guard content.count <= self.size.contentLimit else {
+                throw SealingError(.contentTooLong, actual: content.count, limit: self.size.contentLimit)
             }
-            let frame = Frame.bytes(content, time: Milliseconds(now), count: size.frameCount)
+            let frame = Frame.bytes(content, time: Milliseconds(now), count: self.size.frameCount)
             let combined: Data
             do {
-                combined = try Primitives.seal(frame, key: key.secret, nonce: nonce, authenticating: associatedData)
+                combined = try Primitives.seal(
+                    frame,
+                    key: self.key.secret,
+                    nonce: nonce,
+                    authenticating: self.associatedData
+                )
             } catch {
                 // ChaCha20-Poly1305 refuses only what is longer than 256 GiB.
-                throw SealingError(.contentTooLong, actual: content.count, limit: size.contentLimit)
+                throw SealingError(.contentTooLong, actual: content.count, limit: self.size.contentLimit)
             }
             var bytes: [UInt8] = []
-            bytes.reserveCapacity(size.sealedCount)
-            bytes.append(contentsOf: header)
+            bytes.reserveCapacity(self.size.sealedCount)
+            bytes.append(contentsOf: self.header)
             bytes.append(contentsOf: combined)
             return try SealedPayload(bytes: bytes)
         }
     }
 
     extension PayloadSealer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-        public var description: String { "PayloadSealer(key \(key.id), \(purpose), \(size.textCount) bytes)" }
+        public var description: String {
+            "PayloadSealer(key \(self.key.id), \(self.purpose), \(self.size.textCount) bytes)"
+        }
 
-        public var debugDescription: String { description }
+        public var debugDescription: String { self.description }
 
         public var customMirror: Mirror {
-            Mirror(self, children: ["keyID": key.id, "purpose": purpose, "size": size], displayStyle: .struct)
+            Mirror(
+                self,
+                children: ["keyID": self.key.id, "purpose": self.purpose, "size": self.size],
+                displayStyle: .struct
+            )
         }
     }
 #endif

@@ -48,43 +48,43 @@
             self.span = span.wholeMilliseconds
             self.tolerance = tolerance.wholeMilliseconds
             self.capacity = max(1, capacity)
-            floor = Milliseconds(beginning).count
+            self.floor = Milliseconds(beginning).count
         }
 
         /// How many messages are remembered.
-        public var count: Int { seen.count }
+        public var count: Int { self.seen.count }
 
         /// Admits a message that was opened, or refuses it and stays as it was.
         ///
         /// - Throws: `SealingError` with `fromTheFuture`, `tooOld` or `replayed`.
         public mutating func admit(_ message: OpenedMessage, at now: Date) throws(SealingError) {
-            try admit(Seen(time: message.time.count, id: message.id), at: Milliseconds(now))
+            try self.admit(Seen(time: message.time.count, id: message.id), at: Milliseconds(now))
         }
 
         mutating func admit(_ message: Seen, at now: Milliseconds) throws(SealingError) {
-            let oldest = now.advanced(by: -span).count
-            guard message.time <= now.advanced(by: tolerance).count else { throw SealingError(.fromTheFuture) }
-            guard message.time >= max(floor, oldest) else { throw SealingError(.tooOld) }
+            let oldest = now.advanced(by: -self.span).count
+            guard message.time <= now.advanced(by: self.tolerance).count else { throw SealingError(.fromTheFuture) }
+            guard message.time >= max(self.floor, oldest) else { throw SealingError(.tooOld) }
             let place = self.place(after: message.time)
             var index = place
-            while index > 0, seen[index - 1].time == message.time {
+            while index > 0, self.seen[index - 1].time == message.time {
                 index -= 1
-                guard seen[index].id != message.id else { throw SealingError(.replayed) }
+                guard self.seen[index].id != message.id else { throw SealingError(.replayed) }
             }
-            seen.insert(message, at: place)
-            forget(before: oldest)
-            if seen.count > capacity {
+            self.seen.insert(message, at: place)
+            self.forget(before: oldest)
+            if self.seen.count > self.capacity {
                 // Not this one alone, but its whole millisecond, or the floor could not stand above it.
-                forget(before: seen[0].time + 1)
+                self.forget(before: self.seen[0].time + 1)
             }
         }
 
         /// Where the first message after this time is.
         private func place(after time: Int64) -> Int {
-            var range = 0..<seen.count
+            var range = 0..<self.seen.count
             while !range.isEmpty {
                 let middle = range.lowerBound + range.count / 2
-                range = seen[middle].time <= time ? middle + 1..<range.upperBound : range.lowerBound..<middle
+                range = self.seen[middle].time <= time ? middle + 1..<range.upperBound : range.lowerBound..<middle
             }
             return range.lowerBound
         }
@@ -92,10 +92,10 @@
         /// The floor rises just above what is forgotten, not to `time`: a clock that once stood far ahead must not close
         /// the window for good.
         private mutating func forget(before time: Int64) {
-            let forgotten = seen.prefix { $0.time < time }
+            let forgotten = self.seen.prefix { $0.time < time }
             guard let last = forgotten.last else { return }
-            floor = max(floor, last.time + 1)
-            seen.removeFirst(forgotten.count)
+            self.floor = max(self.floor, last.time + 1)
+            self.seen.removeFirst(forgotten.count)
         }
     }
 
@@ -107,23 +107,23 @@
 
         public init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: CodingKeys.self)
-            span = Milliseconds(count: try container.decode(Int64.self, forKey: .span)).count
-            tolerance = Milliseconds(count: try container.decode(Int64.self, forKey: .tolerance)).count
-            capacity = max(1, try container.decode(Int.self, forKey: .capacity))
-            floor = max(0, try container.decode(Int64.self, forKey: .floor))
-            seen = try container.decode([Seen].self, forKey: .seen)
+            self.span = Milliseconds(count: try container.decode(Int64.self, forKey: .span)).count
+            self.tolerance = Milliseconds(count: try container.decode(Int64.self, forKey: .tolerance)).count
+            self.capacity = max(1, try container.decode(Int.self, forKey: .capacity))
+            self.floor = max(0, try container.decode(Int64.self, forKey: .floor))
+            self.seen = try container.decode([Seen].self, forKey: .seen)
                 .map { Seen(time: Milliseconds(count: $0.time).count, id: $0.id) }
                 .sorted { $0.time < $1.time }
-            while seen.count > capacity { forget(before: seen[0].time + 1) }
+            while self.seen.count > self.capacity { self.forget(before: self.seen[0].time + 1) }
         }
 
         public func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(span, forKey: .span)
-            try container.encode(tolerance, forKey: .tolerance)
-            try container.encode(capacity, forKey: .capacity)
-            try container.encode(floor, forKey: .floor)
-            try container.encode(seen, forKey: .seen)
+            try container.encode(self.span, forKey: .span)
+            try container.encode(self.tolerance, forKey: .tolerance)
+            try container.encode(self.capacity, forKey: .capacity)
+            try container.encode(self.floor, forKey: .floor)
+            try container.encode(self.seen, forKey: .seen)
         }
     }
 #endif

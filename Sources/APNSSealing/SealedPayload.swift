@@ -1,4 +1,6 @@
 #if canImport(CryptoKit) || Sealing
+    import APNSBasics
+
     #if canImport(FoundationEssentials)
         import FoundationEssentials
     #else
@@ -14,13 +16,14 @@
             self.bytes = Array(bytes)
         }
 
-        public var description: String { Base64URL.encode(bytes) }
+        public var description: String { Base64.encodeForURL(self.bytes) }
     }
 
     extension SealedMessageID: Codable {
         public init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            guard let bytes = Base64URL.decode(try container.decode(String.self)), bytes.count == Primitives.nonceCount
+            guard let bytes = Base64.decodeForURL(try container.decode(String.self).utf8),
+                bytes.count == Primitives.nonceCount
             else {
                 throw DecodingError.dataCorruptedError(
                     in: container,
@@ -32,7 +35,7 @@
 
         public func encode(to encoder: any Encoder) throws {
             var container = encoder.singleValueContainer()
-            try container.encode(description)
+            try container.encode(self.description)
         }
     }
 
@@ -87,14 +90,14 @@
             }
             guard bytes.count >= Self.overhead else { throw SealingError(.malformed) }
             self.bytes = bytes
-            keyID = SealingKeyID(bytes[1...])
+            self.keyID = SealingKeyID(bytes[1...])
         }
 
         /// Reads the text that stands under the custom key.
         ///
         /// - Throws: `SealingError` with `malformed` or `unsupportedVersion`.
         public init(text: String) throws(SealingError) {
-            guard let bytes = Base64URL.decode(text) else { throw SealingError(.malformed) }
+            guard let bytes = Base64.decodeForURL(text.utf8) else { throw SealingError(.malformed) }
             try self.init(bytes: bytes)
         }
 
@@ -120,26 +123,26 @@
         }
 
         /// What stands under the custom key: always ``SealedSize/textCount`` characters, of those that JSON never escapes.
-        public var text: String { Base64URL.encode(bytes) }
+        public var text: String { Base64.encodeForURL(self.bytes) }
 
         /// The payload's bytes that the key's owner authenticates beside the plaintext, before the purpose.
         static func associatedData(header: some Sequence<UInt8>, purpose: SealingPurpose) -> [UInt8] {
             Array("apns-sealing".utf8) + header + Array(purpose.rawValue.utf8)
         }
 
-        var header: ArraySlice<UInt8> { bytes[..<Self.headerCount] }
+        var header: ArraySlice<UInt8> { self.bytes[..<Self.headerCount] }
 
         /// The nonce, the ciphertext and the tag.
-        var combined: ArraySlice<UInt8> { bytes[Self.headerCount...] }
+        var combined: ArraySlice<UInt8> { self.bytes[Self.headerCount...] }
 
-        var messageID: SealedMessageID { SealedMessageID(combined.prefix(Primitives.nonceCount)) }
+        var messageID: SealedMessageID { SealedMessageID(self.combined.prefix(Primitives.nonceCount)) }
 
         /// A member of the payload: text, or anything else.
         private struct Member: Decodable {
             let text: String?
 
             init(from decoder: any Decoder) throws {
-                text = try? decoder.singleValueContainer().decode(String.self)
+                self.text = try? decoder.singleValueContainer().decode(String.self)
             }
         }
     }
@@ -158,11 +161,11 @@
 
         public func encode(to encoder: any Encoder) throws {
             var container = encoder.singleValueContainer()
-            try container.encode(text)
+            try container.encode(self.text)
         }
     }
 
     extension SealedPayload: CustomStringConvertible {
-        public var description: String { "SealedPayload(key \(keyID), \(bytes.count) bytes)" }
+        public var description: String { "SealedPayload(key \(self.keyID), \(self.bytes.count) bytes)" }
     }
 #endif

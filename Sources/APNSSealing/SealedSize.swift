@@ -1,4 +1,6 @@
 #if canImport(CryptoKit) || Sealing
+    import APNSBasics
+
     /// How large every sealed payload of one sealer is, whatever it holds: the budget of one custom value.
     ///
     /// The sealed text and the reserve together are at most the limit of the push's payload. The reserve is for everything
@@ -10,10 +12,10 @@
 
         /// For every push type but `voip`: 4,096 bytes of payload with the default reserve, which leaves 2,643 bytes of
         /// content.
-        public static let standard = SealedSize(sealedCount: Base64URL.byteCount(within: 4_096 - defaultReserve))
+        public static let standard = SealedSize(sealedCount: Base64.byteCount(withinURLText: 4_096 - defaultReserve))
 
         /// For `voip`: 5,120 bytes of payload with the default reserve, which leaves 3,411 bytes of content.
-        public static let voip = SealedSize(sealedCount: Base64URL.byteCount(within: 5_120 - defaultReserve))
+        public static let voip = SealedSize(sealedCount: Base64.byteCount(withinURLText: 5_120 - defaultReserve))
 
         /// Bytes before base64.
         let sealedCount: Int
@@ -31,7 +33,7 @@
         public init(payloadLimit: Int, reserve: Int = defaultReserve) throws(SealingError) {
             let (text, overflow) = payloadLimit.subtractingReportingOverflow(reserve)
             guard !overflow, reserve >= 0, text > 0 else { throw SealingError(.sizeImpossible) }
-            try self.init(checking: Base64URL.byteCount(within: text))
+            try self.init(checking: Base64.byteCount(withinURLText: text))
         }
 
         /// Just as much as content of this length needs, in bytes from 1 to 65,535.
@@ -50,12 +52,12 @@
         }
 
         /// The most bytes that can be sealed.
-        public var contentLimit: Int { sealedCount - SealedPayload.overhead }
+        public var contentLimit: Int { self.sealedCount - SealedPayload.overhead }
 
         /// The bytes of every sealed text, without its quotes.
-        public var textCount: Int { Base64URL.textCount(of: sealedCount) }
+        public var textCount: Int { Base64.urlTextCount(of: self.sealedCount) }
 
         /// The bytes of the padded plaintext.
-        var frameCount: Int { contentLimit + Frame.overhead }
+        var frameCount: Int { self.contentLimit + Frame.overhead }
     }
 #endif

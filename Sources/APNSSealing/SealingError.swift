@@ -15,7 +15,7 @@
                 self.rawValue = rawValue
             }
 
-            public var description: String { rawValue }
+            public var description: String { self.rawValue }
 
             /// Sealing: the content is longer than the size allows. `actual` and `limit` are bytes.
             public static let contentTooLong = Code(rawValue: "contentTooLong")
@@ -64,9 +64,9 @@
         }
 
         public var description: String {
-            var text = explanation
+            var text = self.explanation
             if let actual, let limit {
-                text += " (\(actual) instead of \(code == .contentTooLong ? "at most " : "")\(limit))"
+                text += " (\(actual) instead of \(self.code == .contentTooLong ? "at most " : "")\(limit))"
             }
             if let keyID {
                 text += ": \(keyID)"
@@ -75,7 +75,7 @@
         }
 
         private var explanation: String {
-            switch code {
+            switch self.code {
             case .contentTooLong: "the content has more bytes than the sealed size holds"
             case .notEncodable: "the value cannot be written as JSON"
             case .sizeImpossible: "no content fits into this size, or more than the form can say"
@@ -90,7 +90,7 @@
             case .fromTheFuture: "this message was sealed later than now"
             case .keyLengthWrong: "a key does not have this many bytes"
             case .publicKeyUnusable: "this public key must not be agreed with"
-            default: code.rawValue
+            default: self.code.rawValue
             }
         }
     }

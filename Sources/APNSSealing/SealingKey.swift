@@ -1,4 +1,6 @@
 #if canImport(CryptoKit) || Sealing
+    import APNSBasics
+
     #if canImport(CryptoKit)
         import CryptoKit
     #else
@@ -19,17 +21,14 @@
 
         /// The number in the first bytes, big-endian.
         init(_ bytes: some Sequence<UInt8>) {
-            rawValue = bytes.prefix(Self.count).reduce(0) { $0 &<< 8 | UInt64($1) }
+            self.rawValue = bytes.prefix(Self.count).reduce(0) { $0 &<< 8 | UInt64($1) }
         }
 
         var bytes: [UInt8] {
-            stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: rawValue &>> UInt64($0)) }
+            stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: self.rawValue &>> UInt64($0)) }
         }
 
-        public var description: String {
-            let digits = String(rawValue, radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }
+        public var description: String { Hexadecimal.text(of: self.bytes) }
     }
 
     /// The secret that one device and its server share: 256 bits, and an id that is public.
@@ -69,7 +68,7 @@
 
         /// The 32 secret bytes, for the Keychain or a database that is encrypted.
         public var rawRepresentation: [UInt8] {
-            secret.withUnsafeBytes { Array($0) }
+            self.secret.withUnsafeBytes { Array($0) }
         }
 
         /// Compares the secrets in constant time.
@@ -79,10 +78,10 @@
     }
 
     extension SealingKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-        public var description: String { "SealingKey(\(id), redacted)" }
+        public var description: String { "SealingKey(\(self.id), redacted)" }
 
-        public var debugDescription: String { description }
+        public var debugDescription: String { self.description }
 
-        public var customMirror: Mirror { Mirror(self, children: ["id": id], displayStyle: .struct) }
+        public var customMirror: Mirror { Mirror(self, children: ["id": self.id], displayStyle: .struct) }
     }
 #endif

@@ -1,4 +1,6 @@
 #if canImport(CryptoKit) || Sealing
+    import APNSBasics
+
     #if canImport(CryptoKit)
         import CryptoKit
     #else
@@ -25,16 +27,16 @@
         }
 
         fileprivate init(of privateKey: Curve25519.KeyAgreement.PrivateKey) {
-            rawRepresentation = Array(privateKey.publicKey.rawRepresentation)
+            self.rawRepresentation = Array(privateKey.publicKey.rawRepresentation)
         }
 
-        public var description: String { Base64URL.encode(rawRepresentation) }
+        public var description: String { Base64.encodeForURL(self.rawRepresentation) }
     }
 
     extension SealingPublicKey: Codable {
         public init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            guard let bytes = Base64URL.decode(try container.decode(String.self)),
+            guard let bytes = Base64.decodeForURL(try container.decode(String.self).utf8),
                 let key = try? SealingPublicKey(rawRepresentation: bytes)
             else {
                 throw DecodingError.dataCorruptedError(
@@ -47,7 +49,7 @@
 
         public func encode(to encoder: any Encoder) throws {
             var container = encoder.singleValueContainer()
-            try container.encode(description)
+            try container.encode(self.description)
         }
     }
 
@@ -84,8 +86,8 @@
 
         /// A random pair.
         public init() {
-            privateKey = Curve25519.KeyAgreement.PrivateKey()
-            publicKey = SealingPublicKey(of: privateKey)
+            self.privateKey = Curve25519.KeyAgreement.PrivateKey()
+            self.publicKey = SealingPublicKey(of: self.privateKey)
         }
 
         /// A pair whose private key was stored, while an agreement waits for the other side.
@@ -93,7 +95,7 @@
         /// - Throws: `SealingError.Code.keyLengthWrong`, unless there are 32 bytes.
         public init(rawRepresentation: [UInt8]) throws(SealingError) {
             do {
-                privateKey = try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: rawRepresentation)
+                self.privateKey = try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: rawRepresentation)
             } catch {
                 throw SealingError(
                     .keyLengthWrong,
@@ -101,11 +103,11 @@
                     limit: Primitives.agreementKeyCount
                 )
             }
-            publicKey = SealingPublicKey(of: privateKey)
+            self.publicKey = SealingPublicKey(of: self.privateKey)
         }
 
         /// The 32 secret bytes of the private key, for the Keychain.
-        public var rawRepresentation: [UInt8] { Array(privateKey.rawRepresentation) }
+        public var rawRepresentation: [UInt8] { Array(self.privateKey.rawRepresentation) }
 
         /// The key that both sides come to.
         ///
@@ -122,7 +124,7 @@
         ) throws(SealingError) -> SealingKey {
             let secret: SymmetricKey
             do {
-                secret = try Primitives.agree(privateKey, with: publicKey.rawRepresentation)
+                secret = try Primitives.agree(self.privateKey, with: publicKey.rawRepresentation)
             } catch {
                 throw SealingError(.publicKeyUnusable)
             }
@@ -142,10 +144,10 @@
     }
 
     extension SealingKeyPair: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-        public var description: String { "SealingKeyPair(\(publicKey), redacted)" }
+        public var description: String { "SealingKeyPair(\(self.publicKey), redacted)" }
 
-        public var debugDescription: String { description }
+        public var debugDescription: String { self.description }
 
-        public var customMirror: Mirror { Mirror(self, children: ["publicKey": publicKey], displayStyle: .struct) }
+        public var customMirror: Mirror { Mirror(self, children: ["publicKey": self.publicKey], displayStyle: .struct) }
     }
 #endif

@@ -25,7 +25,7 @@
 
             /// Up to that time, and not at it.
             func isAccepted(at now: Date) -> Bool {
-                acceptedUntil.map { now < $0 } ?? true
+                self.acceptedUntil.map { now < $0 } ?? true
             }
         }
 
@@ -37,58 +37,58 @@
 
         /// Current keys. Of two with the same id the later one counts.
         public init(_ keys: SealingKey...) {
-            for key in keys { add(key) }
+            for key in keys { self.add(key) }
         }
 
         /// Entries that were stored. Of two with the same id the later one counts.
         public init(entries: [Entry]) {
             for entry in entries {
-                remove(entry.key.id)
+                self.remove(entry.key.id)
                 self.entries.append(entry)
             }
         }
 
         /// Adds a current key; one with the same id is replaced.
         public mutating func add(_ key: SealingKey) {
-            remove(key.id)
-            entries.append(Entry(key: key))
+            self.remove(key.id)
+            self.entries.append(Entry(key: key))
         }
 
         /// Makes `key` the only current key. Those that were current are accepted for the overlap still; those that were
         /// old stay as they are.
         public mutating func rotate(to key: SealingKey, at now: Date, overlap: Duration = defaultOverlap) {
-            for index in entries.indices where entries[index].acceptedUntil == nil {
-                retire(index, at: now, overlap: overlap)
+            for index in self.entries.indices where self.entries[index].acceptedUntil == nil {
+                self.retire(index, at: now, overlap: overlap)
             }
-            add(key)
+            self.add(key)
         }
 
         /// Accepts the key with this id only for the overlap still, or shorter if that was said before. An unknown id
         /// changes nothing.
         public mutating func retire(_ id: SealingKeyID, at now: Date, overlap: Duration = defaultOverlap) {
-            guard let index = entries.firstIndex(where: { $0.key.id == id }) else { return }
-            retire(index, at: now, overlap: overlap)
+            guard let index = self.entries.firstIndex(where: { $0.key.id == id }) else { return }
+            self.retire(index, at: now, overlap: overlap)
         }
 
         private mutating func retire(_ index: Int, at now: Date, overlap: Duration) {
             let end = now.addingTimeInterval(Double(overlap.wholeMilliseconds) / 1_000)
-            entries[index].acceptedUntil = min(entries[index].acceptedUntil ?? end, end)
+            self.entries[index].acceptedUntil = min(self.entries[index].acceptedUntil ?? end, end)
         }
 
         /// Forgets a key at once: after a theft, or when the account is signed out.
         public mutating func remove(_ id: SealingKeyID) {
-            entries.removeAll { $0.key.id == id }
+            self.entries.removeAll { $0.key.id == id }
         }
 
         /// Forgets the keys whose time is over. From then on, nothing that they sealed can be opened by anyone who takes
         /// the device.
         public mutating func removeExpired(at now: Date) {
-            entries.removeAll { !$0.isAccepted(at: now) }
+            self.entries.removeAll { !$0.isAccepted(at: now) }
         }
 
         /// The key with this id, if it is accepted.
         public func key(_ id: SealingKeyID, at now: Date) -> SealingKey? {
-            entries.first { $0.key.id == id && $0.isAccepted(at: now) }?.key
+            self.entries.first { $0.key.id == id && $0.isAccepted(at: now) }?.key
         }
     }
 #endif

@@ -34,6 +34,7 @@ struct BulkTests {
             #expect(
                 result.lastErrorLine == "accepted 998, rejected 2, not-processed 0, not-sent 1, unknown 0"
             )
+            #expect(result.error.contains("  410 Unregistered × 1\n"))
             let written = server.folder.lines(of: "results.ndjson")
             for line in written {
                 let names = line.dropFirst().dropLast().split(separator: ",\"").map {

@@ -47,4 +47,59 @@ struct CredentialsTests {
         #expect(simulator.counts.accepted == 2)
         await simulator.stop()
     }
+
+    @Test("A second run with the folder of the first serves the clients of the first", arguments: [true, false])
+    func savedCredentials(needsToken: Bool) async throws {
+        let folder = try Folder()
+        let now = Int64(Date().timeIntervalSince1970)
+        #expect(SavedCredentials(folder: folder.url, needsToken: needsToken, now: now) == nil)
+        let first = try await LocalSimulator.start(wantsToken: needsToken, recordsPushes: false)
+        try Credentials(first, folder: folder.url, needsToken: needsToken).write()
+        let variables = try self.load(folder.path("apns.env"))
+        await first.stop()
+
+        let saved = try #require(SavedCredentials(folder: folder.url, needsToken: needsToken, now: now))
+        let second = try await LocalSimulator.start(wantsToken: needsToken, recordsPushes: false, saved: saved)
+        let endpoint = "https://localhost:\(second.port)"
+        let arguments = ["send", "--title", "Hey", "--endpoint", endpoint, token(1)]
+        var before = variables
+        before["APNS_ENDPOINT"] = nil
+        let sent = try await Tool.run(arguments, environment: before)
+        #expect(sent.status == 0, "\(sent.output)\(sent.error)")
+        // What the second run writes is what is there.
+        let certificate = folder.lines(of: "ca.pem")
+        try Credentials(second, folder: folder.url, needsToken: needsToken).write()
+        #expect(folder.lines(of: "ca.pem") == certificate)
+        await second.stop()
+        #expect(try self.load(folder.path("apns.env"))["APNS_KEY_ID"] == variables["APNS_KEY_ID"])
+    }
+
+    @Test("Credentials that are incomplete, damaged, of two runs or about to end are not used again")
+    func unusableCredentials() async throws {
+        let folder = try Folder()
+        let now = Int64(Date().timeIntervalSince1970)
+        let simulator = try await LocalSimulator.start(recordsPushes: false)
+        let other = try await LocalSimulator.start(recordsPushes: false)
+        let credentials = Credentials(simulator, folder: folder.url, needsToken: true)
+        func isUsable(_ time: Int64 = now) -> Bool {
+            SavedCredentials(folder: folder.url, needsToken: true, now: time) != nil
+        }
+        try credentials.write()
+        #expect(isUsable())
+        #expect(!isUsable(now + 10 * 365 * 86_400))
+        #expect(!isUsable(now - 10 * 86_400))
+        let names = ["ca.pem", "simulator-ca-key.pem", "apns.env", "AuthKey_\(simulator.keyID).p8"]
+        for name in names {
+            try FileManager.default.removeItem(atPath: folder.path(name))
+            #expect(!isUsable(), "\(name)")
+            _ = try folder.write("-----BEGIN PRIVATE KEY-----\nAAAA\n", to: name)
+            #expect(!isUsable(), "\(name)")
+            try credentials.write()
+            #expect(isUsable())
+        }
+        _ = try folder.write(other.certificateAuthorityKeyPEM, to: "simulator-ca-key.pem")
+        #expect(!isUsable())
+        await simulator.stop()
+        await other.stop()
+    }
 }

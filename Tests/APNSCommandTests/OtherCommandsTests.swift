@@ -29,6 +29,25 @@ struct OtherCommandsTests {
         }
     }
 
+    @Test(
+        "A command that does not exist is named, with the nearest one and all that there are",
+        arguments: [
+            (["sendd", "--title", "Hey"], "'sendd' is not a command. Did you mean 'send'?"),
+            (["Bulk"], "'Bulk' is not a command. Did you mean 'bulk'?"),
+            (["frobnicate"], "'frobnicate' is not a command. Commands: send, "),
+            (
+                ["channels", "lists"],
+                "'lists' is not a command. Did you mean 'list'? Commands: list, create, show, delete."
+            ),
+        ]
+    )
+    func unknownCommand(arguments: [String], message: String) async throws {
+        let result = try await Tool.run(arguments)
+        #expect(result.status == 64)
+        #expect(result.error.hasPrefix("Error: \(message)"), "\(result.error)")
+        #expect(try await Tool.run(["help"]).status == 0)
+    }
+
     @Test func theSimulatorSaysHowToSendToItAndEndsOnInterrupt() async throws {
         let folder = try Folder()
         let faults = try folder.write(

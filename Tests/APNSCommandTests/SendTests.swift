@@ -34,6 +34,22 @@ struct SendTests {
         }
     }
 
+    @Test("A push that APNs rejects because of the credential or the topic ends with 78 and names the reason")
+    func configurationRejection() async throws {
+        for reason in [RejectionReason.invalidProviderToken, .topicDisallowed] {
+            try await Server.with { server in
+                server.simulator.inject(Fault(.respond(ScriptedResponse(reason)), when: .always))
+                let result = try await Tool.run(["send", "--title", "Hey", token(1)] + server.options)
+                #expect(result.status == 78)
+                #expect(result.lastErrorLine.contains("\(reason)"), "\(result.error)")
+                let bulk = try await Tool.run(
+                    try BulkTests.arguments(server, [token(1), token(2)].joined(separator: "\n"))
+                )
+                #expect(bulk.status == 78, "\(bulk.error)")
+            }
+        }
+    }
+
     @Test func aPayloadIsSentAsItIs() async throws {
         try await Server.with { server in
             let payload = #"{ "aps" : {"content-available":1}, "id" : 7 }"#

@@ -84,6 +84,51 @@ struct UnitTests {
         #expect(status([failed(.credential, .notSent)]) == 78)
     }
 
+    @Test(
+        "Rejections because of the credential or topic are a fault of the configuration if APNs rejects all pushes so"
+    )
+    func configurationRejections() {
+        func rejected(_ status: Int, _ reason: RejectionReason?) -> PushOutcome {
+            .failed(.rejected(Rejection(status: status, reason: reason), attempts: 1))
+        }
+        func counts(_ outcomes: [PushOutcome]) -> OutcomeCounts {
+            outcomes.reduce(into: OutcomeCounts()) { $0.count($1) }
+        }
+        let refused = [
+            rejected(403, .invalidProviderToken), rejected(403, .expiredProviderToken), rejected(403, .topicMismatch),
+            rejected(400, .topicDisallowed), rejected(400, .badTopic), rejected(400, .missingTopic),
+        ]
+        let unavailable = PushOutcome.failed(PushError(code: .unavailable, certainty: .notSent, message: ""))
+        for outcome in refused {
+            #expect(counts([outcome]).status.rawValue == 78)
+            #expect(counts([outcome]).configurationError == outcome.error)
+            #expect(counts([unavailable, outcome, outcome]).status.rawValue == 78)
+            for other in [.accepted(Receipt(apnsID: .random())), rejected(410, .unregistered), rejected(400, nil)] {
+                #expect(counts([outcome, other]).status.rawValue == 1)
+                #expect(counts([other, outcome]).configurationError == nil)
+            }
+        }
+        // Rows of an earlier run say nothing about the configuration of this one.
+        var resumed = OutcomeCounts()
+        resumed.add(.accepted, 10)
+        resumed.count(refused[0])
+        #expect(resumed.status.rawValue == 78)
+    }
+
+    @Test("Causes are counted by name up to a limit, and together beyond it")
+    func causesAreBounded() {
+        var counts = OutcomeCounts()
+        for _ in 1...2 {
+            for number in 0..<100 {
+                let reason = RejectionReason(rawValue: "Reason\(number)")
+                counts.count(.failed(.rejected(Rejection(status: 400, reason: reason), attempts: 1)))
+            }
+        }
+        #expect(counts.causes.count == OutcomeCounts.causeLimit + 1)
+        #expect(counts.causes["400 Reason0"] == 2 && counts.causes["400 Reason63"] == 2)
+        #expect(counts.causes["other"] == 72)
+    }
+
     @Test("The command line goes before the environment, and an empty variable counts as not set")
     func theCommandLineWinsOverTheEnvironment() throws {
         let variables = [

@@ -80,6 +80,10 @@ struct AuthenticationExamples {
         await simulator.stop()
     }
 
+    @Test("The example of a group sends its push to the simulator") func tryGroup() async throws {
+        #expect(try await tryAGroup().certainty == .accepted)
+    }
+
     @Test func aGroup() async throws {
         let simulator = try await Simulator.start()
         let key = SimulatedKey()

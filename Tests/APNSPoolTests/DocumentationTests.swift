@@ -13,7 +13,7 @@ struct DocumentationTests {
     private static let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
 
     @Test(arguments: [
-        ("APNSPool", "DocumentedExamples.swift", 25), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
+        ("APNSPool", "DocumentedExamples.swift", 26), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
     ])
     func everyExampleIsCompiled(module: String, file: String, count: Int) throws {
         let source = try String(

@@ -73,6 +73,19 @@ func sendTwice(_ notification: PushNotification, to token: DeviceToken, with sen
 
 // MARK: OutcomesAndRetries.md
 
+func log(_ outcome: PushOutcome, logger: Logger) {
+    switch outcome {
+    case .accepted(let receipt):
+        logger.debug("APNs took \(receipt.apnsID)")
+    case .rejected(let error):
+        logger.warning("APNs refused it: \(error.reason?.rawValue ?? error.message), advice: \(error.advice)")
+    case .notProcessed(let error), .notSent(let error):
+        logger.notice("no device has it: \(error.message), may be sent again: \(error.canResend)")
+    case .unknown(let error):
+        logger.notice("a device may have it: \(error.message)")
+    }
+}
+
 func settle(_ outcome: PushOutcome, of device: Device, in store: some DeviceStore) async {
     guard let error = outcome.error else { return }
     if let end = error.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {

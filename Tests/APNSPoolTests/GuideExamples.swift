@@ -64,6 +64,31 @@ func group(of apps: [APNSApp]) throws -> APNSClientGroup {
     return group  // run() it; then group.sender(for: "fern").deliver(notification, to: token)
 }
 
+func tryAGroup() async throws -> PushOutcome {
+    let simulator = try await Simulator.start()
+    let simulated = APNSEnvironment.custom(host: "localhost", port: simulator.port)
+    let key = SimulatedKey()
+    simulator.addKey(key)
+    let app = APNSApp(
+        name: "fern",
+        topic: "com.grasscove.Fern",
+        authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
+        environments: [simulated]
+    )
+    // What the clients of all apps have in common.
+    var common = APNSClientConfiguration(authentication: app.authentication, environment: simulated)
+    common.trust.caPEM = simulator.certificateAuthorityPEM
+    let group = try APNSClientGroup(configuration: .init(client: common))
+    try group.add(app)
+    async let running: Void = group.run()
+    let notification = PushNotification(topic: app.topic, alert: "Hey There")
+    let outcome = await group.sender(for: app.name, in: simulated).deliver(notification, to: "00fa11ce")
+    group.shutdown()
+    try await running
+    await simulator.stop()
+    return outcome
+}
+
 // MARK: SendingLittle.md
 
 func sendCode(_ code: String, to deviceToken: String, with client: some PushSender) async -> Bool {

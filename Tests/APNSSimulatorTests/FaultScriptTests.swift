@@ -1,4 +1,5 @@
 import APNSModel
+import APNSBasics
 import Foundation
 import Testing
 
@@ -150,7 +151,7 @@ struct FaultScriptTests {
     }
 
     @Test func delaysHaveTheirMean() {
-        var random = SeededRandom(seed: 3)
+        var random = SplitMix64(seed: 3)
         let sum = (0..<20_000).reduce(Duration.zero) { sum, _ in
             sum + DelayDistribution.exponential(mean: .milliseconds(10)).draw(using: &random)
         }
@@ -252,7 +253,7 @@ struct FaultScriptTests {
     }
 
     @Test func logNormalDelaysHaveTheirMedian() {
-        var random = SeededRandom(seed: 3)
+        var random = SplitMix64(seed: 3)
         let distribution = DelayDistribution.logNormal(median: .milliseconds(10), spread: 0.5)
         let drawn = (0..<20_000).map { _ in distribution.draw(using: &random).inMilliseconds }.sorted()
         #expect((9.7...10.3).contains(drawn[10_000]))

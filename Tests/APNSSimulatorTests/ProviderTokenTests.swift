@@ -1,4 +1,5 @@
 import APNSModel
+import APNSBasics
 import Foundation
 import HTTP2Wire
 import Testing

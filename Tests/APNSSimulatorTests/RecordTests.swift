@@ -1,4 +1,5 @@
 import APNSModel
+import APNSBasics
 import Testing
 
 @testable import APNSSimulator
@@ -94,7 +95,7 @@ struct RecordTests {
     /// Bytes of nobody's protocol, behind a good handshake.
     @Test func noBytesTrapTheSimulator() async throws {
         let simulator = try await Simulator.start()
-        var random = SeededRandom(seed: 2024)
+        var random = SplitMix64(seed: 2024)
         for round in 0..<120 {
             let client = try await RawClient.connect(simulator)
             if round.isMultiple(of: 4) {
@@ -116,7 +117,7 @@ struct RecordTests {
     }
 
     /// A frame of a random type, or a header block of random bytes, or a push with wild values.
-    private func frame(_ round: Int, _ random: inout SeededRandom) -> [UInt8] {
+    private func frame(_ round: Int, _ random: inout SplitMix64) -> [UInt8] {
         let count = Int(random.next() % 400)
         let payload = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
         let stream = Int32(truncatingIfNeeded: random.next() % 12)

@@ -1,4 +1,5 @@
 import APNSModel
+import APNSBasics
 import Testing
 
 @testable import APNSSimulator
@@ -126,7 +127,7 @@ struct RulesTests {
 
 struct BytesTests {
     @Test func madeIDsAreUUIDs() {
-        var random = SeededRandom(seed: 7)
+        var random = SplitMix64(seed: 7)
         var seen: Set<APNSID> = []
         for _ in 0..<1000 {
             let text = String(decoding: Bytes.uuid(random.next(), random.next(), upperCase: true), as: UTF8.self)

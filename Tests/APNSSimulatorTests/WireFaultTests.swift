@@ -1,4 +1,5 @@
 import APNSModel
+import APNSBasics
 import Testing
 
 @testable import APNSSimulator
@@ -315,7 +316,7 @@ struct WireFaultTests {
 
     @Test(arguments: MalformedFrame.allCases) func malformedFramesGoOut(frame: MalformedFrame) async throws {
         let pair = try await self.meet(.malformed(frame))
-        var random = SeededRandom(seed: 1 &+ 0xFA17)
+        var random = SplitMix64(seed: 1 &+ 0xFA17)
         let bytes = frame.bytes(requestStreamID: 1, using: &random)
         try await pair.simulator.waitUntil { $0.requestsProcessed == 1 }
         #expect(try await pair.client.wait { $0.received >= bytes.count })

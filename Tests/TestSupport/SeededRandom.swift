@@ -1,4 +1,4 @@
-import SupervisedPool
+import APNSBasics
 
 /// Random numbers that a seed repeats (SplitMix64). A failing test prints the seed.
 public struct SeededRandom: RandomNumberGenerator, Sendable, CustomStringConvertible {

@@ -157,7 +157,7 @@ struct BulkCommand: AsyncParsableCommand {
 
     private func print(_ report: BulkReport) {
         let counts = report.counts
-        if let fault = counts.configurationFault { Standard.error.print("apns: \(fault.message)") }
+        if let fault = counts.configurationError { Standard.error.print("apns: \(fault.message)") }
         for line in counts.causeLines.prefix(20) { Standard.error.print("  \(line)") }
         if counts.isIncomplete { Standard.error.print("Stopped: the rest of the tokens was not sent.") }
         if self.json { Standard.output.print(JSONText.encode(report.summary)) }

@@ -88,7 +88,7 @@ struct BroadcastCommand: AsyncParsableCommand {
         }
         var counts = OutcomeCounts()
         counts.count(outcome)
-        if let fault = counts.configurationFault { Standard.error.print("apns: \(fault.message)") }
+        if let fault = counts.configurationError { Standard.error.print("apns: \(fault.message)") }
         if counts.status != ExitStatus.success { throw counts.status }
     }
 }

@@ -137,7 +137,7 @@ struct SendCommand: AsyncParsableCommand {
                 return counts
             }
         }
-        if let fault = counts.configurationFault { Standard.error.print("apns: \(fault.message)") }
+        if let fault = counts.configurationError { Standard.error.print("apns: \(fault.message)") }
         if counts.status != ExitStatus.success { throw counts.status }
     }
 }

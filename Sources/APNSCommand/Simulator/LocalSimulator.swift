@@ -29,6 +29,7 @@ struct LocalSimulator: Sendable {
 
     var port: Int { self.simulator.port }
     var certificateAuthorityPEM: String { self.simulator.certificateAuthorityPEM }
+    var certificateAuthorityKeyPEM: String { self.simulator.certificateAuthorityKeyPEM }
     var keyID: String { self.key.keyID }
     var teamID: String { self.key.teamID }
     /// The content of a .p8 file.
@@ -41,16 +42,19 @@ struct LocalSimulator: Sendable {
     ///   - recordsPushes: keeps each push, to count those that were processed twice.
     ///   - faults: those it starts with.
     ///   - seed: what they are drawn from.
+    ///   - saved: the certificate authority and key of an earlier simulator; nil makes new ones.
     static func start(
         port: Int = 0,
         wantsToken: Bool = true,
         recordsPushes: Bool,
         faults: FaultScript = FaultScript(),
-        seed: UInt64 = 1
+        seed: UInt64 = 1,
+        saved: SavedCredentials? = nil
     ) async throws -> LocalSimulator {
         var configuration = Simulator.Configuration()
         configuration.port = port
-        let key = SimulatedKey()
+        configuration.certificateAuthority = saved?.authority
+        let key = saved?.key ?? SimulatedKey()
         configuration.credential = wantsToken ? .keys([Simulator.Key(key)]) : .none
         configuration.recordsPushes = recordsPushes
         configuration.faults = faults

@@ -15,8 +15,8 @@ struct SimulatorCommand: AsyncParsableCommand {
         abstract: "Runs a server that behaves like APNs, and misbehaves on script.",
         usage: "apns simulator [<options>]",
         discussion: """
-            It makes a certificate authority and a key of its own, checks what APNs checks, and answers with APNs' \
-            reasons. It says how to send to it, and runs until Ctrl-C.
+            It makes a certificate authority and a key of its own, or uses those again that an earlier run wrote, \
+            checks what APNs checks, and answers with APNs' reasons. It says how to send to it, and runs until Ctrl-C.
 
             With credentials for this tool and for programs that configure the library from their environment:
 
@@ -56,7 +56,10 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Where ca.pem, AuthKey_….p8 and apns.env are written; without it, to a folder that is removed at the end.",
+            """
+            Where ca.pem, its key, AuthKey_….p8 and apns.env are written, and used again by the next run. Default: a \
+            folder that is removed at the end.
+            """,
             valueName: "folder"
         ),
         completion: .directory
@@ -84,17 +87,22 @@ struct SimulatorCommand: AsyncParsableCommand {
         let script = try self.script()
         // Short enough to be typed again.
         let seed = try self.seedNumber() ?? script.seed ?? UInt64.random(in: 1...999_999_999)
-        let simulator = try await self.start(script, seed: seed)
-        Interrupts.handle()
-        let folder: URL
-        if let path = self.writeCredentials {
-            folder = URL(filePath: path, directoryHint: .isDirectory).absoluteURL
-        } else {
-            folder = FileManager.default.temporaryDirectory.appending(path: "apns-simulator-\(simulator.port)")
+        let given = self.writeCredentials.map { URL(filePath: $0, directoryHint: .isDirectory).absoluteURL }
+        let saved = given.flatMap {
+            let now = Int64(Date().timeIntervalSince1970)
+            return SavedCredentials(folder: $0, needsToken: !self.withoutToken, now: now)
         }
+        let simulator = try await self.start(script, seed: seed, saved)
+        Interrupts.handle()
+        let folder = given ?? FileManager.default.temporaryDirectory.appending(path: "apns-simulator-\(simulator.port)")
         let credentials = Credentials(simulator, folder: folder, needsToken: !self.withoutToken)
         try credentials.write()
         Standard.output.print(credentials.explanation)
+        if saved != nil {
+            Standard.output.print(
+                "\nThe certificate authority and key of an earlier run serve again: its clients may go on."
+            )
+        }
         if !script.faults.isEmpty { Standard.output.print("\nThe faults are drawn from --seed \(seed).") }
         await Interrupts.wait()
         await simulator.stop()
@@ -124,7 +132,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         }
     }
 
-    private func start(_ script: FaultScript, seed: UInt64) async throws -> LocalSimulator {
+    private func start(_ script: FaultScript, seed: UInt64, _ saved: SavedCredentials?) async throws -> LocalSimulator {
         let port = try self.portNumber()
         do {
             return try await LocalSimulator.start(
@@ -132,7 +140,8 @@ struct SimulatorCommand: AsyncParsableCommand {
                 wantsToken: !self.withoutToken,
                 recordsPushes: false,
                 faults: script,
-                seed: seed
+                seed: seed,
+                saved: saved
             )
         } catch {
             Standard.error.print("apns: --port \(port): \(error)")
@@ -156,9 +165,9 @@ struct Credentials {
     }
 
     private var endpoint: String { "https://localhost:\(self.simulator.port)" }
-    private var caFile: String { self.path("ca.pem") }
-    private var keyFile: String { self.path("AuthKey_\(self.simulator.keyID).p8") }
-    private var environmentFile: String { self.path("apns.env") }
+    private var caFile: String { self.path(SavedCredentials.authorityFile) }
+    private var keyFile: String { self.path(SavedCredentials.keyFile(self.simulator.keyID)) }
+    private var environmentFile: String { self.path(SavedCredentials.environmentFile) }
 
     private func path(_ name: String) -> String {
         self.folder.appending(path: name).path(percentEncoded: false)
@@ -171,6 +180,8 @@ struct Credentials {
             throw UsageError("--write-credentials: '\(self.folder.path)' cannot be made: \(error)")
         }
         try Self.write(self.simulator.certificateAuthorityPEM, to: self.caFile)
+        let authorityKey = self.path(SavedCredentials.authorityKeyFile)
+        try Self.write(self.simulator.certificateAuthorityKeyPEM, to: authorityKey, mode: 0o600)
         var lines = ["APNS_ENDPOINT=\(self.endpoint)", "APNS_CA_FILE=\(Self.quoted(self.caFile))"]
         if self.needsToken {
             try Self.write(self.simulator.p8, to: self.keyFile, mode: 0o600)

@@ -14,6 +14,16 @@ public struct BulkSummary: Sendable, Hashable {
     /// after `stop()`, a cancellation and a shutdown.
     public var stopped: PushError?
 
+    /// Rejected pushes by APNs' reason, at most ``reasonLimit`` different ones. Rejections for further reasons, and
+    /// those without a reason, are counted under ``otherReasons``. The counts add up to ``rejected``, unless outcomes
+    /// were counted by their certainty alone.
+    public private(set) var rejections: [RejectionReason: Int] = [:]
+
+    /// The most reasons that ``rejections`` names, 64. APNs names the reasons, so that their number has no other bound.
+    public static let reasonLimit = 64
+    /// The key of all other rejections in ``rejections``: `other`.
+    public static let otherReasons = RejectionReason(rawValue: "other")
+
     /// All counts 0.
     public init() {}
 
@@ -33,6 +43,13 @@ public struct BulkSummary: Sendable, Hashable {
 
     mutating func count(_ outcome: PushOutcome) {
         self.count(outcome.certainty)
+        if case .rejected(let error) = outcome { self.count(rejectedFor: error.reason) }
         if outcome.error?.code == .suspectedMisconfiguration { self.stopped = outcome.error }
+    }
+
+    mutating func count(rejectedFor reason: RejectionReason?) {
+        let reason = reason ?? Self.otherReasons
+        let isKnown = self.rejections.count < Self.reasonLimit || self.rejections[reason] != nil
+        self.rejections[isKnown ? reason : Self.otherReasons, default: 0] += 1
     }
 }

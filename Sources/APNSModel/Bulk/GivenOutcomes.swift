@@ -8,18 +8,21 @@ package final class GivenOutcomes: Sendable {
     private let notProcessed = Atomic<Int>(0)
     private let notSent = Atomic<Int>(0)
     private let unknown = Atomic<Int>(0)
-    private let stopped = Mutex<PushError?>(nil)
+    /// Only what few outcomes change: `stopped` and `rejections`.
+    private let rest = Mutex(BulkSummary())
 
     package init() {}
 
     package func count(_ outcome: PushOutcome) {
         switch outcome {
         case .accepted: Self.addOne(to: self.accepted)
-        case .rejected: Self.addOne(to: self.rejected)
+        case .rejected(let error):
+            Self.addOne(to: self.rejected)
+            self.rest.withLock { $0.count(rejectedFor: error.reason) }
         case .notProcessed: Self.addOne(to: self.notProcessed)
         case .notSent(let error):
             Self.addOne(to: self.notSent)
-            if error.code == .suspectedMisconfiguration { self.stopped.withLock { $0 = error } }
+            if error.code == .suspectedMisconfiguration { self.rest.withLock { $0.stopped = error } }
         case .unknown: Self.addOne(to: self.unknown)
         }
     }
@@ -29,13 +32,12 @@ package final class GivenOutcomes: Sendable {
     }
 
     package var summary: BulkSummary {
-        var summary = BulkSummary()
+        var summary = self.rest.withLock { $0 }
         summary.accepted = self.accepted.load(ordering: .relaxed)
         summary.rejected = self.rejected.load(ordering: .relaxed)
         summary.notProcessed = self.notProcessed.load(ordering: .relaxed)
         summary.notSent = self.notSent.load(ordering: .relaxed)
         summary.unknown = self.unknown.load(ordering: .relaxed)
-        summary.stopped = self.stopped.withLock { $0 }
         return summary
     }
 }

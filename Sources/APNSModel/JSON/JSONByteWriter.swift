@@ -1,3 +1,5 @@
+import APNSBasics
+
 /// Appends JSON text (RFC 8259) to bytes of its own.
 ///
 /// Escapes only what §7 demands (quote, backslash, control characters): escaping `/` or non-ASCII would waste the

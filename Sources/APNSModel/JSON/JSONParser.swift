@@ -1,3 +1,5 @@
+import APNSBasics
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else

@@ -2,6 +2,7 @@
 // loop. Sockets, TLS and HTTP/2 are in HTTP2Wire. What a response means for a push is in Sending.
 
 import APNSModel
+import APNSBasics
 import HTTP2Wire
 import NIOCore
 import SupervisedPool

@@ -79,6 +79,12 @@ final class CredentialBreaker: Sendable {
         return self.machine.withLock { $0.declaredRefusal }
     }
 
+    /// What one connection was refused, until another one confirms or refutes it.
+    var suspectedRefusal: CredentialStateMachine.Refusal? {
+        guard self.isTroubled.load(ordering: .relaxed) else { return nil }
+        return self.machine.withLock { $0.suspectedRefusal }
+    }
+
     private func change<Result: Sendable>(
         _ body: (inout CredentialStateMachine) -> (CredentialStateMachine.Event?, Result)
     ) -> Result {

@@ -172,6 +172,11 @@ struct CredentialStateMachine: Sendable {
         }
     }
 
+    /// What one connection was refused, until another one confirms or refutes it.
+    var suspectedRefusal: Refusal? {
+        if case .suspected(let refusal, _) = self.state { refusal } else { nil }
+    }
+
     /// How long a connection that was refused should stay away; nil unless a fault is declared.
     func holdOff(now: MonotonicInstant) -> Duration? {
         switch self.state {

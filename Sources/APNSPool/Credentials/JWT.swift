@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSBasics
 
 /// The provider token's form: a JSON Web Token (RFC 7519) in compact serialisation (RFC 7515, section 7.1) with what
 /// Apple's "Establishing a token-based connection to APNs" asks for, and nothing else: `alg` and `kid` in the header,

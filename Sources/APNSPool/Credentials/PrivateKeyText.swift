@@ -1,3 +1,4 @@
+import APNSBasics
 import HTTP2Wire
 
 /// A private key as people hand it over: a `.p8` file's text (PEM, RFC 7468, around PKCS#8, RFC 5958), or what is left

@@ -1,3 +1,4 @@
+import APNSBasics
 import HTTP2Wire
 
 /// Signs provider tokens where the key itself is not at hand: in a hardware module, in a cloud's key store.

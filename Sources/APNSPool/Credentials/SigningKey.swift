@@ -1,3 +1,4 @@
+import APNSBasics
 import HTTP2Wire
 
 /// Which key signs provider tokens. The ids alone do not tell: they are not secret, and anybody can claim them.

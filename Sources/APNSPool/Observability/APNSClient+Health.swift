@@ -32,14 +32,15 @@ extension ClientRuntime {
     }
 
     func health(of session: CredentialSession, _ pool: PoolStatus) -> APNSHealth {
-        let refusal = session.settings.credentials.declaredRefusal
+        let credentials = session.settings.credentials
         let signing = session.tokens.trouble(now: self.clock.now, wallNow: self.configuration.wallClock())
         return APNSHealth(
             HealthInputs(
                 lifecycle: self.lifecycle.current,
                 isPaused: self.sending.router.isPaused,
                 isRevoked: self.credentials.isRevoked,
-                credentialFault: refusal.map { "\($0)" },
+                credentialFault: credentials.declaredRefusal.map { "\($0)" },
+                suspectedRefusal: credentials.suspectedRefusal.map { "\($0)" },
                 signingTrouble: signing,
                 configurationFault: session.pools.monitor.configurationFault,
                 connections: self.connections(pool, lastFault: session.pools.monitor.lastFault),

@@ -39,7 +39,7 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
             // Failing, and degraded.
 
             /// APNs refuses the key or the certificate, it was revoked here, or no provider token can be signed. Degraded
-            /// while an older provider token still serves.
+            /// while an older provider token still serves, and while a new connection checks a first refusal.
             public static let credential = Code(rawValue: "credential")
 
             // Failing.
@@ -107,6 +107,8 @@ struct HealthInputs: Sendable, Equatable {
     var isRevoked = false
     /// What APNs refuses, in its words.
     var credentialFault: String?
+    /// What one connection was refused. Another one has not confirmed it yet.
+    var suspectedRefusal: String?
     /// The last provider token could not be signed.
     var signingTrouble: ProviderTokenCache.Trouble?
     /// Why no connection can be made as configured.
@@ -152,6 +154,10 @@ extension APNSHealth {
             return .failing(.init(code: .unreachable, message: "no connection to APNs for a while\(text)"))
         case .connecting:
             guard inputs.hasConnected else { return .starting }
+            if let refusal = inputs.suspectedRefusal {
+                let message = "APNs refused the credential once, a new connection checks it: \(refusal)"
+                return .degraded(.init(code: .credential, message: message))
+            }
             return .degraded(.init(code: .reconnecting, message: "the last connection was lost, another one is opened"))
         case .available:
             break

@@ -1,5 +1,5 @@
 import APNSModel
-import SupervisedPool
+import APNSBasics
 import Synchronization
 
 /// Makes `apns-id`s: random UUIDs (RFC 9562, version 4) without a lock, from a counter and two keys that are drawn once.

@@ -1,4 +1,5 @@
 import APNSModel
+import APNSBasics
 import HTTP2Wire
 import SupervisedPool
 import Synchronization

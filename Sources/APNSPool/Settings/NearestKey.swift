@@ -1,7 +1,7 @@
 /// The known name that somebody most likely meant. Pure.
-enum NearestKey {
+package enum NearestKey {
     /// The nearest of `names`; nil when none is near: more than a third of the characters would have to change.
-    static func of(_ name: String, among names: [String]) -> String? {
+    package static func of(_ name: String, among names: [String]) -> String? {
         let wanted = Array(name.lowercased().utf8.prefix(100))
         // `maxOverflow` is meant for `pool.maxOverflow`, however far that is.
         let last = self.last(wanted)

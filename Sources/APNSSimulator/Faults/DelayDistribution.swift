@@ -1,3 +1,5 @@
+internal import APNSBasics
+
 /// How long a response is kept back.
 public enum DelayDistribution: Sendable, Hashable {
     /// Always the same.
@@ -13,7 +15,7 @@ public enum DelayDistribution: Sendable, Hashable {
     /// No delay is longer: 30 days.
     static let longest = Duration.seconds(30 * 86_400)
 
-    func draw(using random: inout SeededRandom) -> Duration {
+    func draw(using random: inout SplitMix64) -> Duration {
         let drawn: Duration =
             switch self {
             case .fixed(let duration): duration
@@ -26,7 +28,7 @@ public enum DelayDistribution: Sendable, Hashable {
 
     /// The sum of twelve uniform numbers is near enough to a normal one (mean 6, variance 1), and the same on every
     /// machine.
-    private static func logNormalFactor(_ spread: Double, _ random: inout SeededRandom) -> Double {
+    private static func logNormalFactor(_ spread: Double, _ random: inout SplitMix64) -> Double {
         let normal = (0..<12).reduce(-6.0) { sum, _ in sum + random.unit() }
         return min(1000, Logarithm.inverse(spread.isFinite ? spread * normal : 0))
     }

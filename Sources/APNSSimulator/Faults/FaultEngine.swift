@@ -1,3 +1,5 @@
+internal import APNSBasics
+
 /// Decides which faults an event meets. Pure: the same events in the same order with the same seed meet the same
 /// faults.
 struct FaultEngine: Sendable {
@@ -40,7 +42,7 @@ struct FaultEngine: Sendable {
         let fault: Fault
         let event: FaultTrigger.Event
         let injectedAt: Duration
-        var random: SeededRandom
+        var random: SplitMix64
         var seen = 0
         var applied = 0
         /// The second since the injection in which it applied last, and how often it did in it.
@@ -74,37 +76,37 @@ struct FaultEngine: Sendable {
     }
 
     private var armed: [Armed] = []
-    private var random: SeededRandom
+    private var random: SplitMix64
     private var nextID = 0
     private(set) var hasEarlyFaults = false
     private(set) var hasRequestFaults = false
     private(set) var hasConnectionFaults = false
 
     init(seed: UInt64) {
-        self.random = SeededRandom(seed: seed)
+        self.random = SplitMix64(seed: seed)
     }
 
     var isEmpty: Bool { self.armed.isEmpty }
 
     @discardableResult
     mutating func inject(_ fault: Fault, at uptime: Duration = .zero) -> Appointment? {
-        self.inject(fault, SeededRandom(seed: self.random.next()), at: uptime)
+        self.inject(fault, SplitMix64(seed: self.random.next()), at: uptime)
     }
 
     /// - Returns: when the faults that come by time are due.
     @discardableResult
     mutating func inject(_ script: FaultScript, at uptime: Duration = .zero) -> [Appointment] {
-        var random = script.seed.map { SeededRandom(seed: $0) } ?? self.random
+        var random = script.seed.map { SplitMix64(seed: $0) } ?? self.random
         var appointments: [Appointment] = []
         for fault in script.faults {
-            let own = SeededRandom(seed: random.next())
+            let own = SplitMix64(seed: random.next())
             if let appointment = self.inject(fault, own, at: uptime) { appointments.append(appointment) }
         }
         if script.seed == nil { self.random = random }
         return appointments
     }
 
-    private mutating func inject(_ fault: Fault, _ random: SeededRandom, at uptime: Duration) -> Appointment? {
+    private mutating func inject(_ fault: Fault, _ random: SplitMix64, at uptime: Duration) -> Appointment? {
         self.nextID += 1
         let armed = Armed(id: self.nextID, fault: fault, event: fault.event, injectedAt: uptime, random: random)
         self.armed.append(armed)

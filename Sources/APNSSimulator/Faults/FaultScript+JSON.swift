@@ -1,4 +1,5 @@
 internal import APNSModel
+internal import APNSBasics
 
 // Faults as JSON, in the form that `ScriptReader` reads.
 

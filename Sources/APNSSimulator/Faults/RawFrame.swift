@@ -1,3 +1,5 @@
+internal import APNSBasics
+
 /// An HTTP/2 frame as bytes (RFC 9113, section 4.1). The simulator's own session does not know of it.
 public struct RawFrame: Sendable, Hashable {
     /// The stream that a frame goes on.
@@ -94,7 +96,7 @@ public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
     case http11 = "http/1.1"
 
     /// - Parameter streamID: the request's; 0 if there is none.
-    func bytes(requestStreamID streamID: Int32, using random: inout SeededRandom) -> [UInt8] {
+    func bytes(requestStreamID streamID: Int32, using random: inout SplitMix64) -> [UInt8] {
         let onRequest = RawFrame.Stream.request
         let frame: RawFrame
         switch self {

@@ -1,4 +1,5 @@
 internal import APNSModel
+internal import APNSBasics
 
 /// Makes faults of JSON.
 struct ScriptReader {

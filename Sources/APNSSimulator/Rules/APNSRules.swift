@@ -1,4 +1,5 @@
 internal import APNSModel
+internal import APNSBasics
 
 /// What APNs answers to a request: a status and, unless it is 200, a reason.
 struct Verdict: Sendable, Hashable {

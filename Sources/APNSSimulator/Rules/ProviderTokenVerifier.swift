@@ -1,4 +1,5 @@
 internal import APNSModel
+internal import APNSBasics
 internal import HTTP2Wire
 
 #if canImport(FoundationEssentials)

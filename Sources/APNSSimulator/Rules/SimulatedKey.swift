@@ -1,3 +1,4 @@
+internal import APNSBasics
 internal import HTTP2Wire
 
 /// A signing key made up on the spot, with the ids that Apple would have given it. For tests and demonstrations.
@@ -21,6 +22,22 @@ public struct SimulatedKey: Sendable {
             fatalError("OpenSSL makes no key: \(error)")
         }
         self.p8 = self.key.pem
+    }
+
+    /// A key that was made before; nil if the text holds none, or an id is not of ten letters and digits.
+    ///
+    /// - Parameter p8: Its ``p8``.
+    package init?(p8: String, keyID: String, teamID: String) {
+        let body = p8.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()
+        guard let der = Base64.decode(body.utf8), let key = try? ES256PrivateKey(der: der),
+            [keyID, teamID].allSatisfy({ id in
+                id.count == 10 && id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+            })
+        else { return nil }
+        self.keyID = keyID
+        self.teamID = teamID
+        self.key = key
+        self.p8 = key.pem
     }
 
     /// Its public half in PEM form, for a peer that checks signatures.

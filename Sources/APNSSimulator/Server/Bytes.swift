@@ -1,4 +1,5 @@
 internal import APNSModel
+internal import APNSBasics
 
 /// Small tools over the bytes of header fields.
 enum Bytes {
@@ -62,25 +63,5 @@ enum Bytes {
                 count += 1
             }
         }
-    }
-}
-
-/// Random numbers that a seed repeats (SplitMix64, by Sebastiano Vigna).
-struct SeededRandom: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-
-    init(seed: UInt64) { self.state = seed }
-
-    mutating func next() -> UInt64 {
-        self.state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = self.state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    /// From 0 up to 1, 1 excluded.
-    mutating func unit() -> Double {
-        Double(self.next() >> 11) * 0x1p-53
     }
 }

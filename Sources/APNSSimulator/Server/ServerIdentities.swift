@@ -10,17 +10,29 @@ final class ServerIdentities: Sendable {
     }
 
     let certificateAuthorityPEM: String
+    let certificateAuthorityKeyPEM: String
     private let names: [String]
     private let asksForCertificate: Bool
     private let state: Mutex<State>
     private static let day = 86_400
 
-    init(names: [String], asksForCertificate: Bool = false) throws(WireError) {
-        // Each with a name of its own: of two with one name TLS would look for the key of the wrong one.
-        let number = UInt32.random(in: .min ... .max)
-        let authority = try CertificateAuthority(commonName: "Simulated APNs Root \(number)")
+    /// - Parameter saved: The authority; nil makes a new one.
+    init(
+        names: [String],
+        asksForCertificate: Bool = false,
+        authority saved: TLSIdentity? = nil
+    ) throws(WireError) {
+        let authority: CertificateAuthority
+        if let saved {
+            authority = try CertificateAuthority(saved)
+        } else {
+            // Each with a name of its own: of two with one name TLS would look for the key of the wrong one.
+            let number = UInt32.random(in: .min ... .max)
+            authority = try CertificateAuthority(commonName: "Simulated APNs Root \(number)")
+        }
         self.asksForCertificate = asksForCertificate
         self.certificateAuthorityPEM = authority.certificatePEM
+        self.certificateAuthorityKeyPEM = authority.privateKeyPEM
         self.names = names
         self.state = Mutex(State(authority: authority))
     }

@@ -1,4 +1,4 @@
-internal import HTTP2Wire
+package import HTTP2Wire
 public import NIOCore
 
 #if canImport(FoundationEssentials)
@@ -16,6 +16,9 @@ extension Simulator {
         public var port = 0
         /// Host names and IP addresses that the server's certificate is made for.
         public var certificateNames = ["localhost", "127.0.0.1", "::1"]
+        /// The certificate authority of an earlier simulator, so that its clients trust this one, too. Default nil: a
+        /// new one.
+        package var certificateAuthority: TLSIdentity?
         /// Seconds since 1970, for the age of provider tokens. Default: the system's clock.
         public var clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
         /// Which provider tokens are good. Default `anyProviderToken`.

@@ -25,6 +25,9 @@ public final class Simulator: Sendable {
     /// What its faults are drawn from, unless a script has a seed of its own: see `Configuration.seed`.
     public let seed: UInt64
 
+    /// The key of `certificateAuthorityPEM`. A secret.
+    package var certificateAuthorityKeyPEM: String { self.identities.certificateAuthorityKeyPEM }
+
     let core: SimulatorCore
     let identities: ServerIdentities
     private let listener: ListenerKeeper
@@ -53,7 +56,8 @@ public final class Simulator: Sendable {
             if case .clientCertificate = configuration.credential { asksForCertificate = true }
             let identities = try ServerIdentities(
                 names: configuration.certificateNames,
-                asksForCertificate: asksForCertificate
+                asksForCertificate: asksForCertificate,
+                authority: configuration.certificateAuthority
             )
             // Made now, so that the first connection does not wait for it.
             _ = try identities.context(TLSFault())

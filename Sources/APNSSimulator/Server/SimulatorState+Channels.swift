@@ -1,4 +1,5 @@
 public import APNSModel
+internal import APNSBasics
 internal import HTTP2Wire
 internal import Synchronization
 

@@ -1,4 +1,5 @@
 internal import APNSModel
+internal import APNSBasics
 internal import HTTP2Wire
 internal import NIOCore
 
@@ -38,9 +39,9 @@ struct SimulatorState {
     /// Until when answers are kept back on all connections.
     var pausedUntil: ContinuousClock.Instant?
     /// For ids that it makes up.
-    var random: SeededRandom
+    var random: SplitMix64
     /// For bytes that faults make up.
-    var faultRandom: SeededRandom
+    var faultRandom: SplitMix64
     private var order = 0
     private var date: (seconds: Int64, text: [UInt8])?
 
@@ -69,8 +70,8 @@ struct SimulatorState {
         }
         self.verifier = ProviderTokenVerifier(acceptsUnknownKeys: acceptsUnknownKeys, keys: keys)
         self.engine = FaultEngine(seed: configuration.seed)
-        self.random = SeededRandom(seed: configuration.seed &+ 0x5EED)
-        self.faultRandom = SeededRandom(seed: configuration.seed &+ 0xFA17)
+        self.random = SplitMix64(seed: configuration.seed &+ 0x5EED)
+        self.faultRandom = SplitMix64(seed: configuration.seed &+ 0xFA17)
         let limit = Simulator.clockOffsetLimit
         self.clockOffset = min(max(configuration.clockOffset, -limit), limit)
     }

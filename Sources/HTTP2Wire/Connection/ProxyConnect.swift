@@ -1,3 +1,5 @@
+import APNSBasics
+
 /// An HTTP proxy that connections go through.
 package struct ProxyEndpoint: Sendable, CustomStringConvertible {
     package struct Credentials: Sendable {

@@ -1,3 +1,4 @@
+import APNSBasics
 import CAPNSOpenSSL
 
 /// A certificate authority made up on the spot, for simulators and tests: nobody trusts it who was not given its
@@ -36,6 +37,24 @@ package final class CertificateAuthority {
         self.certificatePEM = PEM.text { PEM_write_bio_X509($0, certificate.pointer) }
     }
 
+    /// An authority that was made before.
+    ///
+    /// - Parameter saved: What was read of its `certificatePEM` and `privateKeyPEM`.
+    package init(_ saved: TLSIdentity) throws(WireError) {
+        let chain = try PEM.certificates(in: saved.certificateChainPEM, code: .certificateUnusable)
+        guard let certificate = chain.first,
+            let key = PEM.privateKey(in: Array(saved.privateKeyPEM.utf8), passphrase: nil)
+        else { throw Self.failure("the authority's key cannot be read") }
+        self.key = key
+        self.certificate = certificate
+        self.certificatePEM = saved.certificateChainPEM
+        // Another number for each certificate of one authority (RFC 5280, section 4.1.2.2).
+        self.serial = Int.random(in: 1...Int(Int32.max))
+    }
+
+    /// The private key as PEM text. A secret: whoever has it makes certificates that this authority's clients trust.
+    package var privateKeyPEM: String { Self.pem(of: self.key) }
+
     /// A server certificate for `names` (host names or IP addresses). Without any it is for nothing: its subject says
     /// `localhost`, and it has no alternative names.
     ///
@@ -67,7 +86,7 @@ package final class CertificateAuthority {
         try Self.sign(certificate, with: self.key)
         return Identity(
             certificateChainPEM: PEM.text { PEM_write_bio_X509($0, certificate.pointer) },
-            privateKeyPEM: PEM.text { PEM_write_bio_PrivateKey($0, key.pointer, nil, nil, 0, nil, nil) }
+            privateKeyPEM: Self.pem(of: key)
         )
     }
 
@@ -101,7 +120,7 @@ package final class CertificateAuthority {
         try Self.sign(certificate, with: self.key)
         return Identity(
             certificateChainPEM: PEM.text { PEM_write_bio_X509($0, certificate.pointer) },
-            privateKeyPEM: PEM.text { PEM_write_bio_PrivateKey($0, key.pointer, nil, nil, 0, nil, nil) }
+            privateKeyPEM: Self.pem(of: key)
         )
     }
 
@@ -111,10 +130,8 @@ package final class CertificateAuthority {
                 + content
         }
         let items = topics.flatMap { wrapped(0x0C, Array($0.utf8)) + wrapped(0x30, wrapped(0x0C, Array("app".utf8))) }
-        let digits = Array("0123456789ABCDEF")
-        let text = wrapped(0x30, items).map { "\(digits[Int($0 >> 4)])\(digits[Int($0 & 15)])" }
-        guard
-            let item = X509V3_EXT_nconf(nil, nil, "1.2.840.113635.100.6.3.6", "DER:" + text.joined(separator: ":"))
+        let text = Hexadecimal.text(of: wrapped(0x30, items))
+        guard let item = X509V3_EXT_nconf(nil, nil, "1.2.840.113635.100.6.3.6", "DER:" + text)
         else { throw self.failure("the list of topics is not valid") }
         X509_add_ext(certificate.pointer, item, -1)
         X509_EXTENSION_free(item)
@@ -122,6 +139,10 @@ package final class CertificateAuthority {
 
     private static func failure(_ what: String) -> WireError {
         WireError(.certificateUnusable, "\(what): \(OpenSSLErrors.drain().text)")
+    }
+
+    private static func pem(of key: EVPKey) -> String {
+        PEM.text { PEM_write_bio_PrivateKey($0, key.pointer, nil, nil, 0, nil, nil) }
     }
 
     private static func makeKey() throws(WireError) -> EVPKey {

@@ -1,3 +1,4 @@
+import APNSBasics
 import CAPNSOpenSSL
 
 /// The SHA-256 (FIPS 180-4) of bytes that come in portions.
@@ -17,7 +18,7 @@ package final class SHA256Digest {
     package func finish() throws(OpenSSLFault) -> String {
         var digest = [UInt8](repeating: 0, count: 32)
         guard EVP_DigestFinal_ex(self.context.pointer, &digest, nil) == 1 else { throw .drained() }
-        return Self.hexadecimal(digest)
+        return Hexadecimal.text(of: digest)
     }
 
     /// The digest of bytes that are there at once, as 64 hexadecimal digits.
@@ -25,11 +26,6 @@ package final class SHA256Digest {
         let digest = try SHA256Digest()
         guard EVP_DigestUpdate(digest.context.pointer, bytes, bytes.count) == 1 else { throw .drained() }
         return try digest.finish()
-    }
-
-    static func hexadecimal(_ digest: some Sequence<UInt8>) -> String {
-        let digits = Array("0123456789abcdef")
-        return String(digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
     }
 }
 

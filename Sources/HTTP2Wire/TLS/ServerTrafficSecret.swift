@@ -1,3 +1,4 @@
+import APNSBasics
 import CAPNSOpenSSL
 import NIOCore
 
@@ -19,7 +20,7 @@ extension TLSSession {
             let words = String(cString: line).split(separator: " ")
             guard words.count == 3, words[0] == "SERVER_TRAFFIC_SECRET_0" else { return }
             Unmanaged<TLSSession>.fromOpaque(data)._withUnsafeGuaranteedRef {
-                $0.trafficSecret.bytes = TLSSession.bytes(hexadecimal: words[2])
+                $0.trafficSecret.bytes = Hexadecimal.bytes(of: words[2]) ?? []
             }
         }
     }
@@ -85,15 +86,5 @@ extension TLSSession {
             EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, &tag) == 1
         else { return nil }
         return sealed + tag
-    }
-
-    private static func bytes(hexadecimal text: Substring) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var rest = text
-        while rest.count >= 2, let byte = UInt8(rest.prefix(2), radix: 16) {
-            bytes.append(byte)
-            rest = rest.dropFirst(2)
-        }
-        return bytes
     }
 }

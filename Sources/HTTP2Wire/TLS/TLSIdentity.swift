@@ -1,3 +1,4 @@
+import APNSBasics
 import CAPNSOpenSSL
 
 /// A certificate chain with its private key, read and checked: what one side of a TLS connection shows.
@@ -179,7 +180,7 @@ package struct TLSIdentity: Sendable, Hashable {
         var digest = [UInt8](repeating: 0, count: 64)
         var count: UInt32 = 0
         guard X509_digest(certificate.pointer, EVP_sha256(), &digest, &count) == 1 else { return "" }
-        return SHA256Digest.hexadecimal(digest.prefix(Int(count)))
+        return Hexadecimal.text(of: digest.prefix(Int(count)))
     }
 
     private static func extensionBytes(_ id: String, of certificate: X509Certificate) -> [UInt8]? {

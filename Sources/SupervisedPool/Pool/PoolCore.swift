@@ -1,3 +1,5 @@
+import APNSBasics
+
 /// What a pool is told, in the order in which it is told.
 enum PoolItem: Sendable {
     case checkin(LeaseOrigin, Int)

@@ -1,3 +1,4 @@
+import APNSBasics
 import DequeModule
 
 /// How one life of a child ended.

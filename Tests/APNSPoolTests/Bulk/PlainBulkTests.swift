@@ -75,6 +75,28 @@ struct PlainBulkTests {
         #expect(summary.accepted == 1 && summary.notSent == 1)
     }
 
+    @Test(
+        "The summary counts rejections by reason, also while the call runs; rare reasons of a long list are summed up"
+    )
+    func rejectionsByReason() async {
+        // Twice 100 reasons, then one response without a reason.
+        let tokens = (0...200).map { DeviceToken.sample($0) }
+        let sender = RecordingPushSender { _, token in
+            let number = tokens.firstIndex(of: token) ?? 200
+            let reason = number == 200 ? nil : RejectionReason(rawValue: "Reason\(number % 100)")
+            return .failed(.rejected(Rejection(status: 400, reason: reason), attempts: 1))
+        }
+        let control = BulkControl()
+        let options = BulkOptions(maxInFlight: 1, control: control)
+        let summary = await (sender as any PushSender).sendAll(samplePush(), to: tokens, options: options)
+        #expect(summary.rejected == 201 && summary.rejections.values.reduce(0, +) == 201)
+        #expect(summary.rejections.count == BulkSummary.reasonLimit + 1)
+        #expect(summary.rejections[RejectionReason(rawValue: "Reason0")] == 2)
+        #expect(summary.rejections[RejectionReason(rawValue: "Reason63")] == 2)
+        #expect(summary.rejections[BulkSummary.otherReasons] == 73)
+        #expect(control.progress.outcomes == summary)
+    }
+
     @Test("As many pushes are in flight as the options say, and no more")
     func concurrency() async {
         let sender = SlowSender()

@@ -49,6 +49,7 @@ struct CredentialStateMachineTests {
         #expect(machine.refused(invalid, by: source(1), isFresh: true, now: start) == nil)
         for _ in 0..<1000 { #expect(machine.refused(invalid, by: source(1), isFresh: true, now: start) == nil) }
         #expect(machine.state == .suspected(invalid, by: source(1)))
+        #expect(machine.suspectedRefusal == invalid && machine.declaredRefusal == nil)
         #expect(machine.admit(now: start) == .send)
         #expect(machine.accepted() == nil)
         #expect(machine.state == .trusted)

@@ -44,6 +44,10 @@ struct HealthTableTests {
             $0.connections = .connecting
             $0.hasConnected = false
         },
+        Line("degraded", .credential) {
+            $0.connections = .connecting
+            $0.suspectedRefusal = "InvalidProviderToken"
+        },
         Line("degraded", .reconnecting) { $0.connections = .connecting },
         Line("degraded", .suspectedMisconfiguration) { $0.suspectsMisconfiguration = true },
         Line("degraded", .credential) { $0.signingTrouble = .notRenewed(.tooSlow) },
@@ -81,6 +85,15 @@ struct HealthTableTests {
         #expect("\(APNSHealth(inputs))".contains("BadCertificate: x"))
         inputs.lifecycle = .draining
         #expect(APNSHealth(inputs) == .stopped)
+    }
+
+    @Test("A refusal that a new connection has yet to confirm is named, and is no fault while a connection is ready")
+    func suspectedRefusal() {
+        var inputs = HealthInputs()
+        inputs.suspectedRefusal = "InvalidProviderToken"
+        #expect(APNSHealth(inputs) == .serving)
+        inputs.connections = .connecting
+        #expect("\(APNSHealth(inputs))".contains("InvalidProviderToken"))
     }
 
     @Test func aConfigurationFaultOfThePastIsNone() {

@@ -107,7 +107,7 @@ struct CheckTests {
         try await self.withSimulator { client, simulator in
             let check = await client.check(topic: "com.example.app")
             #expect(check.isOK, "\(check)")
-            #expect(check.steps.map(\.name) == [.client, .connection, .answer, .credential, .topic])
+            #expect(check.steps.map(\.name) == [.client, .connection, .response, .credential, .topic])
             #expect(check.roundTrip ?? .zero > .zero)
             #expect(check.steps.allSatisfy { $0.advice == nil })
             #expect(simulator.record.requestsReceived == 1)
@@ -140,7 +140,7 @@ struct CheckTests {
         try await self.withSimulator { client, simulator in
             simulator.inject(Fault(.respond(.tooManyRequests), when: .always))
             let check = await client.check(topic: "com.example.app")
-            #expect(failed(check) == [.answer] && !check.steps.contains { $0.name == .credential }, "\(check)")
+            #expect(failed(check) == [.response] && !check.steps.contains { $0.name == .credential }, "\(check)")
         }
     }
 
@@ -159,7 +159,7 @@ struct CheckTests {
     @Test func anAnswerThatNeverComesEndsInTime() async throws {
         try await withServer(script: { _ in [.hold] }) { client, server in
             let check = await client.check(topic: "com.example.app", within: .milliseconds(500))
-            #expect(failed(check) == [.answer] && check.roundTrip == nil, "\(check)")
+            #expect(failed(check) == [.response] && check.roundTrip == nil, "\(check)")
         }
     }
 

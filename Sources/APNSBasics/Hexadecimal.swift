@@ -1,16 +1,20 @@
 /// Hexadecimal digits as ASCII bytes.
+///
+/// The functions on single digits are `@inlinable`: `apns-id`s and device tokens pass through them for each push. The
+/// compiler inlines them into other modules only if the type is `@usableFromInline`, too.
+@usableFromInline
 package enum Hexadecimal {
     /// The lower-case digit of the low four bits.
-    @inline(__always)
-    static func digit(_ nibble: UInt8) -> UInt8 {
+    @inlinable @inline(__always)
+    package static func digit(_ nibble: UInt8) -> UInt8 {
         let low = nibble & 0xF
         return low < 10 ? 0x30 &+ low : 0x57 &+ low
     }
 
     /// The eight lower-case digits of a number, the first one in the lowest byte in memory: each nibble is spread to a
     /// byte, and 10 to 15 are moved to the letters.
-    @inline(__always)
-    static func digits(_ value: UInt32) -> UInt64 {
+    @inlinable @inline(__always)
+    package static func digits(_ value: UInt32) -> UInt64 {
         var x = UInt64(value.byteSwapped)
         x = (x | x &<< 16) & 0x0000_FFFF_0000_FFFF
         x = (x | x &<< 8) & 0x00FF_00FF_00FF_00FF
@@ -20,7 +24,7 @@ package enum Hexadecimal {
     }
 
     /// The value of a digit in either case, or nil.
-    @inline(__always)
+    @inlinable @inline(__always)
     package static func value(_ byte: UInt8) -> UInt8? {
         switch byte {
         case 0x30...0x39: byte &- 0x30
@@ -31,12 +35,12 @@ package enum Hexadecimal {
     }
 
     /// The lower-case digits of bytes, two for each.
-    package static func text(of bytes: [UInt8]) -> String {
+    package static func text(of bytes: some Sequence<UInt8>) -> String {
         String(decoding: bytes.flatMap { [Self.digit($0 >> 4), Self.digit($0)] }, as: UTF8.self)
     }
 
     /// The bytes of digits in either case; nil for an odd count and for other characters.
-    package static func bytes(of text: String) -> [UInt8]? {
+    package static func bytes(of text: some StringProtocol) -> [UInt8]? {
         let digits = text.utf8.compactMap { self.value($0) }
         guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
         return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

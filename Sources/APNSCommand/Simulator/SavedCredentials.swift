@@ -1,0 +1,51 @@
+import APNSSimulator
+import HTTP2Wire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What an earlier run left in the folder of `--write-credentials`. A simulator that uses it again serves the clients
+/// of that run: they trust its certificate authority, and sign with its key.
+struct SavedCredentials: Sendable {
+    static let authorityFile = "ca.pem"
+    static let authorityKeyFile = "simulator-ca-key.pem"
+    static let environmentFile = "apns.env"
+
+    var authority: TLSIdentity
+    /// Nil for a simulator that takes requests without a provider token.
+    var key: SimulatedKey?
+
+    static func keyFile(_ keyID: String) -> String { "AuthKey_\(keyID).p8" }
+
+    /// Nil unless everything is in the folder, belongs together, and is valid for another day.
+    ///
+    /// - Parameter now: Seconds since 1970.
+    init?(folder: URL, needsToken: Bool, now: Int64) {
+        func text(_ name: String) -> String? {
+            let path = folder.appending(path: name).path(percentEncoded: false)
+            let bytes = try? Files.contents(of: path, option: "--write-credentials", limit: 64 * 1024)
+            return bytes.map { String(decoding: $0, as: UTF8.self) }
+        }
+        guard let certificate = text(Self.authorityFile), let authorityKey = text(Self.authorityKeyFile),
+            let authority = try? TLSIdentity.read(
+                certificate: Array(certificate.utf8),
+                key: Array(authorityKey.utf8),
+                passphrase: nil
+            ),
+            authority.notBefore <= now, authority.notAfter - 86_400 > now
+        else { return nil }
+        self.authority = authority
+        guard needsToken else { return }
+        let lines = (text(Self.environmentFile) ?? "").split(separator: "\n")
+        func variable(_ name: String) -> String? {
+            lines.last { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
+        }
+        guard let keyID = variable("APNS_KEY_ID"), let teamID = variable("APNS_TEAM_ID"),
+            let p8 = text(Self.keyFile(keyID)), let key = SimulatedKey(p8: p8, keyID: keyID, teamID: teamID)
+        else { return nil }
+        self.key = key
+    }
+}
