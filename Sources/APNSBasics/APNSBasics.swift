@@ -1,5 +1,5 @@
-// APNSBasics holds values that at least two targets need and that neither the standard library nor a target's own subject
-// provides: Base64, hexadecimal digits, seeded random numbers.
+// APNSBasics contains values that at least two targets need and that the standard library does not provide: Base64,
+// hexadecimal digits and seeded random numbers.
 //
-// It does not hold I/O, clocks, locks, actors, anything of HTTP/2 or APNs, or helpers that one target uses alone. It
-// has no dependency, is no product, and everything in it is `package`. It compiles for iOS, as `APNSSealing` does.
+// It contains no I/O, clocks, locks or actors, nothing of HTTP/2 or APNs, and no helpers that only one target uses. It
+// has no dependency, is not a product, and everything in it is `package`. It compiles for iOS, as `APNSSealing` does.

@@ -1,51 +1,51 @@
-/// Base64 in both alphabets of RFC 4648: the plain one (section 4), and the one for URLs (section 5).
+/// Base64 in both alphabets of RFC 4648: the plain one (section 4) and the URL-safe one (section 5).
 package enum Base64 {
     private static let plain = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let forURLs = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
-    /// The value of each byte in the given alphabets, 0xFF for those outside them.
+    /// The value of each byte in the given alphabets; 0xFF for bytes outside them.
     private static let anyValues = values(of: [plain, forURLs])
     private static let urlValues = values(of: [forURLs])
 
     // MARK: The plain alphabet
 
-    /// Text in the plain alphabet, padded with `=` to a multiple of four.
+    /// Encodes bytes in the plain alphabet, padded with `=` to a multiple of four characters.
     package static func encode(_ bytes: some Sequence<UInt8>) -> String {
         let text = self.text(bytes, self.plain)
         return text + String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
     }
 
-    /// The bytes of a text in either alphabet, with or without padding at its end. Nil for any other text.
+    /// Decodes text in either alphabet, with or without padding at its end. Nil for any other text.
     package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var digits = Array(text)
         while digits.last == UInt8(ascii: "=") { digits.removeLast() }
         return self.bytes(digits, self.anyValues, isCanonical: false)
     }
 
-    // MARK: The alphabet for URLs
+    // MARK: The URL-safe alphabet
 
-    /// Text in the alphabet for URLs without padding, as a JSON Web Token has it (RFC 7515, section 2).
+    /// Encodes bytes in the URL-safe alphabet without padding, as a JSON Web Token requires (RFC 7515, section 2).
     package static func encodeForURL(_ bytes: some Sequence<UInt8>) -> String {
         self.text(bytes, self.forURLs)
     }
 
-    /// The bytes of a text that `encodeForURL` has written. Nil for any other text, also for one whose last digit has
-    /// bits beyond the last byte: no two texts mean the same bytes (RFC 4648, section 3.5).
+    /// Decodes text that `encodeForURL` has written. Nil for any other text, including text whose last digit has
+    /// non-zero bits beyond the last byte: no two texts decode to the same bytes (RFC 4648, section 3.5).
     package static func decodeForURL(_ text: some Sequence<UInt8>) -> [UInt8]? {
         self.bytes(text, self.urlValues, isCanonical: true)
     }
 
-    /// How many characters `encodeForURL` makes of so many bytes.
+    /// The number of characters that `encodeForURL` produces for this many bytes.
     package static func urlTextCount(of byteCount: Int) -> Int {
         byteCount / 3 * 4 + (byteCount % 3 == 0 ? 0 : byteCount % 3 + 1)
     }
 
-    /// The most bytes of which `encodeForURL` makes no more than so many characters.
+    /// The largest number of bytes that `encodeForURL` encodes in at most this many characters.
     package static func byteCount(withinURLText textCount: Int) -> Int {
         textCount / 4 * 3 + max(0, textCount % 4 - 1)
     }
 
-    // MARK: Both
+    // MARK: Both alphabets
 
     private static func values(of alphabets: [[UInt8]]) -> [UInt8] {
         var values = [UInt8](repeating: 0xFF, count: 256)
@@ -60,7 +60,7 @@ package enum Base64 {
         return text ?? Array(bytes).withUnsafeBufferPointer { self.text($0, alphabet) }
     }
 
-    /// Without padding.
+    /// Encodes without padding.
     private static func text(_ bytes: UnsafeBufferPointer<UInt8>, _ alphabet: [UInt8]) -> String {
         alphabet.withUnsafeBufferPointer { alphabet in
             String(unsafeUninitializedCapacity: self.urlTextCount(of: bytes.count)) { text in
@@ -99,10 +99,10 @@ package enum Base64 {
         _ isCanonical: Bool
     ) -> [UInt8]? {
         values.withUnsafeBufferPointer { values in
-            // A single digit at the end is less than a byte.
+            // A single digit at the end encodes less than a byte.
             var isText = text.count % 4 != 1
             let bytes = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3 + 2) { bytes, written in
-                // A value is at most 63; that of a character outside the alphabets has all eight bits set.
+                // A value is at most 63; a character outside the alphabets has a value with all eight bits set.
                 func value(_ index: Int) -> UInt32 { UInt32(values[Int(text[index])]) }
                 var index = 0
                 while isText, index &+ 4 <= text.count {

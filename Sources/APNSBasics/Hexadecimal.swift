@@ -1,18 +1,18 @@
 /// Hexadecimal digits as ASCII bytes.
 ///
-/// The functions on single digits are `@inlinable`: `apns-id`s and device tokens pass through them for each push. The
-/// compiler inlines them into other modules only if the type is `@usableFromInline`, too.
+/// The functions on single digits are `@inlinable`, because each push converts `apns-id`s and device tokens with them.
+/// The compiler inlines them into other modules only if the type is also `@usableFromInline`.
 @usableFromInline
 package enum Hexadecimal {
-    /// The lower-case digit of the low four bits.
+    /// The lower-case digit for the low four bits.
     @inlinable @inline(__always)
     package static func digit(_ nibble: UInt8) -> UInt8 {
         let low = nibble & 0xF
         return low < 10 ? 0x30 &+ low : 0x57 &+ low
     }
 
-    /// The eight lower-case digits of a number, the first one in the lowest byte in memory: each nibble is spread to a
-    /// byte, and 10 to 15 are moved to the letters.
+    /// The eight lower-case digits of a number, with the first digit in the lowest byte in memory. Each nibble is
+    /// spread to a byte, and 10 to 15 are moved to the letters.
     @inlinable @inline(__always)
     package static func digits(_ value: UInt32) -> UInt64 {
         var x = UInt64(value.byteSwapped)
@@ -34,12 +34,12 @@ package enum Hexadecimal {
         }
     }
 
-    /// The lower-case digits of bytes, two for each.
+    /// The lower-case digits of the bytes, two for each.
     package static func text(of bytes: some Sequence<UInt8>) -> String {
         String(decoding: bytes.flatMap { [Self.digit($0 >> 4), Self.digit($0)] }, as: UTF8.self)
     }
 
-    /// The bytes of digits in either case; nil for an odd count and for other characters.
+    /// Decodes digits in either case; nil for an odd count or other characters.
     package static func bytes(of text: some StringProtocol) -> [UInt8]? {
         let digits = text.utf8.compactMap { self.value($0) }
         guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }

@@ -1,11 +1,13 @@
-/// Random numbers with a small state that a seed repeats (Sebastiano Vigna's SplitMix64): for jitter, the simulator and
-/// tests. A recorded seed replays a run, so the numbers of a seed never change. It is inlined into other modules, since
-/// each push draws from it; that needs `@usableFromInline` on the type, too.
+/// A seeded random number generator with a small state (Sebastiano Vigna's SplitMix64), for jitter, the simulator and
+/// tests.
+///
+/// A recorded seed replays a run, so the numbers of a seed never change. The generator is inlined into other modules,
+/// because each push uses it; this also requires `@usableFromInline` on the type.
 @usableFromInline
 package struct SplitMix64: RandomNumberGenerator, Sendable {
     @usableFromInline var state: UInt64
 
-    /// - Parameter seed: A random one if nil.
+    /// - Parameter seed: The seed; nil uses a random one.
     @inlinable
     package init(seed: UInt64?) {
         self.state = seed ?? UInt64.random(in: .min ... .max)
@@ -20,7 +22,7 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to 1, 1 excluded.
+    /// A number from 0 up to, but not including, 1.
     package mutating func unit() -> Double {
         Double(self.next() >> 11) * 0x1p-53
     }

@@ -45,7 +45,7 @@ struct APNSTool: AsyncParsableCommand {
 
     /// Runs a command.
     ///
-    /// - Parameter arguments: Without the tool's name.
+    /// - Parameter arguments: The arguments without the tool's name.
     /// - Returns: The exit status.
     static func status(of arguments: [String]) async -> Int32 {
         var running: any ParsableCommand.Type = self
@@ -69,11 +69,11 @@ struct APNSTool: AsyncParsableCommand {
             Standard.error.print("apns: \(error)")
             return ExitStatus.inputOutput.rawValue
         } catch let error as UsageError {
-            // The parser would name the usage of `apns` itself: it does not know which command ran.
+            // The parser does not know which command ran, and would print the usage of `apns` itself.
             Standard.error.print("Error: \(error.message)\n\(self.usage(of: running))")
             return ExitStatus.usage.rawValue
         } catch {
-            // Of the parser: help, version, or an option that it does not take.
+            // An error of the parser: help, version, or an unsupported option.
             let text = self.fullMessage(for: error, columns: ToolProcess.current.columns)
             let code = self.exitCode(for: error)
             if !text.isEmpty { (code.isSuccess ? Standard.output : Standard.error).print(text) }
@@ -81,10 +81,10 @@ struct APNSTool: AsyncParsableCommand {
         }
     }
 
-    /// The first argument that stands where a command must and is none, as an error. The parser would complain about an
-    /// option behind it.
+    /// An error for the first argument that should be a command but is not. The parser would report an option after it
+    /// instead.
     ///
-    /// - Parameter parent: Becomes the command that the argument is given to.
+    /// - Parameter parent: Set to the command that received the argument.
     private static func unknownCommand(
         in arguments: [String],
         of parent: inout any ParsableCommand.Type

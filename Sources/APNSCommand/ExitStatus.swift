@@ -1,10 +1,10 @@
 import APNSPool
 import ArgumentParser
 
-/// An option or argument that cannot be. Ends the tool with status 64 and the sentence, which names the option.
+/// An invalid option or argument. The tool prints the error, which names the option, and exits with status 64.
 typealias UsageError = ArgumentParser.ValidationError
 
-/// What the tool's exit status says. The numbers above 63 are those of `sysexits.h`.
+/// The tool's exit statuses. The numbers above 63 are those of `sysexits.h`.
 enum ExitStatus {
     static let success = ExitCode(0)
     static let rejected = ExitCode(1)
@@ -13,7 +13,7 @@ enum ExitStatus {
     static let inputOutput = ExitCode(74)
     static let resumable = ExitCode(75)
     static let configuration = ExitCode(78)
-    /// What a shell reports for a process that SIGINT ended.
+    /// The status that a shell reports for a process that SIGINT terminated.
     static let interrupted: Int32 = 130
 
     static let help = """
@@ -28,27 +28,27 @@ enum ExitStatus {
         """
 }
 
-/// Outcomes as they come, and the exit status that follows from them.
+/// Counts outcomes as they arrive, and derives the exit status from them.
 struct OutcomeCounts: Sendable {
     private(set) var accepted = 0
     private(set) var rejected = 0
     private(set) var notProcessed = 0
     private(set) var notSent = 0
     private(set) var unknown = 0
-    /// How many causes are counted by name. APNs names the reasons, so that their number has no bound of its own.
+    /// The most causes that are counted by name. A limit is needed because APNs chooses the reasons.
     static let causeLimit = 64
-    /// Why pushes failed, with counts; the causes beyond `causeLimit` are counted together as `other`.
+    /// The number of failed pushes by cause. Causes beyond `causeLimit` are counted together as `other`.
     private(set) var causes: [String: Int] = [:]
-    /// Pushes that were accepted, or failed, after more than one try.
+    /// Pushes that were accepted, or failed, after more than one attempt.
     private(set) var triedAgain = 0
     private var hasInvalid = false
-    /// The first failure that only another configuration can heal.
+    /// The first failure that only a change of the configuration can fix.
     private(set) var configurationFault: PushError?
     /// The first rejection because of the credential or the topic.
     private var configurationRejection: PushError?
-    /// APNs accepted a push of this run, or rejected it for another reason: credential and topic serve.
+    /// Whether APNs accepted a push of this run, or rejected one for another reason: credential and topic are valid.
     private var hasServed = false
-    /// Something of the input was left out; it can be sent by another run.
+    /// Whether a part of the input was left out. Another run can send it.
     var isIncomplete = false
 
     var total: Int { self.accepted + self.rejected + self.notProcessed + self.notSent + self.unknown }
@@ -60,7 +60,7 @@ struct OutcomeCounts: Sendable {
         self.countCause(of: outcome)
     }
 
-    /// Rows that are there already (or, below zero, are replaced).
+    /// Adds rows that already exist, or, with a negative count, removes rows that are replaced.
     mutating func add(_ certainty: Certainty, _ count: Int) {
         switch certainty {
         case .accepted: self.accepted += count
@@ -71,7 +71,7 @@ struct OutcomeCounts: Sendable {
         }
     }
 
-    /// What follows from why a push failed, without a count of the push itself.
+    /// Records the cause of a failed push without counting the push itself.
     mutating func countCause(of outcome: PushOutcome) {
         guard let error = outcome.error else { return }
         let cause = Self.cause(of: error)
@@ -94,8 +94,8 @@ struct OutcomeCounts: Sendable {
         }
     }
 
-    /// What only another configuration can heal: a fault that stops the run, or else, if APNs rejected every push of it
-    /// because of the credential or the topic, the first of these rejections.
+    /// An error that only a change of the configuration can fix: a failure that stops the run; otherwise, if APNs
+    /// rejected every push of the run because of the credential or the topic, the first of these rejections.
     var configurationError: PushError? {
         self.configurationFault ?? (self.hasServed ? nil : self.configurationRejection)
     }
@@ -113,7 +113,7 @@ struct OutcomeCounts: Sendable {
             + "not-sent \(self.notSent), unknown \(self.unknown)"
     }
 
-    /// What did not go well, by name.
+    /// The numbers of failures by name.
     var failures: [(name: String, count: Int)] {
         [
             ("rejected", self.rejected), ("not processed", self.notProcessed), ("not sent", self.notSent),
@@ -121,7 +121,7 @@ struct OutcomeCounts: Sendable {
         ]
     }
 
-    /// The most frequent cause first.
+    /// The causes, the most frequent first.
     var sortedCauses: [(cause: String, count: Int)] {
         self.causes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
     }
@@ -138,12 +138,12 @@ struct OutcomeCounts: Sendable {
 }
 
 extension PushError {
-    /// Nothing but a change of the configuration helps: further pushes would fail in the same way.
+    /// Whether only a change of the configuration helps: further pushes would fail in the same way.
     var isConfigurationFault: Bool {
         [.configuration, .credential, .suspectedMisconfiguration].contains(self.code)
     }
 
-    /// APNs rejected the credential or the topic, not the device token or the payload.
+    /// Whether APNs rejected the credential or the topic, not the device token or the payload.
     var isConfigurationRejection: Bool {
         guard let rejection else { return false }
         let topicReasons: [RejectionReason?] = [.badTopic, .missingTopic, .topicDisallowed]

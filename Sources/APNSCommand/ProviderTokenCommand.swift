@@ -63,7 +63,7 @@ struct ProviderTokenCommand: AsyncParsableCommand {
     }
 }
 
-/// What a provider token says of itself (RFC 7519), and the token.
+/// A provider token and its contents (RFC 7519).
 private struct IssuedToken: Encodable {
     var token: String
     var keyID: String

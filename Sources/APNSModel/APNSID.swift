@@ -8,7 +8,7 @@ import APNSBasics
 
 /// The id of one push, sent as `apns-id` and echoed by APNs: a UUID (RFC 9562).
 ///
-/// APNs may answer in upper case, so ids are compared as values. Coded as the lower-case string.
+/// Ids are compared as values, because APNs may return them in upper case. Coded as the lower-case string.
 public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
     /// The first eight bytes, big-endian.
     public let high: UInt64
@@ -23,7 +23,7 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
         self.low = low
     }
 
-    /// Takes the canonical form of 8-4-4-4-12 hexadecimal digits in either case; nil for anything else.
+    /// Parses the canonical form of 8-4-4-4-12 hexadecimal digits in either case. Returns nil for any other text.
     public init?(_ string: String) {
         var high: UInt64 = 0
         var low: UInt64 = 0
@@ -48,7 +48,7 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
         self.init(high: high, low: low)
     }
 
-    /// The same from the bytes of a header's value.
+    /// Parses the canonical form from the bytes of a header's value.
     package init?(utf8 bytes: UnsafeBufferPointer<UInt8>) {
         guard bytes.count == Self.textLength, bytes[8] == 0x2D, bytes[13] == 0x2D, bytes[18] == 0x2D, bytes[23] == 0x2D
         else { return nil }
@@ -57,7 +57,7 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
             var number: UInt64 = 0
             func add(_ range: Range<Int>) {
                 for index in range {
-                    // Letters in either case, then digits; anything else is beyond 15.
+                    // Digits and letters in either case; any other character yields a value above 15.
                     let byte = bytes[index]
                     var digit = byte &- 0x30
                     if digit > 9 {
@@ -79,12 +79,12 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
         self.init(high: high, low: low)
     }
 
-    /// As the form with a `String`.
+    /// Parses the canonical form, as `init(_:)` for a `String` does.
     public init?(_ string: some StringProtocol) {
         self.init(String(string))
     }
 
-    /// The same id as Foundation has it.
+    /// Takes the value of a Foundation `UUID`.
     public init(_ uuid: UUID) {
         let b = uuid.uuid
         self.init(
@@ -101,13 +101,13 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
         )
     }
 
-    /// A random id from the system's generator. For many ids the form with a generator is far cheaper.
+    /// A random id from the system's generator. For many ids, `random(using:)` is far cheaper.
     public static func random() -> APNSID {
         var generator = SystemRandomNumberGenerator()
         return self.random(using: &generator)
     }
 
-    /// How many bytes `write(into:)` writes.
+    /// The number of bytes that `write(into:)` writes.
     public static let textLength = 36
 
     /// Writes the 36 ASCII bytes of the lower-case form; `target` must have room for them.
@@ -131,7 +131,7 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
         target.storeBytes(of: 0x2D, toByteOffset: 23, as: UInt8.self)
     }
 
-    /// The same id as Foundation has it.
+    /// This id as a Foundation `UUID`.
     public var uuid: UUID {
         func byte(_ word: UInt64, _ index: UInt64) -> UInt8 {
             UInt8(truncatingIfNeeded: word &>> (56 &- index &* 8))

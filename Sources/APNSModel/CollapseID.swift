@@ -1,16 +1,16 @@
-/// Pushes with the same collapse id replace each other on the device: the header `apns-collapse-id`. Coded as its string.
+/// The header `apns-collapse-id`: pushes with equal collapse ids replace each other on the device.
 ///
-/// Source: Apple, "Sending notification requests to APNs".
+/// Coded as its string. Source: Apple, "Sending notification requests to APNs".
 public struct CollapseID: Sendable, Hashable, Codable, CustomStringConvertible {
-    /// The most UTF-8 bytes APNs accepts.
+    /// The most UTF-8 bytes that APNs accepts.
     public static let maximumBytes = 64
 
-    /// The text, as it is sent.
+    /// The text that is sent.
     public let rawValue: String
 
-    /// Takes 1 to 64 bytes of ASCII text without control characters and without blanks at its ends.
+    /// Takes 1 to 64 bytes of ASCII text without control characters and without blanks at either end.
     ///
-    /// Throws `collapseIDTooLong` or `collapseIDInvalid`.
+    /// - Throws: `collapseIDTooLong` or `collapseIDInvalid`.
     public init(_ rawValue: String) throws(ValidationError) {
         let size = rawValue.utf8.count
         guard size <= Self.maximumBytes else {

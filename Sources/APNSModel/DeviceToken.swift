@@ -1,19 +1,20 @@
 import APNSBasics
 
-/// The address of one app on one device, as the app got it from the system.
+/// The address of one app on one device, which the system assigns to the app.
 ///
-/// It is opaque: its length is not fixed (32 bytes are common, Live Activity tokens are longer), so only what APNs' path
-/// needs is checked. Upper case is normalised to lower case. Coded as the string of its digits.
+/// A token is opaque. Its length is not fixed (32 bytes are common, Live Activity tokens are longer), so the checks
+/// cover only the characters that a request path allows. Upper case becomes lower case. Coded as the string of its
+/// digits.
 public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible, CustomDebugStringConvertible {
-    /// The most digits accepted. APNs takes header lists of at most 8,000 bytes and the token is part of the path.
+    /// The most digits accepted. APNs accepts header lists of at most 8,000 bytes, and the token is part of the path.
     public static let maximumDigits = 1_000
 
-    /// The lower-case hexadecimal digits, two a byte.
+    /// The lower-case hexadecimal digits, two for each byte.
     public let hexadecimal: String
 
     /// Takes hexadecimal digits in either case, without blanks or brackets.
     ///
-    /// Throws `deviceTokenEmpty`, `deviceTokenTooLong`, `deviceTokenNotHexadecimal` or `deviceTokenOddLength`.
+    /// - Throws: `deviceTokenEmpty`, `deviceTokenTooLong`, `deviceTokenNotHexadecimal` or `deviceTokenOddLength`.
     public init(_ string: String) throws(ValidationError) {
         let count = string.utf8.count
         guard count > 0 else {
@@ -37,7 +38,7 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
         }
     }
 
-    /// As the form with a `String`.
+    /// Takes hexadecimal digits, as `init(_:)` for a `String` does.
     public init(_ string: some StringProtocol) throws(ValidationError) {
         try self.init(String(string))
     }
@@ -54,8 +55,8 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
     }
 
     private static func check(units: UnsafeBufferPointer<UInt8>) -> Spelling {
-        // Eight at a time, since this is done for each device. In the sums bit 7 of a byte says whether the byte is as
-        // large as what was added leaves to 0x80.
+        // Eight bytes at a time, because this runs for each device. In each sum, bit 7 of a byte is set if the byte is
+        // at least 0x80 minus the number that was added to it.
         let high: UInt64 = 0x8080_8080_8080_8080
         var faults: UInt64 = 0
         var upper: UInt64 = 0
@@ -83,9 +84,9 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
         return hasUpperCase ? .mixedCase : .lowerCase
     }
 
-    /// Takes the bytes that `didRegisterForRemoteNotificationsWithDeviceToken` gave to the app.
+    /// Takes the bytes that `didRegisterForRemoteNotificationsWithDeviceToken` passes to the app.
     ///
-    /// Throws `deviceTokenEmpty` or `deviceTokenTooLong` (more than 500 bytes).
+    /// - Throws: `deviceTokenEmpty` or `deviceTokenTooLong` (more than 500 bytes).
     public init(bytes: some Sequence<UInt8>) throws(ValidationError) {
         var digits: [UInt8] = []
         digits.reserveCapacity(bytes.underestimatedCount < 64 ? bytes.underestimatedCount * 2 : 128)
@@ -107,12 +108,12 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
         self.hexadecimal = String(decoding: digits, as: UTF8.self)
     }
 
-    /// The first four and the last two digits, for logs: enough to find a device, too little to address it.
+    /// The first four and the last two digits, for logs: enough to identify a device, too few to send to it.
     public var shortened: String {
         Self.shortened(self.hexadecimal)
     }
 
-    /// `shortened`, since a device token should not be logged whole. The whole one is `hexadecimal`.
+    /// Returns `shortened`, because logs should not contain whole device tokens. `hexadecimal` has all digits.
     public var description: String { self.shortened }
 
     public var debugDescription: String { self.shortened }

@@ -4,40 +4,41 @@
     public import Foundation
 #endif
 
-/// How long APNs keeps a push for a device it cannot reach: the header `apns-expiration`. Three states.
+/// How long APNs stores a push for a device that it cannot reach: the header `apns-expiration`.
 ///
 /// Coded as a whole number of seconds since 1970 (0 for `immediate`), or the string `"system-default"`.
 /// Source: Apple, "Sending notification requests to APNs".
 public enum Expiration: Sendable, Hashable, Codable {
-    /// No header: APNs keeps the push by its own rules, up to 30 days.
+    /// Sends no header: APNs stores the push by its own rules, up to 30 days.
     case systemDefault
-    /// 0: APNs tries once and keeps nothing.
+    /// 0: APNs makes one delivery attempt and stores nothing.
     case immediate
-    /// APNs keeps the push until then, at most 30 days. A date, not a duration; whole seconds since 1970.
+    /// APNs stores the push until this time, at most 30 days from now. A point in time in whole seconds since 1970.
     case at(secondsSince1970: Int64)
 
-    /// Seconds above this are taken for milliseconds by mistake: it is the year 5138.
+    /// The largest value accepted, in the year 5138. A larger one is probably in milliseconds by mistake.
     static let latestSeconds: Int64 = 99_999_999_999
 
-    /// Until the date, its fraction of a second dropped. A date out of range becomes one that validation refuses.
+    /// Expires at the date, without its fraction of a second. A date out of range becomes a value that validation
+    /// rejects.
     public static func at(_ date: Date) -> Expiration {
         .at(secondsSince1970: Int64(exactly: date.timeIntervalSince1970.rounded(.down)) ?? Int64.max)
     }
 
-    /// Until so much time from now, rounded up to a whole second.
+    /// Expires after the duration, rounded up to a whole second.
     ///
     /// - Parameters:
-    ///   - duration: how long APNs keeps the push; 0 and less is `immediate`. At most 30 days.
-    ///   - now: when that begins.
+    ///   - duration: how long APNs stores the push, at most 30 days; 0 or less means `immediate`.
+    ///   - now: the start of the duration.
     public static func `in`(_ duration: Duration, from now: Date = Date()) -> Expiration {
         guard duration > .zero else { return .immediate }
         let (seconds, attoseconds) = duration.components
-        // Far beyond what validation lets pass, and far from an overflow.
+        // The bound is far above anything that validation accepts and far below an overflow.
         let whole = Double(min(seconds, 1 << 40)) + Double(attoseconds) * 1e-18
         return .at(secondsSince1970: Int64(exactly: (now.timeIntervalSince1970 + whole).rounded(.up)) ?? Int64.max)
     }
 
-    /// The header's number, or nil if the header is left out.
+    /// The header's number; nil if the header is left out.
     public var headerValue: Int64? {
         switch self {
         case .systemDefault: nil

@@ -1,7 +1,10 @@
-/// What may stand in a header value. Everything a caller supplies passes here, so that no value can end a header and
-/// start another (RFC 9113 §8.2.1, RFC 9110 §5.5). These checks are never skipped.
+/// Checks which characters a header value may contain.
+///
+/// Every value from a caller is checked here, so that no value can end a header and start another (RFC 9113 §8.2.1, RFC
+/// 9110 §5.5). These checks are never skipped.
 enum HeaderRules {
-    /// Far above any bundle ID, far below APNs' limit of 8,000 bytes for the whole header list.
+    /// The longest topic in bytes: far longer than any bundle ID, far below APNs' limit of 8,000 bytes for the header
+    /// list.
     static let longestTopic = 1_000
     static let longestPushType = 64
 
@@ -37,7 +40,7 @@ enum HeaderRules {
         self.all(text, above: 0x20)
     }
 
-    /// Visible ASCII and blanks between them: a blank at an end would be cut off on the way (RFC 9110 §5.5).
+    /// Visible ASCII, with blanks only between other characters: recipients strip blanks at the ends (RFC 9110 §5.5).
     static func isHeaderText(_ text: String) -> Bool {
         guard let first = text.utf8.first, let last = text.utf8.last, first != 0x20, last != 0x20 else {
             return false
@@ -45,8 +48,8 @@ enum HeaderRules {
         return self.all(text, above: 0x1F)
     }
 
-    /// Whether each byte lies between the bound and DEL. By the string's own storage: on the way through `utf8` each byte
-    /// costs thirty instructions, and this is asked of each push's topic.
+    /// Whether each byte is above the bound and below DEL. Reads the string's storage directly: through `utf8` each
+    /// byte costs thirty instructions, and every push's topic is checked.
     private static func all(_ text: String, above bound: UInt8) -> Bool {
         func check(_ units: UnsafeBufferPointer<UInt8>) -> Bool {
             var isGood = true

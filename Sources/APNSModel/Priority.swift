@@ -1,6 +1,6 @@
 /// How urgently a push is delivered: the header `apns-priority`. Coded as its number.
 ///
-/// Open, but APNs accepts only the three named here; which of them depends on the push type.
+/// Open, but APNs accepts only the three values below; the push type determines which of them are allowed.
 /// Source: Apple, "Sending notification requests to APNs".
 public struct Priority: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     public let rawValue: Int
@@ -11,10 +11,10 @@ public struct Priority: RawRepresentable, Sendable, Hashable, Codable, CustomStr
 
     public var description: String { String(self.rawValue) }
 
-    /// 10: at once. What APNs assumes without the header.
+    /// 10: delivered immediately. APNs' default without the header.
     public static let immediate = Priority(rawValue: 10)
-    /// 5: takes the device's power into account; may be grouped and delayed.
+    /// 5: delivery considers the device's power; the push may be grouped and delayed.
     public static let conserve = Priority(rawValue: 5)
-    /// 1: puts the device's power above everything and never wakes the device.
+    /// 1: delivery gives the device's power the highest priority and never wakes the device.
     public static let low = Priority(rawValue: 1)
 }

@@ -1,7 +1,8 @@
-/// What kind of push it is: the header `apns-push-type`. It must describe the payload truly.
+/// The type of a push: the header `apns-push-type`. It must match the payload.
 ///
-/// Open: Apple has added a type in most years. An unknown one is sent as given, without a topic suffix.
-/// Source: Apple, "Sending notification requests to APNs". Coded as its string.
+/// Open: Apple has added a type in most years. An unknown type is sent as given, without a topic suffix. Coded as its
+/// string.
+/// Source: Apple, "Sending notification requests to APNs".
 public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     public let rawValue: String
 
@@ -11,11 +12,11 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
 
     public var description: String { self.rawValue }
 
-    /// Anything the user notices: an alert, a badge, a sound.
+    /// Content that the user notices: an alert, a badge, a sound.
     public static let alert = PushType(rawValue: "alert")
     /// Wakes the app in the background. Always priority 5.
     public static let background = PushType(rawValue: "background")
-    /// An incoming call (PushKit). Not stored by default: a late call is of no use.
+    /// An incoming call (PushKit). Not stored by default, because a late call is useless.
     public static let voip = PushType(rawValue: "voip")
     /// A watchOS complication (PushKit).
     public static let complication = PushType(rawValue: "complication")
@@ -25,7 +26,7 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
     public static let mdm = PushType(rawValue: "mdm")
     /// Starts, updates or ends a Live Activity.
     public static let liveactivity = PushType(rawValue: "liveactivity")
-    /// Asks a Location Push extension where the device is.
+    /// Asks a Location Push extension for the device's location.
     public static let location = PushType(rawValue: "location")
     /// Push to Talk. Not stored by default.
     public static let pushtotalk = PushType(rawValue: "pushtotalk")
@@ -36,28 +37,28 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
     /// Forwards a notification to an accessory.
     public static let accessory = PushType(rawValue: "accessory")
 
-    /// What Apple says about one push type. A class, since a look-up then costs one reference.
+    /// Apple's rules for one push type. A class, so that a lookup costs one reference.
     final class Rule: Sendable {
         let type: PushType
-        /// Follows the bundle ID in the topic.
+        /// The suffix after the bundle ID in the topic.
         let topicSuffix: String
-        /// Bytes of the encoded payload.
+        /// The most bytes of the encoded payload.
         let payloadLimit: Int
-        /// The priorities that APNs takes; where Apple says nothing, all three.
+        /// The priorities that APNs accepts; all three if Apple names none.
         let priorities: [Priority]
-        /// What is sent if the caller names none; nil leaves the header out.
+        /// The priority that is sent if the caller sets none; nil leaves the header out.
         let defaultPriority: Priority?
         let defaultExpiration: Expiration
-        /// The typed keys of `aps` that mean something in this type. Raw keys are the caller's own business.
+        /// The typed keys of `aps` that have a meaning for this type. Raw keys are not checked.
         let allowed: APSFields
-        /// Keys of `aps` without which the push does nothing; they are written even if the caller did not ask.
+        /// The keys of `aps` without which the push has no effect; they are always written.
         let implied: APSFields
-        /// A key beside `aps` without which the push does nothing. The payload of these types has no `aps`.
+        /// A key beside `aps` without which the push has no effect. The payloads of these types have no `aps`.
         let rootKey: String?
-        /// A Live Activity: `aps` says what happens to it, title and body hold their own localisation.
+        /// Whether this is a Live Activity: `aps` has the event, and title and body contain their localisation.
         let isLiveActivity: Bool
         let takesCollapseID: Bool
-        /// What `aps.event` must not be.
+        /// The values of `aps.event` that are rejected.
         let refusedEvents: [LiveActivityEvent]
 
         init(
@@ -93,7 +94,7 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
     static let largestPayloadLimit = 5_120
     private static let liveActivitySuffix = ".push-type.liveactivity"
 
-    /// The one place that knows the types. The order is by frequency, since the look-up is a scan.
+    /// The only table of push types. Ordered by frequency, because a lookup scans it.
     ///
     /// Sources: Apple, "Sending notification requests to APNs" (topics, priorities, sizes) and the articles of the
     /// frameworks that receive the pushes: PushKit, ActivityKit, WidgetKit, File Provider, Push to Talk, MDM.
@@ -151,11 +152,11 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
         Rule(type: .accessory, topicSuffix: ".push-type.accessory", allowed: .accessory),
     ]
 
-    /// A Live Activity's push to a broadcast channel: more bytes, every priority, headers that must be there, and others
-    /// that must not; an activity cannot be started this way.
+    /// The rule for a Live Activity's push to a broadcast channel. It allows more bytes and every priority, requires
+    /// some headers and forbids others. A broadcast cannot start an activity.
     ///
-    /// Source: Apple, "Sending broadcast push notification requests to APNs". That a missing expiration is refused was
-    /// observed; the page only calls it required.
+    /// Source: Apple, "Sending broadcast push notification requests to APNs". The page only calls the expiration
+    /// required; that APNs rejects a missing one was observed.
     static let broadcastRule = Rule(
         type: .liveactivity,
         topicSuffix: liveActivitySuffix,
@@ -177,15 +178,15 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
         return Rule(type: self, payloadLimit: Self.largestPayloadLimit, allowed: .all)
     }
 
-    /// The types Apple documents.
+    /// The types that Apple documents.
     public static var known: [PushType] { self.rules.map(\.type) }
 
-    /// What follows the bundle ID in the topic of this type, with its dot; empty if nothing does.
+    /// The suffix after the bundle ID in the topic of this type, with its dot; empty if there is none.
     public var topicSuffix: String { self.rule.topicSuffix }
 
-    /// The most bytes of payload APNs accepts for this type. A broadcast may have 5,120.
+    /// The most payload bytes that APNs accepts for this type. A broadcast may have 5,120.
     public var payloadLimit: Int { self.rule.payloadLimit }
 
-    /// The priorities APNs accepts for this type.
+    /// The priorities that APNs accepts for this type.
     public var allowedPriorities: [Priority] { self.rule.priorities }
 }

@@ -1,7 +1,7 @@
-/// Why a push, a device token or a header value was refused before it reached the network.
+/// Why a push, a device token or a header value was rejected before it was sent.
 ///
-/// What is checked here is what APNs would refuse (or silently ignore) anyway: Apple, "Sending notification requests to
-/// APNs" and "Generating a remote notification". The error names the field and, where there is one, the limit.
+/// The checks cover everything that APNs would reject or silently ignore: Apple, "Sending notification requests to
+/// APNs" and "Generating a remote notification". The error names the field and, if there is one, the limit.
 ///
 /// Coded form, stable: `{"code", "field", "value"?, "limit"?, "actual"?}`.
 public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringConvertible {
@@ -23,33 +23,34 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         public static let payloadIsRaw = Code(rawValue: "payloadIsRaw")
         /// The content contradicts the push type, for example a sound in a background push.
         public static let contentNotAllowed = Code(rawValue: "contentNotAllowed")
-        /// Something is missing without which the push does nothing, such as a Live Activity's event.
+        /// A required part of the push is missing, such as a Live Activity's event.
         public static let contentMissing = Code(rawValue: "contentMissing")
-        /// Two fields exclude each other, such as a title and a key for it in a Live Activity's alert.
+        /// Two fields exclude each other, such as a title and a localisation key for the title in a Live Activity's
+        /// alert.
         public static let contentContradictory = Code(rawValue: "contentContradictory")
         /// A value could not be written as JSON: its `encode(to:)` threw, or it holds infinity or NaN.
         public static let notEncodable = Code(rawValue: "notEncodable")
         /// The device token has no digits.
         public static let deviceTokenEmpty = Code(rawValue: "deviceTokenEmpty")
-        /// The device token holds something other than the digits 0 to 9 and a to f.
+        /// The device token contains characters other than the digits 0 to 9 and a to f.
         public static let deviceTokenNotHexadecimal = Code(rawValue: "deviceTokenNotHexadecimal")
-        /// The device token has an odd number of digits: it may be cut off.
+        /// The device token has an odd number of digits: it may be truncated.
         public static let deviceTokenOddLength = Code(rawValue: "deviceTokenOddLength")
         /// The device token has more than `DeviceToken.maximumDigits` digits.
         public static let deviceTokenTooLong = Code(rawValue: "deviceTokenTooLong")
         /// The topic is empty.
         public static let topicMissing = Code(rawValue: "topicMissing")
-        /// The topic holds something other than visible ASCII characters, or is far too long.
+        /// The topic contains characters other than visible ASCII, or is far too long.
         public static let topicInvalid = Code(rawValue: "topicInvalid")
-        /// The topic lacks the suffix of its push type. Only raw parts can lack it.
+        /// The topic lacks the suffix of its push type. This happens only with raw parts.
         public static let topicSuffixMissing = Code(rawValue: "topicSuffixMissing")
-        /// The push type is empty, too long, or holds something other than visible ASCII characters.
+        /// The push type is empty, too long, or contains characters other than visible ASCII.
         public static let pushTypeInvalid = Code(rawValue: "pushTypeInvalid")
         /// The collapse id has more than 64 bytes of UTF-8.
         public static let collapseIDTooLong = Code(rawValue: "collapseIDTooLong")
-        /// The collapse id is empty, or holds something other than ASCII text without blanks at its ends.
+        /// The collapse id is empty, contains characters other than ASCII text, or starts or ends with a blank.
         public static let collapseIDInvalid = Code(rawValue: "collapseIDInvalid")
-        /// The priority is not 10, 5 or 1, or the push type forbids it.
+        /// The priority is not 10, 5 or 1, or the push type does not allow it.
         public static let priorityNotAllowed = Code(rawValue: "priorityNotAllowed")
         /// The expiration is negative, or so large that it must be milliseconds.
         public static let expirationInvalid = Code(rawValue: "expirationInvalid")
@@ -62,38 +63,38 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         public static let badgeInvalid = Code(rawValue: "badgeInvalid")
         /// The volume of a critical sound lies outside 0...1.
         public static let volumeOutOfRange = Code(rawValue: "volumeOutOfRange")
-        /// The relevance score lies outside 0...1, or is no finite number in a Live Activity's push.
+        /// The relevance score lies outside 0...1, or is not finite in a Live Activity's push.
         public static let relevanceScoreInvalid = Code(rawValue: "relevanceScoreInvalid")
-        /// The closure that makes the push or the device token of a bulk call's row has thrown.
+        /// The closure that creates the push or the device token of a row in a bulk call threw an error.
         public static let rowInvalid = Code(rawValue: "rowInvalid")
-        /// A custom value has the key `aps`, which is Apple's.
+        /// A custom value has the key `aps`, which is reserved for Apple.
         public static let customKeyReserved = Code(rawValue: "customKeyReserved")
         /// Two values write the same key, beside `aps` or in it.
         public static let customKeyDuplicate = Code(rawValue: "customKeyDuplicate")
-        /// A value that must encode as a JSON object does not: a custom value given without a key, a Live Activity's
+        /// A value that must encode as a JSON object does not: a custom value without a key, or a Live Activity's
         /// content state or attributes.
         public static let customNotAnObject = Code(rawValue: "customNotAnObject")
     }
 
     /// What is wrong.
     public var code: Code
-    /// Which field: Apple's key or header (`aps.badge`, `apns-topic`), or the coding path of a custom value.
+    /// The field: Apple's key or header (`aps.badge`, `apns-topic`), or the coding path of a custom value.
     public var field: String
-    /// The offending value, shortened and made printable. Device tokens appear by their ends only.
+    /// The invalid value, shortened and made printable. Of a device token, only both ends are shown.
     public var value: String?
-    /// The limit that was passed, in the unit of `actual` (bytes for payloads and ids, digits for device tokens).
+    /// The limit that was exceeded, in the unit of `actual` (bytes for payloads and ids, digits for device tokens).
     public var limit: Int?
-    /// The size that was found.
+    /// The actual size.
     public var actual: Int?
 
-    /// For senders of your own.
+    /// Creates an error, for your own senders.
     ///
     /// - Parameters:
     ///   - code: what is wrong.
-    ///   - field: which field.
-    ///   - value: the offending value, shortened; no secret and no whole device token.
-    ///   - limit: the limit that was passed.
-    ///   - actual: the size that was found.
+    ///   - field: the field that is wrong.
+    ///   - value: the invalid value, shortened, without secrets or whole device tokens.
+    ///   - limit: the limit that was exceeded.
+    ///   - actual: the actual size.
     public init(code: Code, field: String, value: String? = nil, limit: Int? = nil, actual: Int? = nil) {
         self.code = code
         self.field = field
@@ -147,7 +148,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         }
     }
 
-    /// At most 40 characters, with control and non-ASCII characters shown as dots, so that a log line stays one line.
+    /// At most 40 characters. Control and non-ASCII characters become dots, so that a log entry stays on one line.
     static func shortened(_ text: some StringProtocol) -> String {
         var result = ""
         for scalar in text.unicodeScalars.prefix(40) {

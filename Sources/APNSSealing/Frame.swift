@@ -1,5 +1,5 @@
 #if canImport(CryptoKit) || Sealing
-    /// What is encrypted: the content with its time and its length, filled up with zeros to the size.
+    /// The plaintext that is encrypted: the content with its time and length, padded with zeros to the size.
     ///
     ///     offset  bytes
     ///     0       6      when it was sealed: milliseconds since 1970, big-endian
@@ -9,13 +9,13 @@
     struct Frame {
         static let overhead = 8
 
-        /// What the length can say, and what is worth sealing.
+        /// The lengths that the length field can express, without empty content.
         static let contentLimits = 1...0xFFFF
 
         let time: Milliseconds
         let content: [UInt8]
 
-        /// The frame, `count` bytes long. The content must fit, which `PayloadSealer` has checked.
+        /// The frame, `count` bytes long. The content must fit, which `PayloadSealer` has already checked.
         static func bytes(_ content: [UInt8], time: Milliseconds, count: Int) -> [UInt8] {
             var bytes: [UInt8] = []
             bytes.reserveCapacity(count)
@@ -29,7 +29,7 @@
             return bytes
         }
 
-        /// Nil if the length says more than there is.
+        /// Parses a frame. Nil if the length field exceeds the available bytes.
         init?(_ bytes: [UInt8]) {
             guard bytes.count >= Self.overhead else { return nil }
             let length = Int(bytes[6]) << 8 | Int(bytes[7])

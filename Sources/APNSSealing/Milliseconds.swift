@@ -5,9 +5,10 @@
         import Foundation
     #endif
 
-    /// A time in whole milliseconds since 1970, as messages carry it: 48 bits, which last until the year 10889.
+    /// A time in whole milliseconds since 1970, in the format of messages: 48 bits, which last until the year 10889.
     ///
-    /// Whatever a `Date` holds becomes one, by clamping: neither a wrong clock nor a stored value may trap.
+    /// Every `Date` can be converted; values outside the range are clamped, because neither a wrong clock nor a stored
+    /// value may trap.
     struct Milliseconds: Sendable, Hashable, Comparable {
         static let limit: Int64 = 1 << 48 - 1
 
@@ -33,7 +34,7 @@
     }
 
     extension Duration {
-        /// In whole milliseconds, at least 0, at most what a message's time can hold.
+        /// The duration in whole milliseconds, at least 0 and at most the limit of a message's time.
         var wholeMilliseconds: Int64 {
             let (seconds, attoseconds) = self.components
             guard seconds >= 0, attoseconds >= 0 else { return 0 }

@@ -5,20 +5,20 @@
         public import Foundation
     #endif
 
-    /// What was sealed, as it was sealed. Its description and its mirror do not show the content.
+    /// An opened message. Its description and its mirror do not show the content.
     public struct OpenedMessage: Sendable, Hashable {
-        /// What the server sealed.
+        /// The content that the server sealed.
         public let content: [UInt8]
-        /// When it was sealed, by the server's clock, to the millisecond.
+        /// The time of sealing by the server's clock, to the millisecond.
         public let sealedAt: Date
-        /// Names this message among all others.
+        /// The message's identifier.
         public let id: SealedMessageID
-        /// The key that opened it. If it is an old one, the server has not rotated yet.
+        /// The id of the key that opened it. If it is an old key, the server has not rotated yet.
         public let keyID: SealingKeyID
 
         let time: Milliseconds
 
-        /// The content as JSON of a type.
+        /// Decodes the content as JSON.
         ///
         /// - Throws: `SealingError.Code.notDecodable`.
         public func decoded<Value: Decodable>(as type: Value.Type = Value.self) throws(SealingError) -> Value {
@@ -49,32 +49,32 @@
     ///     let message = try opener.open(SealedPayload(userInfo: request.content.userInfo))
     ///     let fern = try message.decoded(as: Message.self)
     ///
-    /// A value; it makes no difference whether one is kept or made for each payload.
+    /// A value type: you can keep one opener or create one for each payload.
     public struct PayloadOpener: Sendable {
-        /// The keys that it opens with.
+        /// The keys that can open payloads.
         public var keyring: SealingKeyring
-        /// What the payloads must be sealed for.
+        /// The purpose for which the payloads must have been sealed.
         public let purpose: SealingPurpose
 
         /// - Parameters:
-        ///   - keyring: the keys that are accepted.
-        ///   - purpose: what the payloads must have been sealed for.
+        ///   - keyring: The accepted keys.
+        ///   - purpose: The purpose for which the payloads must have been sealed.
         public init(keyring: SealingKeyring, purpose: SealingPurpose = .notification) {
             self.keyring = keyring
             self.purpose = purpose
         }
 
-        /// With one key, which is always accepted.
+        /// Creates an opener with one key, which is always accepted.
         public init(key: SealingKey, purpose: SealingPurpose = .notification) {
             self.init(keyring: SealingKeyring(key), purpose: purpose)
         }
 
-        /// Opens a payload, without asking whether it was opened before.
+        /// Opens a payload without checking whether it was opened before.
         ///
         /// - Parameters:
-        ///   - payload: what was read from the notification.
-        ///   - now: decides which old keys are still accepted.
-        /// - Throws: `SealingError` with `unknownKey`, or `notAuthentic` for everything else.
+        ///   - payload: The payload read from the notification.
+        ///   - now: The time that determines which old keys are still accepted.
+        /// - Throws: `SealingError` with `unknownKey`, or `notAuthentic` for every other failure.
         public func open(_ payload: SealedPayload, at now: Date = Date()) throws(SealingError) -> OpenedMessage {
             guard let key = self.keyring.key(payload.keyID, at: now) else {
                 throw SealingError(.unknownKey, keyID: payload.keyID)
@@ -89,7 +89,7 @@
             } catch {
                 throw SealingError(.notAuthentic)
             }
-            // Only a holder of the key can have made a frame that does not add up; the response is the same.
+            // Only a holder of the key can make an invalid frame; the error is `notAuthentic` here too.
             guard let frame = Frame(Array(plaintext)) else { throw SealingError(.notAuthentic) }
             return OpenedMessage(
                 content: frame.content,
@@ -103,10 +103,10 @@
         /// Opens a payload that was not opened before.
         ///
         /// - Parameters:
-        ///   - payload: what was read from the notification.
-        ///   - window: remembers what was admitted. It changes only if the payload is; store it then.
-        ///   - now: decides which old keys are still accepted, and what is too old.
-        /// - Throws: as the form without a window; then `replayed`, `tooOld` or `fromTheFuture`.
+        ///   - payload: The payload read from the notification.
+        ///   - window: Remembers admitted messages. It changes only if the payload is admitted; store it in that case.
+        ///   - now: The time that determines which old keys are still accepted and which messages are too old.
+        /// - Throws: The errors of the method without a window, and also `replayed`, `tooOld` or `fromTheFuture`.
         public func open(
             _ payload: SealedPayload,
             admittedBy window: inout ReplayWindow,

@@ -5,10 +5,10 @@
         public import Foundation
     #endif
 
-    /// What a payload is for. It is bound to the payload and not sent: sealed for one purpose, it opens for no other, so
-    /// that nobody on the way can pass off a sealed message as a sealed call.
+    /// The purpose of a payload. It is bound to the payload but not sent: a payload sealed for one purpose opens for no
+    /// other, so nobody in between can pass off a sealed message as a sealed call.
     ///
-    /// Open: any text. A topic makes a good purpose where several apps share a key.
+    /// The purpose can be any text. If several apps share a key, use the topic.
     public struct SealingPurpose: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
         public let rawValue: String
 
@@ -34,26 +34,27 @@
     ///         .mutableContent()
     ///         .custom(key: SealedPayload.defaultKey, sealed)
     ///
-    /// Each call draws a new random nonce, which is spent whatever becomes of the push. To send again after a failure, send
-    /// the same notification again: the device recognises the second copy (``ReplayWindow``). Sealed again, it would be
-    /// another message. 96 random bits allow 2³² messages a key; a device sees far fewer before its key is rotated.
+    /// Each call uses a new random nonce, which is never reused, even if the push is not sent. To retry after a
+    /// failure, resend the identical notification: the device recognizes the second copy (``ReplayWindow``). If you
+    /// seal the content again, it is a different message. 96 random bits allow 2³² messages per key; a device receives
+    /// far fewer before its key is rotated.
     ///
-    /// A value without state: it may be kept, copied, shared and thrown away.
+    /// A value type without state: you can keep, copy, share and discard it.
     public struct PayloadSealer: Sendable {
         /// The device's key.
         public let key: SealingKey
-        /// What the payloads are sealed for.
+        /// The purpose of the payloads.
         public let purpose: SealingPurpose
-        /// The length that all of them are padded to.
+        /// The size that all payloads are padded to.
         public let size: SealedSize
 
         private let header: [UInt8]
         private let associatedData: [UInt8]
 
         /// - Parameters:
-        ///   - key: the device's current key.
-        ///   - purpose: what the payloads are for; the device must know.
-        ///   - size: how large every payload is. The device need not know.
+        ///   - key: The device's current key.
+        ///   - purpose: The purpose of the payloads; the device must use this purpose too.
+        ///   - size: The size of every payload. The device need not know it.
         public init(key: SealingKey, purpose: SealingPurpose = .notification, size: SealedSize = .standard) {
             self.key = key
             self.purpose = purpose
@@ -62,17 +63,17 @@
             self.associatedData = SealedPayload.associatedData(header: self.header, purpose: purpose)
         }
 
-        /// Seals bytes, of any number up to the limit of ``size``.
+        /// Seals bytes, up to the limit of ``size``.
         ///
         /// - Parameters:
-        ///   - content: what the device gets.
-        ///   - now: the time that goes along, in secret, for ``ReplayWindow``.
+        ///   - content: The content for the device.
+        ///   - now: The time of sealing, which is encrypted with the content, for ``ReplayWindow``.
         /// - Throws: `SealingError.Code.contentTooLong` with length and limit.
         public func seal(bytes content: [UInt8], at now: Date = Date()) throws(SealingError) -> SealedPayload {
             try self.seal(bytes: content, at: now, nonce: Primitives.freshNonce())
         }
 
-        /// As the form with an array; for `Data` and others.
+        /// Seals a sequence of bytes, such as `Data`.
         public func seal(bytes content: some Sequence<UInt8>, at now: Date = Date()) throws(SealingError)
             -> SealedPayload
         {
@@ -82,15 +83,15 @@
         /// Seals a value as JSON.
         ///
         /// - Parameters:
-        ///   - value: what the device gets, encoded by Foundation's `JSONEncoder` as it is by default.
-        ///   - now: the time that goes along, in secret, for ``ReplayWindow``.
+        ///   - value: The content for the device, encoded by Foundation's `JSONEncoder` with its default settings.
+        ///   - now: The time of sealing, which is encrypted with the content, for ``ReplayWindow``.
         /// - Throws: `SealingError` with `notEncodable`, or `contentTooLong` with length and limit.
         public func seal(encoding value: some Encodable, at now: Date = Date()) throws(SealingError) -> SealedPayload {
             guard let content = try? JSONEncoder().encode(value) else { throw SealingError(.notEncodable) }
             return try self.seal(bytes: Array(content), at: now)
         }
 
-        /// With a nonce of the tests' choosing. A nonce that is used twice under one key gives both contents away.
+        /// Seals with a given nonce, for tests. A nonce used twice under one key reveals both contents.
         func seal(bytes content: [UInt8], at now: Date, nonce: Primitives.Nonce) throws(SealingError) -> SealedPayload {
             guard content.count <= self.size.contentLimit else {
                 throw SealingError(.contentTooLong, actual: content.count, limit: self.size.contentLimit)
@@ -105,7 +106,7 @@
                     authenticating: self.associatedData
                 )
             } catch {
-                // ChaCha20-Poly1305 refuses only what is longer than 256 GiB.
+                // ChaCha20-Poly1305 rejects only content longer than 256 GiB.
                 throw SealingError(.contentTooLong, actual: content.count, limit: self.size.contentLimit)
             }
             var bytes: [UInt8] = []

@@ -10,21 +10,22 @@
         import Foundation
     #endif
 
-    /// The cryptography that everything here goes through, and nothing else does: ChaCha20-Poly1305 (RFC 8439), X25519
-    /// (RFC 7748) and HKDF-SHA256 (RFC 5869). The tests hold it against the vectors of those RFCs.
+    /// All cryptography of this module: ChaCha20-Poly1305 (RFC 8439), X25519 (RFC 7748) and HKDF-SHA256 (RFC 5869). The
+    /// tests check it against the vectors of those RFCs.
     enum Primitives {
         static let keyCount = 32
         static let nonceCount = 12
         static let tagCount = 16
-        /// Private and public keys of X25519 alike.
+        /// The length of X25519 private keys and of public keys.
         static let agreementKeyCount = 32
 
         typealias Nonce = ChaChaPoly.Nonce
 
-        /// What failed inside the library. It never says why: that would be an oracle.
+        /// A failure inside the cryptography library. It gives no reason, because a reason could serve an attacker as
+        /// an oracle.
         struct Failure: Error {}
 
-        /// A nonce that has not been used: 96 random bits from the system's generator.
+        /// A new nonce: 96 random bits from the system's generator.
         static func freshNonce() -> Nonce {
             Nonce()
         }
@@ -37,7 +38,7 @@
             }
         }
 
-        /// The nonce, the ciphertext and the tag, one after the other.
+        /// Returns the nonce, the ciphertext and the tag, concatenated.
         static func seal(
             _ plaintext: [UInt8],
             key: SymmetricKey,
@@ -51,7 +52,7 @@
             }
         }
 
-        /// The plaintext of a nonce, a ciphertext and a tag, if they were made with this key and associated data.
+        /// Returns the plaintext if the nonce, ciphertext and tag were made with this key and associated data.
         static func open(
             _ combined: ArraySlice<UInt8>,
             key: SymmetricKey,
@@ -65,7 +66,7 @@
             }
         }
 
-        /// The secret that two key pairs share. A public key of low order, whose secret everybody knows, fails.
+        /// The shared secret of two key pairs. Fails for a public key of low order, whose secret is publicly known.
         static func agree(
             _ privateKey: Curve25519.KeyAgreement.PrivateKey,
             with publicKey: [UInt8]
@@ -73,7 +74,8 @@
             do {
                 let publicKey = try Curve25519.KeyAgreement.PublicKey(rawRepresentation: publicKey)
                 let secret = SymmetricKey(data: try privateKey.sharedSecretFromKeyAgreement(with: publicKey))
-                // RFC 7748 §6.1: the check for the all-zero value. The libraries make it too; it costs nothing to be sure.
+                // RFC 7748 §6.1: check for the all-zero value. The libraries check it too; a second check costs
+                // nothing.
                 guard secret.withUnsafeBytes({ $0.reduce(0, |) }) != 0 else { throw Failure() }
                 return secret
             } catch {

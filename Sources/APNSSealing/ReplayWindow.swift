@@ -5,19 +5,21 @@
         public import Foundation
     #endif
 
-    /// Admits each message once, and none whose age makes it doubtful. A value: the app stores it, coded, where its
-    /// extension finds it again.
+    /// Admits each message once, and none whose age is out of bounds. A value type: the app stores it in coded form
+    /// where its extension can read it.
     ///
-    /// Messages are told apart by their nonce and judged by the time that was sealed with them, so the server keeps no
-    /// counter. What was admitted is remembered for the span, up to the capacity; what is forgotten raises a floor, below
-    /// which nothing is admitted any more. So no message is ever admitted twice, whatever the device's clock says and
-    /// however many arrive. Where a choice must be made, a message that was never seen is refused.
+    /// Messages are identified by their nonce and evaluated by the time that was sealed with them, so the server keeps
+    /// no counter. Admitted messages are remembered for the span, up to the capacity. Forgetting a message raises a
+    /// floor: messages older than the floor are no longer admitted. As a result, no message is ever admitted twice,
+    /// whatever the device's clock says and however many messages arrive. In case of doubt, a message that was never
+    /// seen is refused.
     public struct ReplayWindow: Sendable, Hashable {
-        /// How old a message may be: 31 days unless said otherwise, since APNs stores a push for up to 30.
+        /// The default maximum age of a message: 31 days, because APNs stores a push for up to 30 days.
         public static let defaultSpan = Duration.seconds(31 * 86_400)
-        /// How far the server's clock may be ahead of the device's: a day unless said otherwise, since users set clocks.
+        /// The default limit of how far the server's clock may be ahead of the device's: one day, because users set
+        /// clocks.
         public static let defaultTolerance = Duration.seconds(86_400)
-        /// How many messages are remembered unless said otherwise. Coded they take about 40 bytes each.
+        /// The default number of messages that are remembered. In coded form, each takes about 40 bytes.
         public static let defaultCapacity = 1_024
 
         struct Seen: Sendable, Hashable, Codable {
@@ -29,16 +31,16 @@
         private let span: Int64
         private let tolerance: Int64
         private let capacity: Int
-        /// By time, oldest first.
+        /// Sorted by time, oldest first.
         private var seen: [Seen] = []
-        /// Every message that was admitted is in `seen` or older than this.
+        /// Every admitted message is in `seen` or older than this.
         private var floor: Int64
 
         /// - Parameters:
-        ///   - span: how old a message may be, to the millisecond.
-        ///   - tolerance: how far a message's time may lie ahead.
-        ///   - capacity: how many messages are remembered, at least 1.
-        ///   - beginning: messages sealed before it are refused; best the time at which the key was agreed on.
+        ///   - span: The maximum age of a message, to the millisecond.
+        ///   - tolerance: How far a message's time may be in the future.
+        ///   - capacity: How many messages are remembered, at least 1.
+        ///   - beginning: Messages sealed before this time are refused. Preferably the time of the key agreement.
         public init(
             span: Duration = defaultSpan,
             tolerance: Duration = defaultTolerance,
@@ -51,10 +53,10 @@
             self.floor = Milliseconds(beginning).count
         }
 
-        /// How many messages are remembered.
+        /// The number of messages that are remembered.
         public var count: Int { self.seen.count }
 
-        /// Admits a message that was opened, or refuses it and stays as it was.
+        /// Admits an opened message, or refuses it and stays unchanged.
         ///
         /// - Throws: `SealingError` with `fromTheFuture`, `tooOld` or `replayed`.
         public mutating func admit(_ message: OpenedMessage, at now: Date) throws(SealingError) {
@@ -74,12 +76,12 @@
             self.seen.insert(message, at: place)
             self.forget(before: oldest)
             if self.seen.count > self.capacity {
-                // Not this one alone, but its whole millisecond, or the floor could not stand above it.
+                // Forget all messages of its millisecond, because the floor must be above all forgotten messages.
                 self.forget(before: self.seen[0].time + 1)
             }
         }
 
-        /// Where the first message after this time is.
+        /// The index of the first message after this time.
         private func place(after time: Int64) -> Int {
             var range = 0..<self.seen.count
             while !range.isEmpty {
@@ -89,8 +91,8 @@
             return range.lowerBound
         }
 
-        /// The floor rises just above what is forgotten, not to `time`: a clock that once stood far ahead must not close
-        /// the window for good.
+        /// Raises the floor to just above the forgotten messages, not to `time`: a clock that was once far ahead must
+        /// not close the window permanently.
         private mutating func forget(before time: Int64) {
             let forgotten = self.seen.prefix { $0.time < time }
             guard let last = forgotten.last else { return }
@@ -99,7 +101,8 @@
         }
     }
 
-    /// Coded form, stable: `{"span", "tolerance", "floor"` in milliseconds`, "capacity", "seen": [{"time", "id"}]}`.
+    /// The coded form is stable: `{"span", "tolerance", "floor"` in
+    /// milliseconds`, "capacity", "seen": [{"time", "id"}]}`.
     extension ReplayWindow: Codable {
         private enum CodingKeys: String, CodingKey {
             case span, tolerance, capacity, floor, seen

@@ -7,9 +7,9 @@
         import Foundation
     #endif
 
-    /// Names one message: the nonce it was sealed with. Coded as unpadded base64url text.
+    /// Identifies one message by the nonce it was sealed with. Coded as unpadded base64url text.
     public struct SealedMessageID: Sendable, Hashable, CustomStringConvertible {
-        /// 12 of them.
+        /// The 12 bytes of the nonce.
         let bytes: [UInt8]
 
         init(_ bytes: some Sequence<UInt8>) {
@@ -39,10 +39,11 @@
         }
     }
 
-    /// A sealed payload: what stands under one custom key of a notification and only the device can read.
+    /// A sealed payload: the value of one custom key of a notification, which only the device can read.
     ///
-    /// On the server it is a value for any JSON encoder, coded as its ``text``; on the device it is read from the
-    /// notification. Reading checks the form only: what is in it, and whether it is genuine, a ``PayloadOpener`` says.
+    /// On the server it is a value for any JSON encoder, coded as its ``text``. On the device it is read from the
+    /// notification. Reading checks only the format; a ``PayloadOpener`` decrypts the content and checks that it is
+    /// authentic.
     ///
     /// The text is unpadded base64url (RFC 4648 §5) of these bytes, version 1:
     ///
@@ -53,38 +54,38 @@
     ///     21      m      ciphertext (ChaCha20, RFC 8439)
     ///     21 + m  16     tag (Poly1305)
     ///
-    /// The plaintext, as long as the ciphertext:
+    /// The plaintext, which is as long as the ciphertext:
     ///
     ///     0       6      when it was sealed: milliseconds since 1970, big-endian
     ///     6       2      n, the length of the content, big-endian
     ///     8       n      the content
     ///     8 + n   …      zeros, up to the sealer's size
     ///
-    /// The associated data, which is authenticated and not sent as such:
+    /// The associated data, which is authenticated but not sent in this form:
     ///
     ///     0       12     "apns-sealing"
     ///     12      1      version
     ///     13      8      id of the key
     ///     21      …      the purpose as UTF-8
     public struct SealedPayload: Sendable, Hashable {
-        /// The custom key it stands under unless you choose another.
+        /// The default custom key for the sealed text.
         public static let defaultKey = "sealed"
 
         static let version: UInt8 = 1
         /// The version and the id of the key.
         static let headerCount = 1 + SealingKeyID.count
-        /// What sealing adds to content, padding aside.
+        /// The number of bytes that sealing adds to content, without padding.
         static let overhead = headerCount + Primitives.nonceCount + Frame.overhead + Primitives.tagCount
 
         let bytes: [UInt8]
 
-        /// The id of the key that it says it was sealed with. Not authenticated yet.
+        /// The key id that the payload states. Not authenticated yet.
         public let keyID: SealingKeyID
 
-        /// Reads the bytes' form.
+        /// Parses the bytes.
         init(bytes: [UInt8]) throws(SealingError) {
             guard let version = bytes.first else { throw SealingError(.malformed) }
-            // First, since a later version may be shorter.
+            // Check the version first, because a later version may be shorter.
             guard version == Self.version else {
                 throw SealingError(.unsupportedVersion, actual: Int(version), limit: Int(Self.version))
             }
@@ -93,7 +94,7 @@
             self.keyID = SealingKeyID(bytes[1...])
         }
 
-        /// Reads the text that stands under the custom key.
+        /// Parses the text of the custom key.
         ///
         /// - Throws: `SealingError` with `malformed` or `unsupportedVersion`.
         public init(text: String) throws(SealingError) {
@@ -101,8 +102,8 @@
             try self.init(bytes: bytes)
         }
 
-        /// Reads a notification's dictionary: `UNNotificationContent.userInfo`, `PKPushPayload.dictionaryPayload`, or what
-        /// `application(_:didReceiveRemoteNotification:)` gets.
+        /// Reads the sealed text from a notification's dictionary: `UNNotificationContent.userInfo`,
+        /// `PKPushPayload.dictionaryPayload`, or the argument of `application(_:didReceiveRemoteNotification:)`.
         ///
         /// - Throws: `SealingError` with `notSealed`, `malformed` or `unsupportedVersion`.
         public init(userInfo: [AnyHashable: Any], key: String = defaultKey) throws(SealingError) {
@@ -110,7 +111,7 @@
             try self.init(text: text)
         }
 
-        /// Reads a whole payload as JSON bytes.
+        /// Reads the sealed text from a whole payload in JSON bytes.
         ///
         /// - Throws: `SealingError` with `notSealed`, `malformed` or `unsupportedVersion`.
         public init(payload: [UInt8], key: String = defaultKey) throws(SealingError) {
@@ -122,10 +123,10 @@
             try self.init(text: text)
         }
 
-        /// What stands under the custom key: always ``SealedSize/textCount`` characters, of those that JSON never escapes.
+        /// The value for the custom key: always ``SealedSize/textCount`` characters, none of which JSON escapes.
         public var text: String { Base64.encodeForURL(self.bytes) }
 
-        /// The payload's bytes that the key's owner authenticates beside the plaintext, before the purpose.
+        /// The associated data: the bytes that are authenticated in addition to the plaintext.
         static func associatedData(header: some Sequence<UInt8>, purpose: SealingPurpose) -> [UInt8] {
             Array("apns-sealing".utf8) + header + Array(purpose.rawValue.utf8)
         }
@@ -148,7 +149,7 @@
     }
 
     extension SealedPayload: Codable {
-        /// From its text. A fault of its form is a `DecodingError`.
+        /// Decodes its text. A text of the wrong format is a `DecodingError`.
         public init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
             let text = try container.decode(String.self)

@@ -1,13 +1,14 @@
 #if canImport(CryptoKit) || Sealing
-    /// Why a payload could not be sealed or opened, or a key not be made.
+    /// The reason why a payload could not be sealed or opened, or a key could not be made.
     ///
-    /// What fails the authentication of a sealed payload (a wrong key, a changed byte, another purpose) is one code,
-    /// ``Code/notAuthentic``, without a further word: telling the cases apart would help only a forger. What differs
-    /// otherwise is public, since it stands unencrypted in the payload: the form, the version, the key's id.
+    /// Every failed authentication of a sealed payload (a wrong key, a changed byte, another purpose) has one code,
+    /// ``Code/notAuthentic``, without further details: distinguishing the cases would help only a forger. The other
+    /// opening errors reveal only public data that is unencrypted in the payload: the format, the version and the key's
+    /// id.
     ///
-    /// No error holds a key or a part of the content.
+    /// No error contains a key or a part of the content.
     public struct SealingError: Error, Sendable, Hashable, CustomStringConvertible {
-        /// What is wrong. Open: later versions may add codes.
+        /// The kind of error. Later versions may add codes.
         public struct Code: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
             public let rawValue: String
 
@@ -19,41 +20,41 @@
 
             /// Sealing: the content is longer than the size allows. `actual` and `limit` are bytes.
             public static let contentTooLong = Code(rawValue: "contentTooLong")
-            /// Sealing: the value's `encode(to:)` threw, or it holds what JSON has no form for.
+            /// Sealing: the value's `encode(to:)` threw, or the value contains data that JSON cannot express.
             public static let notEncodable = Code(rawValue: "notEncodable")
-            /// Sealing: a size that leaves no room for content, or more than 65,535 bytes of it.
+            /// Sealing: the size leaves no room for content, or room for more than 65,535 bytes.
             public static let sizeImpossible = Code(rawValue: "sizeImpossible")
-            /// Opening: the payload has no text under the key, or is no JSON object.
+            /// Opening: the payload has no text under the key, or is not a JSON object.
             public static let notSealed = Code(rawValue: "notSealed")
-            /// Opening: the text is not unpadded base64url, or too short.
+            /// Opening: the text is not unpadded base64url, or is too short.
             public static let malformed = Code(rawValue: "malformed")
-            /// Opening: a version that this one does not know. It stands in `actual`, the known one in `limit`.
+            /// Opening: the version is not supported. `actual` contains it, and `limit` contains the supported version.
             public static let unsupportedVersion = Code(rawValue: "unsupportedVersion")
-            /// Opening: no key of this id is accepted, or not any more. The id stands in `keyID`.
+            /// Opening: no key with this id is accepted, or it is no longer accepted. `keyID` contains the id.
             public static let unknownKey = Code(rawValue: "unknownKey")
-            /// Opening: not sealed with this key for this purpose, or changed since.
+            /// Opening: the payload was not sealed with this key for this purpose, or was changed since.
             public static let notAuthentic = Code(rawValue: "notAuthentic")
-            /// After opening: the content is authentic and does not decode as the type that was asked for.
+            /// After opening: the content is authentic but cannot be decoded as the requested type.
             public static let notDecodable = Code(rawValue: "notDecodable")
             /// After opening: this message was admitted before.
             public static let replayed = Code(rawValue: "replayed")
-            /// After opening: so old that whether it was admitted before is no longer known.
+            /// After opening: the message is so old that it is no longer known whether it was admitted before.
             public static let tooOld = Code(rawValue: "tooOld")
-            /// After opening: sealed later than now, by more than the tolerance.
+            /// After opening: the message's time is in the future by more than the tolerance.
             public static let fromTheFuture = Code(rawValue: "fromTheFuture")
-            /// Keys: not as many bytes as a key has. Both numbers stand in `actual` and `limit`.
+            /// Keys: the number of bytes is not that of a key. `actual` and `limit` contain both numbers.
             public static let keyLengthWrong = Code(rawValue: "keyLengthWrong")
-            /// Keys: a public key that no honest peer has; agreeing with it would give a secret that everybody knows.
+            /// Keys: a public key that no honest peer has. Agreeing with it would produce a publicly known secret.
             public static let publicKeyUnusable = Code(rawValue: "publicKeyUnusable")
         }
 
-        /// What is wrong.
+        /// The kind of error.
         public var code: Code
-        /// What was found, where the code says so.
+        /// The actual value, for codes that document it.
         public var actual: Int?
-        /// What was the most, or the only thing, that could be, where the code says so.
+        /// The maximum or the only allowed value, for codes that document it.
         public var limit: Int?
-        /// The id of the key, where the code says so.
+        /// The id of the key, for codes that document it.
         public var keyID: SealingKeyID?
 
         init(_ code: Code, actual: Int? = nil, limit: Int? = nil, keyID: SealingKeyID? = nil) {

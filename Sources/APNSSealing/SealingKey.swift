@@ -7,9 +7,10 @@
         import Crypto
     #endif
 
-    /// Names a key in every payload that it sealed, unencrypted, so that the receiver finds it. It says nothing about it.
+    /// Identifies a key in every payload that it sealed, unencrypted, so that the receiver can find the key. It reveals
+    /// nothing about the key.
     ///
-    /// Eight bytes; its text is 16 hexadecimal digits.
+    /// Eight bytes; its text form is 16 hexadecimal digits.
     public struct SealingKeyID: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
         static let count = 8
 
@@ -19,7 +20,7 @@
             self.rawValue = rawValue
         }
 
-        /// The number in the first bytes, big-endian.
+        /// Reads the number from the first eight bytes, big-endian.
         init(_ bytes: some Sequence<UInt8>) {
             self.rawValue = bytes.prefix(Self.count).reduce(0) { $0 &<< 8 | UInt64($1) }
         }
@@ -31,15 +32,15 @@
         public var description: String { Hexadecimal.text(of: self.bytes) }
     }
 
-    /// The secret that one device and its server share: 256 bits, and an id that is public.
+    /// The secret that one device and its server share: 256 bits, with a public id.
     ///
-    /// A key seals for one device only. It comes from ``SealingKeyPair/agree(with:as:context:)``, or is random and reaches
-    /// the device over a channel of yours.
+    /// Use a key for one device only. A key comes from ``SealingKeyPair/agree(with:as:context:)``, or is random and
+    /// reaches the device over your own channel.
     ///
-    /// It does not show itself: its description, its debug description and its mirror hold the id only. `Codable` it is
-    /// not, for the same reason; to store it, take ``rawRepresentation`` and put it where secrets belong.
+    /// Its description, its debug description and its mirror contain only the id. For this reason it is not `Codable`
+    /// either. To store it, save its ``rawRepresentation`` in a store for secrets.
     public struct SealingKey: Sendable, Equatable {
-        /// What names the key without showing it.
+        /// Identifies the key without revealing it.
         public let id: SealingKeyID
         let secret: SymmetricKey
 
@@ -56,7 +57,7 @@
             )
         }
 
-        /// A key that was stored: its id and its 32 bytes.
+        /// Creates a key from its stored id and 32 bytes.
         ///
         /// - Throws: `SealingError.Code.keyLengthWrong`.
         public init(id: SealingKeyID, rawRepresentation: [UInt8]) throws(SealingError) {
@@ -66,7 +67,7 @@
             self.init(id: id, secret: SymmetricKey(data: rawRepresentation))
         }
 
-        /// The 32 secret bytes, for the Keychain or a database that is encrypted.
+        /// The 32 secret bytes, for the Keychain or an encrypted database.
         public var rawRepresentation: [UInt8] {
             self.secret.withUnsafeBytes { Array($0) }
         }

@@ -7,7 +7,7 @@
         import Crypto
     #endif
 
-    /// The public half of a ``SealingKeyPair``: 32 bytes (X25519, RFC 7748), for anybody to see.
+    /// The public half of a ``SealingKeyPair``: 32 bytes (X25519, RFC 7748). It is not a secret.
     ///
     /// Coded as unpadded base64url text, which is also its description.
     public struct SealingPublicKey: Sendable, Hashable, CustomStringConvertible {
@@ -53,16 +53,16 @@
         }
     }
 
-    /// One side's key pair, with which a device and a server come to the same ``SealingKey`` over a channel that others
-    /// may read, but not change.
+    /// One side's key pair. With it, a device and a server derive the same ``SealingKey`` over a channel that others
+    /// may read but not change.
     ///
     ///     // the device, when it registers its device token
     ///     let pair = SealingKeyPair()
     ///     // it sends pair.publicKey, and gets the server's back
     ///     let key = try pair.agree(with: serverPublicKey, as: .device, context: "com.grasscove.Fern/user/4711")
     ///
-    /// The server does the same `as: .server`, with the same context. A pair is made for one agreement and then forgotten;
-    /// a new one is what rotates the key.
+    /// The server calls it `as: .server`, with the same context. Create a pair for one agreement and
+    /// then discard it; a new pair rotates the key.
     ///
     /// The derivation, for other implementations:
     ///
@@ -71,26 +71,26 @@
     ///     key    = HKDF-SHA256(secret, salt: "apns-sealing/1", info: 0x01 ‖ info, 32 bytes)
     ///     id     = HKDF-SHA256(secret, salt: "apns-sealing/1", info: 0x02 ‖ info, 8 bytes)
     public struct SealingKeyPair: Sendable {
-        /// Which side of the agreement this is. Both public keys enter the derivation, the device's first.
+        /// A side of the agreement. Both public keys are used in the derivation, the device's first.
         public enum Role: Sendable, Hashable {
-            /// The one that opens.
+            /// The side that opens payloads.
             case device
-            /// The one that seals.
+            /// The side that seals payloads.
             case server
         }
 
         private let privateKey: Curve25519.KeyAgreement.PrivateKey
 
-        /// The half that the other side needs.
+        /// The public key, which the other side needs.
         public let publicKey: SealingPublicKey
 
-        /// A random pair.
+        /// Creates a random pair.
         public init() {
             self.privateKey = Curve25519.KeyAgreement.PrivateKey()
             self.publicKey = SealingPublicKey(of: self.privateKey)
         }
 
-        /// A pair whose private key was stored, while an agreement waits for the other side.
+        /// Restores a pair from its private key, which was stored while an agreement was waiting for the other side.
         ///
         /// - Throws: `SealingError.Code.keyLengthWrong`, unless there are 32 bytes.
         public init(rawRepresentation: [UInt8]) throws(SealingError) {
@@ -109,13 +109,13 @@
         /// The 32 secret bytes of the private key, for the Keychain.
         public var rawRepresentation: [UInt8] { Array(self.privateKey.rawRepresentation) }
 
-        /// The key that both sides come to.
+        /// Derives the key that both sides share.
         ///
         /// - Parameters:
-        ///   - publicKey: the other side's.
-        ///   - role: which side this is.
-        ///   - context: what else both sides know and must agree on: the app, the account, the environment. Of any length;
-        ///     sides whose contexts differ get different keys.
+        ///   - publicKey: The other side's public key.
+        ///   - role: This side's role.
+        ///   - context: Other facts that both sides know and must agree on: the app, the account, the environment. It
+        ///     may have any length. Sides with different contexts derive different keys.
         /// - Throws: `SealingError.Code.publicKeyUnusable` for a public key of low order.
         public func agree(
             with publicKey: SealingPublicKey,

@@ -5,42 +5,42 @@
         public import Foundation
     #endif
 
-    /// The keys that a device opens with: the current ones, and old ones for as long as pushes sealed with them may be
-    /// under way. A value; where its entries are stored is the app's affair.
+    /// The keys that a device opens payloads with: the current keys, and old keys for as long as pushes sealed with
+    /// them may still arrive. A value type; the app stores its entries.
     public struct SealingKeyring: Sendable {
-        /// A key, and until when it is accepted.
+        /// A key and the end of its acceptance.
         public struct Entry: Sendable, Equatable {
             /// The key.
             public var key: SealingKey
-            /// Nil for a current key.
+            /// The end of the key's acceptance; nil for a current key.
             public var acceptedUntil: Date?
 
             /// - Parameters:
-            ///   - key: the key.
-            ///   - acceptedUntil: when it ceases to be accepted; nil for a current key.
+            ///   - key: The key.
+            ///   - acceptedUntil: The time from which the key is no longer accepted; nil for a current key.
             public init(key: SealingKey, acceptedUntil: Date? = nil) {
                 self.key = key
                 self.acceptedUntil = acceptedUntil
             }
 
-            /// Up to that time, and not at it.
+            /// Accepted before that time, but not at it.
             func isAccepted(at now: Date) -> Bool {
                 self.acceptedUntil.map { now < $0 } ?? true
             }
         }
 
-        /// How long an old key is accepted unless said otherwise: 31 days. APNs stores a push for up to 30.
+        /// The default time that an old key is accepted: 31 days, because APNs stores a push for up to 30 days.
         public static let defaultOverlap = Duration.seconds(31 * 86_400)
 
-        /// In the order in which they were added; at most one of each id.
+        /// The entries in the order in which they were added; at most one for each id.
         public private(set) var entries: [Entry] = []
 
-        /// Current keys. Of two with the same id the later one counts.
+        /// Creates a keyring of current keys. If two have the same id, the later one is used.
         public init(_ keys: SealingKey...) {
             for key in keys { self.add(key) }
         }
 
-        /// Entries that were stored. Of two with the same id the later one counts.
+        /// Creates a keyring from stored entries. If two have the same id, the later one is used.
         public init(entries: [Entry]) {
             for entry in entries {
                 self.remove(entry.key.id)
@@ -48,14 +48,14 @@
             }
         }
 
-        /// Adds a current key; one with the same id is replaced.
+        /// Adds a current key, and replaces an existing key with its id.
         public mutating func add(_ key: SealingKey) {
             self.remove(key.id)
             self.entries.append(Entry(key: key))
         }
 
-        /// Makes `key` the only current key. Those that were current are accepted for the overlap still; those that were
-        /// old stay as they are.
+        /// Makes `key` the only current key. The previously current keys are accepted for the overlap; old keys stay
+        /// unchanged.
         public mutating func rotate(to key: SealingKey, at now: Date, overlap: Duration = defaultOverlap) {
             for index in self.entries.indices where self.entries[index].acceptedUntil == nil {
                 self.retire(index, at: now, overlap: overlap)
@@ -63,8 +63,8 @@
             self.add(key)
         }
 
-        /// Accepts the key with this id only for the overlap still, or shorter if that was said before. An unknown id
-        /// changes nothing.
+        /// Limits the acceptance of the key with this id to the overlap, or to its earlier end if it has one. An
+        /// unknown id changes nothing.
         public mutating func retire(_ id: SealingKeyID, at now: Date, overlap: Duration = defaultOverlap) {
             guard let index = self.entries.firstIndex(where: { $0.key.id == id }) else { return }
             self.retire(index, at: now, overlap: overlap)
@@ -75,18 +75,18 @@
             self.entries[index].acceptedUntil = min(self.entries[index].acceptedUntil ?? end, end)
         }
 
-        /// Forgets a key at once: after a theft, or when the account is signed out.
+        /// Removes a key immediately, for example after a theft or when the account is signed out.
         public mutating func remove(_ id: SealingKeyID) {
             self.entries.removeAll { $0.key.id == id }
         }
 
-        /// Forgets the keys whose time is over. From then on, nothing that they sealed can be opened by anyone who takes
-        /// the device.
+        /// Removes the expired keys. From then on, an attacker who takes the device cannot open payloads that they
+        /// sealed.
         public mutating func removeExpired(at now: Date) {
             self.entries.removeAll { !$0.isAccepted(at: now) }
         }
 
-        /// The key with this id, if it is accepted.
+        /// The key with this id, if it is accepted at this time.
         public func key(_ id: SealingKeyID, at now: Date) -> SealingKey? {
             self.entries.first { $0.key.id == id && $0.isAccepted(at: now) }?.key
         }

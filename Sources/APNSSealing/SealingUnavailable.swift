@@ -1,7 +1,7 @@
 #if !(canImport(CryptoKit) || Sealing)
-    // What a program without the trait meets instead of "cannot find in scope".
+    // Programs without the trait get these declarations' messages instead of "cannot find in scope".
 
-    /// Seals payloads; needs the trait `Sealing` where there is no CryptoKit.
+    /// Seals payloads. Requires the trait `Sealing` on platforms without CryptoKit.
     @available(
         *,
         unavailable,
@@ -9,7 +9,7 @@
     )
     public enum PayloadSealer {}
 
-    /// Opens payloads; needs the trait `Sealing` where there is no CryptoKit.
+    /// Opens payloads. Requires the trait `Sealing` on platforms without CryptoKit.
     @available(
         *,
         unavailable,
@@ -17,7 +17,7 @@
     )
     public enum PayloadOpener {}
 
-    /// A key; needs the trait `Sealing` where there is no CryptoKit.
+    /// A key. Requires the trait `Sealing` on platforms without CryptoKit.
     @available(
         *,
         unavailable,
@@ -25,7 +25,7 @@
     )
     public enum SealingKey {}
 
-    /// A key pair; needs the trait `Sealing` where there is no CryptoKit.
+    /// A key pair. Requires the trait `Sealing` on platforms without CryptoKit.
     @available(
         *,
         unavailable,

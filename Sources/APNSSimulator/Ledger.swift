@@ -1,8 +1,8 @@
 public import APNSModel
 
-/// One push as the simulator saw it.
+/// One push that the simulator received.
 public struct PushRecord: Sendable, Hashable {
-    /// What became of a request.
+    /// How a request ended.
     public struct Fate: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
         public let rawValue: String
 
@@ -12,110 +12,111 @@ public struct PushRecord: Sendable, Hashable {
 
         public var description: String { self.rawValue }
 
-        /// It was answered. Whether the response arrived, only the client knows.
+        /// A response was sent. Only the client knows whether it arrived.
         public static let responded = Fate(rawValue: "responded")
-        /// A script kept the response back for ever.
+        /// A script withheld the response permanently.
         public static let stalled = Fate(rawValue: "stalled")
-        /// Its stream was reset.
+        /// The simulator reset its stream.
         public static let reset = Fate(rawValue: "reset")
-        /// It came above the last stream id of a GOAWAY and was not looked at.
+        /// Its stream was above the last stream id of a GOAWAY, and it was not processed.
         public static let aboveGoAway = Fate(rawValue: "above-goaway")
-        /// Its connection was dropped or had fallen silent: nothing was said about it.
+        /// Its connection was dropped or silent: the request got no response.
         public static let lost = Fate(rawValue: "lost")
     }
 
-    /// From 1, over all connections, in the order in which the simulator decided.
+    /// The position of the decision, from 1, over all connections.
     public var order: Int
-    /// The number of the connection, from 1 in the order in which they were accepted.
+    /// The number of the connection, from 1, in the order of acceptance.
     public var connection: Int
     /// The HTTP/2 stream.
     public var streamID: Int32
-    /// When it was decided on.
+    /// The time of the decision.
     public var time: ContinuousClock.Instant
-    /// In lower case; what stood in the path, if it is no device token.
+    /// The device token in lower case, or the text from the path if it is not a device token.
     public var deviceToken: String
-    /// The id that the client sent or the simulator made; nil if what was sent is not a UUID.
+    /// The id that the client sent or the simulator generated; nil if the client sent one that is not a UUID.
     public var apnsID: APNSID?
-    /// What stood in `apns-topic`; nil if the header is missing.
+    /// The value of `apns-topic`; nil if the header is missing.
     public var topic: String?
-    /// What stood in `apns-push-type`; nil if the header is missing.
+    /// The value of `apns-push-type`; nil if the header is missing.
     public var pushType: PushType?
-    /// The number in `apns-priority`; nil if the header is missing or no number.
+    /// The number in `apns-priority`; nil if the header is missing or not a number.
     public var priority: Priority?
     /// The number in `apns-expiration`: seconds since 1970; nil if the header is missing.
     public var expiration: Int64?
-    /// What stood in `apns-collapse-id`; nil if the header is missing.
+    /// The value of `apns-collapse-id`; nil if the header is missing.
     public var collapseID: String?
-    /// At most 64 KiB of it; empty unless the configuration records payloads.
+    /// The first 64 KiB of the payload; empty unless the configuration records payloads.
     public var payload: [UInt8]
-    /// How many bytes of it came, up to 64 KiB.
+    /// How many bytes of the payload arrived, up to 64 KiB.
     public var payloadBytes: Int
-    /// What was answered, or would have been; nil if the push was not looked at.
+    /// The status that was sent, or would have been sent; nil if the push was not checked.
     public var status: Int?
-    /// The reason that was answered, or would have been; nil with 200.
+    /// The reason that was sent, or would have been sent; nil with 200.
     public var reason: RejectionReason?
-    /// What became of the request.
+    /// How the request ended.
     public var fate: Fate
-    /// A response of 200 was decided on: a device would have been notified, whether or not the response arrived.
+    /// Whether the decision was 200: a device would have been notified, whether or not the response arrived.
     public var isProcessed: Bool
-    /// The kinds of the faults that applied to it, as scripts call them.
+    /// The kinds of the faults that applied to it, by their names in scripts.
     public var faults: [String]
 }
 
-/// What a simulator has seen and done so far, to hold a client's results against.
+/// Everything that a simulator has received and done so far, for comparison with a client's results.
 public struct Ledger: Sendable {
-    /// Every push in the order in which the simulator decided on them; empty if the configuration records none
+    /// Every push, in the order of the decisions; empty if the configuration does not record pushes
     /// (`Simulator.Recording`).
     public internal(set) var pushes: [PushRecord] = []
-    /// Every broadcast, in the order of the decisions. Kept where pushes are kept.
+    /// Every broadcast, in the order of the decisions. Recorded if pushes are recorded.
     public internal(set) var broadcasts: [ChannelCallRecord] = []
-    /// Every call about channels, in the order of the decisions. Kept where pushes are kept.
+    /// Every channel call, in the order of the decisions. Recorded if pushes are recorded.
     public internal(set) var channelCalls: [ChannelCallRecord] = []
-    /// How many calls about channels came, and were done; they count as requests, too.
+    /// How many channel calls arrived. They also count as requests.
     public internal(set) var channelCallsReceived = 0
-    /// Those of them that were done.
+    /// How many channel calls were processed.
     public internal(set) var channelCallsProcessed = 0
-    /// Connections that were accepted, with those whose TLS handshake failed.
+    /// How many connections were accepted, including those whose TLS handshake failed.
     public internal(set) var connectionsOpened = 0
-    /// Connections that have ended, whoever ended them.
+    /// How many connections have ended, on either side.
     public internal(set) var connectionsClosed = 0
-    /// All requests that came, whatever became of them.
+    /// How many requests arrived.
     public internal(set) var requestsReceived = 0
-    /// Requests that were accepted, whether or not a response was sent.
+    /// How many requests were accepted, whether or not a response was sent.
     public internal(set) var requestsProcessed = 0
-    /// Requests that were answered with another status.
+    /// How many requests got a response with another status.
     public internal(set) var requestsRejected = 0
-    /// Streams that a script reset with REFUSED_STREAM. Those that open above the limit are refused by the HTTP/2
-    /// library and not counted.
+    /// How many streams a script reset with REFUSED_STREAM. Streams above the limit are refused by the HTTP/2 library
+    /// and are not counted.
     public internal(set) var streamsRefused = 0
-    /// Requests that were neither answered nor refused: reset, stalled, lost, or above a GOAWAY.
+    /// How many requests got neither a response nor a refusal: they were reset, stalled, lost, or above a GOAWAY.
     public internal(set) var requestsWithoutResponse = 0
-    /// Answers by status.
+    /// Responses by status.
     public internal(set) var responses: [Int: Int] = [:]
-    /// GOAWAY frames, by a fault or on demand.
+    /// How many GOAWAY frames were sent, by a fault or on demand.
     public internal(set) var goAwaysSent = 0
-    /// Connections that were closed without GOAWAY, by a fault or on demand.
+    /// How many connections were closed without GOAWAY, by a fault or on demand.
     public internal(set) var connectionsDropped = 0
-    /// Faults that took effect, one for each request or connection they changed.
+    /// How many times faults took effect, counted once for each request or connection they changed.
     public internal(set) var faultsApplied = 0
-    /// The same by kind, as scripts call them: `answer`, `goaway`, ….
+    /// The number of applied faults by kind, by their names in scripts: `respond`, `goaway`, ….
     public internal(set) var faults: [String: Int] = [:]
-    /// How often each id was processed; ids that never were are missing. Empty if the configuration counts only.
+    /// How often each id was processed, for ids that were processed at all. Empty if the configuration records only
+    /// counts.
     public internal(set) var processedCounts: [APNSID: Int] = [:]
-    /// The ids that were processed more than once: duplicates on a device.
+    /// The ids that were processed more than once. They would be duplicates on a device.
     public internal(set) var duplicates: Set<APNSID> = []
 
-    /// Nothing seen yet.
+    /// An empty ledger.
     public init() {}
 
-    /// How often the push with this id was processed. More than once is a duplicate on a device. Always 0 if the
-    /// configuration counts only.
+    /// How often the push with this id was processed. More than once means a duplicate on a device. Always 0 if the
+    /// configuration records only counts.
     public func processedCount(of id: APNSID) -> Int { self.processedCounts[id] ?? 0 }
 
     /// Whether the push with this id was processed, whether or not its response arrived.
     public func processed(apnsID id: APNSID) -> Bool { self.processedCount(of: id) > 0 }
 
-    /// What became of each request with this id, in order. Goes through all pushes.
+    /// The records of all requests with this id, in order. Scans all pushes.
     public func pushes(apnsID id: APNSID) -> [PushRecord] { self.pushes.filter { $0.apnsID == id } }
 
     mutating func count(_ fate: PushRecord.Fate, status: Int?, isProcessed: Bool, isRefusal: Bool) {

@@ -1,7 +1,7 @@
 public import APNSModel
 import Synchronization
 
-/// A sender for the tests of code that sends pushes: it keeps what it is given and answers as it is told, without a
+/// A sender for tests of code that sends pushes. It records pushes and returns the outcomes that you specify, without a
 /// server, a socket or a key.
 ///
 /// ```swift
@@ -10,38 +10,38 @@ import Synchronization
 /// #expect(sender.pushes.map(\.token) == [user.deviceToken])
 /// ```
 ///
-/// Bulk calls run on it too, with their control, rate and pause; their pushes are recorded in the order of the rows. The
+/// It also runs bulk calls, with their control, rate and pause, and records their pushes in the order of the rows. The
 /// limits on mass rejections belong to a client and are ignored.
 public final class RecordingPushSender: PushSender {
-    /// One push that was delivered.
+    /// One delivered push.
     public struct Push: Sendable {
-        /// What was delivered.
+        /// The push.
         public var push: PreparedPush
-        /// The device that it went to.
+        /// The device token that it was sent to.
         public var token: DeviceToken
         /// The options of the call.
         public var options: DeliveryOptions
-        /// The outcome that the caller got.
+        /// The outcome returned to the caller.
         public var outcome: PushOutcome
     }
 
     private let recorded = Mutex<[Push]>([])
     private let outcome: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)?
 
-    /// - Parameter answer: the outcome of each push. Nil, the default: accepted, with the id of the call's options or a
-    ///   random one.
+    /// - Parameter outcome: Returns the outcome of each push. Nil, the default: accepted, with the id of the call's
+    ///   options or a random one.
     public init(outcome: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)? = nil) {
         self.outcome = outcome
     }
 
-    /// What was delivered so far, in order. Notifications that could not be prepared are not among them: their outcome
-    /// says why.
+    /// The pushes delivered so far, in order. Notifications that could not be prepared are not included: their outcome
+    /// states the reason.
     public var pushes: [Push] { self.recorded.withLock { $0 } }
 
-    /// Forgets what was delivered.
+    /// Removes all recorded pushes.
     public func reset() { self.recorded.withLock { $0 = [] } }
 
-    /// Records the push and answers as it was told, at once.
+    /// Records the push and immediately returns the specified outcome.
     public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
         let outcome = self.outcome?(push, token) ?? .accepted(Receipt(apnsID: options.apnsID ?? .random()))
         self.recorded.withLock {
@@ -51,7 +51,7 @@ public final class RecordingPushSender: PushSender {
     }
 }
 
-// A bulk call's pushes are recorded in the order of its rows.
+// A limit of one push in flight, so that a bulk call's pushes are recorded in the order of its rows.
 extension RecordingPushSender: BulkEngineSender {
     package func makeBulkEngine(
         _ source: BulkSource,

@@ -2,8 +2,10 @@ public import APNSPool
 public import APNSSimulator
 import Logging
 
-/// Runs `body` with a simulator of APNs on a free port of this machine and a client that is connected to it, with a
-/// made-up certificate authority and key. Up in about a tenth of a second; any number may run side by side.
+/// Runs `body` with an APNs simulator on a free port of this machine and a client connected to it. A temporary
+/// certificate authority and key are generated.
+///
+/// It starts in about a tenth of a second. Any number of simulators can run side by side.
 ///
 /// ```swift
 /// try await withSimulatedAPNS { client, simulator in
@@ -14,11 +16,11 @@ import Logging
 /// ```
 ///
 /// - Parameters:
-///   - simulation: how the simulator behaves.
-///   - configure: changes the client's settings before it starts.
-///   - body: uses both.
-/// - Returns: what `body` returns.
-/// - Throws: what `body` throws; `APNSConfigurationError` for settings that cannot be.
+///   - simulation: The simulator's behavior.
+///   - configure: Changes the client's settings before it starts.
+///   - body: Uses the client and the simulator.
+/// - Returns: The result of `body`.
+/// - Throws: Any error of `body`; `APNSConfigurationError` for invalid settings.
 public func withSimulatedAPNS<Result: Sendable>(
     simulation: Simulator.Configuration = Simulator.Configuration(),
     configure: (inout APNSClientConfiguration) -> Void = { _ in },

@@ -1,7 +1,7 @@
 import CAPNSNghttp2
 import CAPNSOpenSSL
 
-/// The C libraries that this process runs with, which need not be those that it was built with.
+/// The versions of the C libraries at run time, which may differ from those used at build time.
 package enum LinkedVersions {
     package static var openSSL: String {
         OpenSSL_version(OPENSSL_VERSION).map { String(cString: $0) } ?? "unknown"

@@ -1,13 +1,15 @@
 import DequeModule
 import Synchronization
 
-/// Events as they happen, for one reader: an asynchronous sequence that never fails and never holds up those who tell.
+/// An asynchronous sequence of events for one reader. It never fails and never blocks publishers.
 ///
-/// A reader that is too slow misses the oldest events: its buffer is bounded. Where some are missing, the sequence says
-/// so if its elements can (``SupervisorEvent/missed(_:)``, ``PoolEvent/missed(_:)``), and ``missedCount`` counts them.
-/// The buffer fills from the moment the stream is made, so nothing between that and the loop's beginning is lost. The
-/// sequence ends when the one who tells has ended, or when the reading task is cancelled. Two loops over one stream
-/// share its events; make a stream for each.
+/// The reader's buffer is bounded: a reader that is too slow misses the oldest events. If the element type has a case
+/// for it (``SupervisorEvent/missed(_:)``, ``PoolEvent/missed(_:)``), the sequence contains an element at the point
+/// where events are missing; ``missedCount`` counts them in any case.
+///
+/// The buffer fills from the moment the stream is created, so no event is lost before the loop begins. The sequence
+/// ends when its publisher has finished or when the reading task is cancelled. Two loops over one stream share its
+/// events; create one stream per loop.
 public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
 
@@ -33,8 +35,8 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
     public var missedCount: Int { self.reader.missedCount }
 }
 
-/// Tells events to any number of readers. It keeps none of them alive: a reader whose stream and iterators are gone is
-/// forgotten.
+/// Publishes events to any number of readers. It does not retain them: a reader is removed after its stream and all its
+/// iterators have been released.
 package final class EventHub<Element: Sendable>: Sendable {
     private struct Weak: Sendable {
         weak let reader: EventReader<Element>?
@@ -48,17 +50,17 @@ package final class EventHub<Element: Sendable>: Sendable {
     private let state = Mutex(State())
     private let gap: @Sendable (Int) -> Element?
 
-    /// - Parameter gap: The element that stands for so many missed ones, if there is one.
+    /// - Parameter gap: Makes the element that stands for a number of missed events, or returns `nil` if there is none.
     package init(gap: @escaping @Sendable (Int) -> Element? = { _ in nil }) {
         self.gap = gap
     }
 
-    /// Never waits; from any thread.
+    /// Publishes an event. Never blocks, and may be called from any thread.
     package func post(_ element: Element) {
         for reader in self.readers() { reader.reader?.offer(element) }
     }
 
-    /// All readers end after what they have in their buffers; later streams end at once.
+    /// Ends all streams: current readers end after the events in their buffers, and later streams end immediately.
     package func finish() {
         let readers = self.state.withLock { state in
             defer { state.readers = [] }
@@ -68,9 +70,9 @@ package final class EventHub<Element: Sendable>: Sendable {
         for reader in readers { reader.reader?.finish() }
     }
 
-    /// A stream for one reader.
+    /// Makes a stream for one reader.
     ///
-    /// - Parameter bufferingNewest: How many events wait for the reader, at least 1.
+    /// - Parameter bufferingNewest: How many unread events the stream keeps, at least 1.
     package func stream(bufferingNewest: Int) -> EventStream<Element> {
         let reader = EventReader<Element>(room: max(1, bufferingNewest), gap: self.gap)
         let isFinished = self.state.withLock { state in
@@ -84,7 +86,7 @@ package final class EventHub<Element: Sendable>: Sendable {
         return EventStream(reader: reader)
     }
 
-    /// How many readers there are.
+    /// The current number of readers.
     package var readerCount: Int {
         self.readers().count { $0.reader != nil }
     }
@@ -103,13 +105,13 @@ final class EventReader<Element: Sendable>: Sendable {
 
     private struct State {
         var buffer: Deque<Element> = []
-        /// Missed since the last event that was read.
+        /// Events missed since the last one that was read.
         var gap = 0
         var missed = 0
         var isFinished = false
         var waiting: Deque<Waiting> = []
         var lastNumber = 0
-        /// Readers that were cancelled before they waited.
+        /// Numbers of the `next()` calls that were cancelled before they began to wait.
         var cancelled: Set<Int> = []
     }
 
@@ -171,7 +173,8 @@ final class EventReader<Element: Sendable>: Sendable {
         } onCancel: {
             let waiting = self.state.withLock { state -> Waiting? in
                 guard let index = state.waiting.firstIndex(where: { $0.number == number }) else {
-                    // Not there yet, or answered; a number that is answered is not used again.
+                    // Either not waiting yet or already resumed. Numbers are never reused, so an entry left behind is
+                    // harmless.
                     state.cancelled.insert(number)
                     return nil
                 }

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// What others tell an actor, in the order in which they told it, without waiting for it.
+/// An actor's inbox: any thread can post items, in order and without waiting for the actor.
 ///
-/// One reader, the actor's `run()`, waits in ``wait()``; any thread posts. Posting takes one lock, starts no task and
-/// allocates nothing but the array's growth. The reader's wait ignores cancellation on purpose: a cancelled actor still
-/// has children to stop and callers to answer, so cancellation reaches it as an item like everything else.
+/// There is one reader, the actor's `run()`, which waits in ``wait()``. Posting takes one lock, starts no task, and
+/// allocates only when the array grows. The wait ignores cancellation on purpose: a cancelled actor still has to stop
+/// its children and resume its callers, so cancellation arrives as an item like any other.
 final class Mailbox<Item: Sendable>: Sendable {
     private struct State: Sendable {
         var items: [Item] = []
-        /// Whether an item that is not urgent wakes the reader.
+        /// Whether items that are not urgent wake the reader.
         var isAttentive: Bool
         var isWoken = false
         var isClosed = false
@@ -26,13 +26,14 @@ final class Mailbox<Item: Sendable>: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Parameter isAttentive: whether items that are not urgent wake the reader, until ``take(into:isAttentive:)`` says
-    ///   otherwise.
+    /// - Parameter isAttentive: Whether items that are not urgent wake the reader, until ``take(into:isAttentive:)``
+    ///   changes it.
     init(isAttentive: Bool) {
         self.state = Mutex(State(isAttentive: isAttentive))
     }
 
-    /// Adds an item; wakes the reader when the item is urgent or the reader is attentive. Nothing happens once closed.
+    /// Adds an item, and wakes the reader if the item is urgent or the reader is attentive. Does nothing after
+    /// ``close()``.
     func post(_ item: Item, isUrgent: Bool = false) {
         let reader = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
             if state.isClosed { return nil }
@@ -42,12 +43,12 @@ final class Mailbox<Item: Sendable>: Sendable {
         reader?.resume()
     }
 
-    /// Wakes the reader without an item. A wake-up before the wait is not lost.
+    /// Wakes the reader without an item. If the reader is not waiting, its next wait returns immediately.
     func wake() {
         self.state.withLock { $0.wake() }?.resume()
     }
 
-    /// Exchanges `batch`, which must be empty, for all items posted so far. Both arrays keep their room.
+    /// Swaps `batch`, which must be empty, for all items posted so far. Both arrays keep their capacity.
     func take(into batch: inout [Item], isAttentive: Bool) {
         self.state.withLock { state in
             state.isAttentive = isAttentive
@@ -55,7 +56,7 @@ final class Mailbox<Item: Sendable>: Sendable {
         }
     }
 
-    /// Waits for a wake-up. For one reader.
+    /// Waits for a wake-up. Only one reader may wait.
     func wait() async {
         await withCheckedContinuation { continuation in
             let isWoken = self.state.withLock { state -> Bool in
@@ -70,7 +71,7 @@ final class Mailbox<Item: Sendable>: Sendable {
         }
     }
 
-    /// From now on items are dropped, and so are those not yet taken.
+    /// Closes the mailbox. Items that have not been taken are dropped, and so are all later ones.
     func close() {
         let reader = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
             state.isClosed = true
@@ -81,19 +82,19 @@ final class Mailbox<Item: Sendable>: Sendable {
     }
 }
 
-/// The one timer of an actor: it is armed for the earliest deadline, and armed anew only when an earlier one appears.
-/// A deadline that has moved away costs one needless wake-up.
+/// An actor's only timer. It is armed for the earliest deadline, and rearmed only when an earlier one appears. A
+/// deadline that moves to a later time costs one needless wake-up.
 struct EarliestTimer: ~Copyable {
     private var deadline: MonotonicInstant = .distantFuture
     private var sleeper: Task<Void, Never>?
 
-    /// Whether a wake-up is needed to arm the timer for `instant`.
+    /// Whether the timer must be rearmed for `instant`, which takes a wake-up of the actor.
     func isLater(than instant: MonotonicInstant) -> Bool {
         instant < self.deadline
     }
 
-    /// Makes sure that `fire` is called at `instant` or before. The group waits for the sleeping task, so that it cannot
-    /// outlive its owner.
+    /// Makes sure that `fire` is called at `instant` or earlier. The group waits for the sleeping task, so the task
+    /// cannot outlive its owner.
     mutating func arm(
         for instant: MonotonicInstant,
         clock: any MonotonicClock,
@@ -101,7 +102,7 @@ struct EarliestTimer: ~Copyable {
         fire: @escaping @Sendable () -> Void
     ) {
         if self.deadline <= clock.now {
-            // It has fired, or is about to.
+            // The timer has fired or is about to.
             self.deadline = .distantFuture
         }
         guard instant < self.deadline else { return }
@@ -112,14 +113,14 @@ struct EarliestTimer: ~Copyable {
                 try await clock.sleep(until: instant)
                 fire()
             } catch {
-                // Cancelled: an earlier deadline took over, or the owner has ended.
+                // Cancelled: the timer was rearmed for an earlier deadline, or its owner has ended.
             }
         }
         self.sleeper = task
         group.addTask { await task.value }
     }
 
-    /// Stops the timer; nothing fires after the group has ended.
+    /// Stops the timer. Nothing fires after the group has ended.
     mutating func cancel() {
         self.sleeper?.cancel()
         self.sleeper = nil

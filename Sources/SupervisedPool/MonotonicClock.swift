@@ -6,20 +6,20 @@
     import Darwin
 #endif
 
-/// A point on a clock that never runs backwards, in whole nanoseconds since that clock's own zero.
+/// A point in time on a clock that never runs backwards, in whole nanoseconds since that clock's zero.
 ///
-/// Instants of one clock can be compared; those of two clocks cannot. No arithmetic here can overflow: results beyond
-/// the range of `Int64` (292 years) stop at its ends.
+/// Compare only instants of one clock. Arithmetic never overflows: results beyond the range of `Int64` (292 years) are
+/// clamped to its ends.
 public struct MonotonicInstant: Sendable, Hashable, Comparable {
     /// Nanoseconds since the clock's zero.
     public var nanoseconds: Int64
 
-    /// Makes the instant that lies `nanoseconds` after the clock's zero.
+    /// Creates the instant that is `nanoseconds` after the clock's zero.
     public init(nanoseconds: Int64) {
         self.nanoseconds = nanoseconds
     }
 
-    /// The instant `duration` later (earlier when it is negative), or the nearest one that exists.
+    /// Returns the instant `duration` later (earlier if it is negative), clamped to the range of `Int64`.
     public func advanced(by duration: Duration) -> MonotonicInstant {
         let delta = duration.saturatedNanoseconds
         let (sum, overflow) = self.nanoseconds.addingReportingOverflow(delta)
@@ -27,14 +27,14 @@ public struct MonotonicInstant: Sendable, Hashable, Comparable {
         return MonotonicInstant(nanoseconds: delta < 0 ? .min : .max)
     }
 
-    /// The time from this instant to `other`; negative when `other` is earlier.
+    /// Returns the time from this instant to `other`, which is negative if `other` is earlier.
     public func duration(to other: MonotonicInstant) -> Duration {
         let (difference, overflow) = other.nanoseconds.subtractingReportingOverflow(self.nanoseconds)
         guard overflow else { return .nanoseconds(difference) }
         return .nanoseconds(other < self ? Int64.min : Int64.max)
     }
 
-    /// The last instant there is. As a deadline it means "never".
+    /// The last representable instant. As a deadline it means "never".
     public static let distantFuture = MonotonicInstant(nanoseconds: .max)
 
     public static func < (left: MonotonicInstant, right: MonotonicInstant) -> Bool {
@@ -42,26 +42,26 @@ public struct MonotonicInstant: Sendable, Hashable, Comparable {
     }
 }
 
-/// Where the actors of this module get the time from, and how they wait for it. Tests put a clock here that stands
-/// still until it is told to go on.
+/// The source of time for the actors of this module, and their way to wait. Tests supply a clock that stands still
+/// until they advance it.
 public protocol MonotonicClock: Sendable {
-    /// The present time. Called once or more per checkout, so it should cost nanoseconds.
+    /// The current time. Every checkout reads it at least once, so reading it should take only nanoseconds.
     var now: MonotonicInstant { get }
 
-    /// Returns at `instant` or later, never earlier; at once when `instant` has passed.
+    /// Waits until `instant`. Returns at `instant` or later, never earlier; immediately if `instant` has passed.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled, and nothing else.
+    /// - Throws: `CancellationError` if the task is cancelled. No other error.
     func sleep(until instant: MonotonicInstant) async throws
 }
 
-/// The clock of the operating system. It goes on while the machine sleeps, so a deadline that passed during that sleep
-/// is seen as passed.
+/// The operating system's monotonic clock. It keeps running while the machine sleeps, so a deadline that passed during
+/// that time counts as passed.
 public struct SystemMonotonicClock: MonotonicClock {
-    /// The system's monotonic clock.
+    /// Creates the clock.
     public init() {}
 
     public var now: MonotonicInstant {
-        // The clock behind ContinuousClock, without the 128-bit arithmetic of its instants.
+        // The clock behind `ContinuousClock`, without the 128-bit arithmetic of its instants.
         var time = timespec()
         #if os(Linux)
             clock_gettime(CLOCK_BOOTTIME, &time)
@@ -72,7 +72,7 @@ public struct SystemMonotonicClock: MonotonicClock {
     }
 
     public func sleep(until instant: MonotonicInstant) async throws {
-        // In steps of at most a day: conversions inside the runtime must never meet an instant centuries away.
+        // Sleep for at most one day at a time: conversions inside the runtime must not meet an instant centuries away.
         while true {
             try Task.checkCancellation()
             let left = self.now.duration(to: instant)
@@ -83,7 +83,7 @@ public struct SystemMonotonicClock: MonotonicClock {
 }
 
 extension Duration {
-    /// Whole nanoseconds, rounded towards zero; the ends of `Int64` when the duration is longer than 285 years.
+    /// Whole nanoseconds, rounded towards zero. Durations longer than 285 years are clamped to the ends of `Int64`.
     var saturatedNanoseconds: Int64 {
         if self >= .seconds(9_000_000_000) { return .max }
         if self <= .seconds(-9_000_000_000) { return .min }
@@ -93,7 +93,7 @@ extension Duration {
 }
 
 extension Duration {
-    /// For people: three digits or so, in the unit that suits.
+    /// A short text for humans: a whole number in the unit that suits its size.
     var formatted: String {
         let microseconds = self.saturatedNanoseconds / 1000
         switch microseconds {

@@ -1,7 +1,7 @@
 import APNSPool
 import ArgumentParser
 
-/// What `apns bulk` reads and writes.
+/// The files that `apns bulk` reads and writes.
 struct BulkFileOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("A file with a device token on each line, or - for standard input.", valueName: "file"),
@@ -121,7 +121,7 @@ struct BulkCommand: AsyncParsableCommand {
         let bytes = try Payload.read(self.files.payload)
         let push = try self.headers.prepared(topic: topic, payload: bytes)
         let reader = try LineReader(path: self.files.tokens, option: "--tokens")
-        // The client first: a key that cannot be read must not empty a results file.
+        // Create the client first: an unreadable key must not empty a results file.
         let client = try APNSClient(configuration: options.configuration)
         let tokens = try BulkJobManifest.Tokens(path: self.files.tokens, option: "--tokens")
         let run = try BulkJobManifest(topic: topic, pushType: push.pushType.rawValue, payload: bytes, tokens: tokens)
@@ -164,7 +164,7 @@ struct BulkCommand: AsyncParsableCommand {
         Standard.error.print(counts.line)
     }
 
-    /// `--dry-run`: everything but the sending.
+    /// `--dry-run`: does everything except sending.
     private func rehearse(
         _ run: BulkJobManifest,
         _ push: PreparedPush,

@@ -1,17 +1,17 @@
 import APNSPool
 import Synchronization
 
-/// What a run of `apns bulk` did.
+/// The result of a run of `apns bulk`.
 struct BulkReport: Sendable {
-    /// Of all rows that the results now have.
+    /// The outcomes of all rows in the results.
     var counts = OutcomeCounts()
-    /// Outcomes of this run.
+    /// The outcomes of this run.
     var sent = 0
-    /// Lines that were passed over since an earlier run had done them.
+    /// Lines that were skipped because an earlier run completed them.
     var earlier = 0
     var seconds = 0.0
     var hasReplaced = false
-    /// The tokens are not those of the earlier run.
+    /// Whether the tokens differ from those of the earlier run.
     var isOtherFile = false
     var failures: [InputOutputError] = []
 
@@ -49,7 +49,7 @@ struct BulkReport: Sendable {
     }
 }
 
-/// A report that grows while others look at it.
+/// A report that is updated while other tasks read it.
 private final class BulkTally: Sendable {
     let report: Mutex<BulkReport>
 
@@ -58,7 +58,7 @@ private final class BulkTally: Sendable {
     }
 }
 
-/// The sending itself.
+/// Sends the pushes of a run.
 struct BulkJob: Sendable {
     let push: PreparedPush
     let start: BulkStart
@@ -67,7 +67,7 @@ struct BulkJob: Sendable {
     let rate: PushRate?
     let progress: Progress
 
-    /// How often rows are written that nobody waits for.
+    /// How often rows are written while nobody waits for room.
     private static let tick = Duration.milliseconds(20)
 
     func send(with client: APNSClient, from reader: sending LineReader) async -> BulkReport {
@@ -86,7 +86,7 @@ struct BulkJob: Sendable {
                     try? await Task.sleep(for: Self.tick)
                     writer.flush()
                     let hold = control.progress.hold
-                    // Nobody changes the configuration of a run; what waits ends with the reason.
+                    // The configuration cannot change during a run, so waiting pushes end with this error.
                     if Interrupts.isStopRequested || hold?.isConfigurationFault == true { control.stop() }
                     let (counts, sent) = tally.report.withLock { ($0.counts, $0.sent) }
                     self.progress.update(sent) { text in
@@ -104,7 +104,7 @@ struct BulkJob: Sendable {
         var result = tally.report.withLock { $0 }
         result.seconds = began.duration(to: .now) / .seconds(1)
         let end = await feed.end
-        // Lines that were read and not sent have no row.
+        // Lines that were read but not sent have no row.
         result.counts.isIncomplete = end != .endOfFile || writer.inFlight > 0
         if let failure = writer.failure { result.failures.append(failure) }
         if case .failed(let text) = end {
@@ -139,7 +139,7 @@ struct BulkJob: Sendable {
         for await delivery in deliveries {
             let line = delivery.element
             let certainty = delivery.outcome.certainty
-            // What may have arrived before may still have arrived.
+            // If an earlier run's push may have arrived, that remains true.
             let keepsRow = line.earlier == .unknown && (certainty == .notSent || certainty == .notProcessed)
             let mustStop = tally.report.withLock { report in
                 report.sent += 1
@@ -152,7 +152,7 @@ struct BulkJob: Sendable {
                     }
                     report.counts.count(delivery.outcome)
                 }
-                // A whole deadline without a connection: the run is over, and can be resumed.
+                // No connection for a whole deadline: the run ends and can be resumed.
                 return report.counts.configurationFault != nil || delivery.outcome.error?.code == .unavailable
             }
             writer.write(

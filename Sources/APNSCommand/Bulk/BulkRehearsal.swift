@@ -1,9 +1,9 @@
 import APNSPool
 import ArgumentParser
 
-/// What `apns bulk --dry-run` finds out: all that can be known without sending.
+/// The checks of `apns bulk --dry-run`: everything that can be found without sending.
 struct BulkRehearsal {
-    /// Lines that are shown of those with something wrong.
+    /// The most invalid lines that are shown.
     private static let mostShown = 20
 
     let run: BulkJobManifest

@@ -8,22 +8,24 @@ import HTTP2Wire
     import Foundation
 #endif
 
-/// What a run of `apns bulk` sends, and the number from which the `apns-id` of each line follows. It lies beside the
-/// results, in a file of its own, since rows have a fixed form and the first ones may come only after a kill.
+/// Describes what a run of `apns bulk` sends, and holds the id from which the `apns-id` of each line is derived.
+///
+/// It is in a file of its own beside the results, because rows have a fixed form and the process may be killed before
+/// it writes the first row.
 struct BulkJobManifest: Codable, Equatable, Sendable {
-    /// The content of a token file, as far as a change of it matters.
+    /// The content of a token file, as far as changes to it matter.
     struct Tokens: Codable, Equatable, Sendable {
         var sha256: String
-        /// Those that are not empty.
+        /// The number of lines that are not empty.
         var lines: Int
     }
 
-    /// Random. The `apns-id` of a line is this plus the line's number.
+    /// A random id. The `apns-id` of a line is this id plus the line's number.
     var run: String
     var topic: String
     var pushType: String
     var payloadSHA256: String
-    /// Nil: they came from a pipe, so that nobody can tell whether the next ones are the same.
+    /// Nil for tokens from a pipe, which cannot be compared with those of a later run.
     var tokens: Tokens?
 
     init(id: APNSID = .random(), topic: String, pushType: String, payload: [UInt8], tokens: Tokens?) throws {
@@ -34,15 +36,15 @@ struct BulkJobManifest: Codable, Equatable, Sendable {
         self.tokens = tokens
     }
 
-    /// The id of a line's push, the same in each run that goes on with the results: the run's 62 lower random bits plus the
-    /// number. Two lines of a run never share one; the form is that of RFC 9562, version 4.
+    /// The id of a line's push: the run's 62 lower random bits plus the line's number. Every run that resumes the
+    /// results uses the same ids. Two lines of a run never share an id; its form is that of RFC 9562, version 4.
     static func apnsID(run: APNSID, line: Int) -> APNSID {
         let mask: UInt64 = 0x3FFF_FFFF_FFFF_FFFF
         let low = (run.low & mask) &+ UInt64(truncatingIfNeeded: line)
         return APNSID(high: run.high, low: low & mask | 0x8000_0000_0000_0000)
     }
 
-    /// Why these results are not the first part of what is asked for now; nil if they are.
+    /// Why the existing results do not belong to the requested run; nil if they do.
     func difference(from earlier: BulkJobManifest) -> String? {
         if let tokens, let earlierTokens = earlier.tokens, tokens != earlierTokens {
             return
@@ -62,7 +64,7 @@ struct BulkJobManifest: Codable, Equatable, Sendable {
     }
 }
 
-/// The file beside the results that says which run they are of.
+/// The file beside the results that identifies their run.
 struct BulkManifestFile: Sendable {
     let path: String
 
@@ -70,7 +72,7 @@ struct BulkManifestFile: Sendable {
         self.path = results + ".run"
     }
 
-    /// Nil if there is none.
+    /// Reads the file; nil if there is none.
     func read() throws -> (run: BulkJobManifest, id: APNSID)? {
         guard Files.exists(self.path) else { return nil }
         let bytes = try Files.contents(of: self.path, option: "--results", limit: 64 * 1024)
@@ -81,7 +83,7 @@ struct BulkManifestFile: Sendable {
         return (run, id)
     }
 
-    /// All of it or nothing, and on the disk when this returns.
+    /// Writes the file completely or not at all. It is on the disk when this returns.
     func write(_ run: BulkJobManifest) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -92,7 +94,7 @@ struct BulkManifestFile: Sendable {
 }
 
 extension BulkJobManifest.Tokens {
-    /// Reads a regular file from its beginning to its end; nil for a pipe.
+    /// Reads a regular file completely; nil for a pipe.
     init?(path: String, option: String) throws {
         guard path != "-", Files.isRegular(path) else { return nil }
         let descriptor = try Files.open(path).orUsageError(option, path)

@@ -1,17 +1,17 @@
 import APNSPool
 import ArgumentParser
 
-/// How a run of `apns bulk` begins and ends as far as its files go.
+/// Opens the files of a run of `apns bulk`, and completes them at its end.
 struct BulkStart: Sendable {
     let file: ResultFile
-    /// What the `apns-id` of each line follows from.
+    /// The id from which the `apns-id` of each line is derived.
     let id: APNSID
-    /// What earlier runs did; nil for a run that begins.
+    /// The results of earlier runs; nil for a new run.
     let earlier: EarlierResults?
-    /// For people.
+    /// Messages for the user.
     let notes: [String]
 
-    /// Opens the results, and empties them unless they are gone on with.
+    /// Opens the results, and empties them unless the run resumes them.
     init(_ run: BulkJobManifest, results: String, _ options: BulkFileOptions) throws {
         self.file = try ResultFile(path: results)
         let runFile = self.file.isRegular ? BulkManifestFile(results: results) : nil
@@ -24,14 +24,14 @@ struct BulkStart: Sendable {
                 return
             }
         }
-        // In this order: after a kill in between, old rows are never taken for those of the new run.
+        // In this order, a kill in between never leaves old rows that look like rows of the new run.
         runFile?.remove()
         try self.file.empty()
         try runFile?.write(run)
         (self.id, self.earlier, self.notes) = (APNSID(run.run) ?? .random(), nil, [])
     }
 
-    /// What earlier runs did, with no file changed; nil if there was none.
+    /// The results of earlier runs, read without changing a file; nil if there are none.
     static func readEarlier(_ run: BulkJobManifest, results: String, _ options: BulkFileOptions) throws
         -> EarlierResults?
     {
@@ -41,7 +41,7 @@ struct BulkStart: Sendable {
         return try self.check(run, file, hasRows: earlier.rows > 0, results) == nil ? nil : earlier
     }
 
-    /// The id of the run that the results are of; nil if they are of none yet.
+    /// The id of the run to which the results belong; nil if they belong to none yet.
     private static func check(_ run: BulkJobManifest, _ file: BulkManifestFile?, hasRows: Bool, _ results: String)
         throws -> APNSID?
     {
@@ -60,8 +60,8 @@ struct BulkStart: Sendable {
         return id
     }
 
-    /// - Parameter hasReplaced: the run wrote rows for lines that had some.
-    /// - Returns: what could not be done.
+    /// - Parameter hasReplaced: whether the run wrote rows for lines that already had one.
+    /// - Returns: the errors.
     func finish(hasReplaced: Bool) -> [InputOutputError] {
         guard self.file.isRegular else { return [] }
         do {

@@ -1,42 +1,42 @@
 import APNSPool
 
-/// What the rows of earlier runs say, line by line; of several rows for a line the last one counts. Pure.
+/// The outcomes from the rows of earlier runs, by line. If a line has several rows, the last one counts. Pure.
 ///
-/// Memory: five bytes for each line of the token file.
+/// Needs five bytes of memory for each line of the token file.
 struct EarlierResults: Sendable {
     struct Mistake: Error, CustomStringConvertible {
         var description: String
     }
 
-    /// What is to be done with a line.
+    /// What to do with a line.
     enum Plan {
-        /// It has no row.
+        /// Send it: it has no row.
         case send
-        /// Its row is replaced by the next one.
+        /// Send it again: the next row replaces its row.
         case resend(Certainty)
         case skip
     }
 
     private static let certainties = Certainty.allCases
     private static let limit = 1 << 31
-    /// The outcome of a line that was rejected because of the environment or the credential: its device token is not to
-    /// blame.
+    /// The outcome of a line that was rejected because of the environment or the credential. Its device token may be
+    /// valid.
     private static let misconfigured = UInt8(certainties.count + 1)
 
     let resendsUnknown: Bool
-    /// By line: 0 without a row, one more than the place in `certainties`, or `misconfigured`.
+    /// By line: 0 without a row, the index in `certainties` plus one, or `misconfigured`.
     private var outcomes: [UInt8] = [0]
-    /// By line: of the token, as the row has it.
+    /// By line: the fingerprint of the token in the row.
     private var tokens: [UInt32] = [0]
     private(set) var rows = 0
-    /// Lines with more than one row.
+    /// Whether any line has more than one row.
     private(set) var hasSuperseded = false
 
     init(resendsUnknown: Bool) {
         self.resendsUnknown = resendsUnknown
     }
 
-    /// Takes a row, without its line end.
+    /// Adds a row, without its line end.
     mutating func add(_ bytes: some BidirectionalCollection<UInt8>) throws(Mistake) {
         self.rows += 1
         guard let row = RowScan(bytes), row.line > 0, row.line < Self.limit,
@@ -68,7 +68,7 @@ struct EarlierResults: Sendable {
         }
     }
 
-    /// Whether the line's row is of this token.
+    /// Whether the line's row contains this token.
     func isRow(ofLine line: Int, for token: String) -> Bool {
         guard self.outcome(ofLine: line) != nil else { return true }
         return self.tokens[line] == RowScan.fingerprint(of: token)
@@ -83,7 +83,7 @@ struct EarlierResults: Sendable {
         }
     }
 
-    /// Lines that are not sent again.
+    /// The number of lines that are not sent again.
     var done: Int {
         self.outcomes.indices.count { line in
             if case .skip = self.plan(forLine: line) { true } else { false }
@@ -91,14 +91,14 @@ struct EarlierResults: Sendable {
     }
 }
 
-/// A row as it stands in a results file: what a later run must know of it. It takes the form that `ResultRow` writes, and
-/// the older one that ends with the line's number. Pure.
+/// The parts of a row in a results file that a later run needs. It accepts the form that `ResultRow` writes, and the
+/// older form that ends with the line's number. Pure.
 struct RowScan {
     var outcome: Certainty
-    /// Whether it was rejected because of the environment or the credential.
+    /// Whether the push was rejected because of the environment or the credential.
     var isMisconfigured: Bool
     var line: Int
-    /// Of the token as JSON writes it.
+    /// The fingerprint of the token in its JSON form.
     var token: UInt32
 
     private static let start = Array(#"{"token":""#.utf8)
@@ -136,7 +136,7 @@ struct RowScan {
             let line = Int(String(decoding: bytes[start..<(bytes.count - 1)], as: UTF8.self))
         else { return nil }
         self.outcome = outcome
-        // The keys between are the tool's own, and no value of theirs looks like this key.
+        // The tool writes all keys in between, and none of their values contains this key.
         let rest = bytes[quote...]
         self.isMisconfigured =
             outcome == .rejected && Self.misconfigurations.contains { rest.firstRange(of: $0) != nil }
@@ -144,10 +144,10 @@ struct RowScan {
         self.token = hash.value
     }
 
-    /// The row without the key that older rows do not have; nil if what stands in its place is no value of it.
+    /// The row without the key that older rows lack; nil if that key has no valid value.
     private static func withoutUniqueID(_ bytes: [UInt8]) -> [UInt8]? {
         guard bytes.last == UInt8(ascii: "}") else { return nil }
-        // An id has no escaped quotation marks.
+        // An id contains no escaped quotation marks.
         var start = bytes.count - 1
         if bytes[start - 1 < 0 ? 0 : start - 1] == UInt8(ascii: "\"") {
             guard let quote = bytes[..<(start - 1)].lastIndex(of: UInt8(ascii: "\"")) else { return nil }

@@ -1,18 +1,18 @@
 import APNSPool
 
-/// Reads a text file line by line, however long it is, in bounded memory.
+/// Reads a text file of any length line by line, in bounded memory.
 ///
-/// It also reads from pipes whose writer takes its time: `next()` then says `stalled` instead of blocking.
+/// It also reads from pipes with slow writers: `next()` then returns `stalled` instead of blocking.
 final class LineReader {
     enum Next: Equatable {
-        /// Without its line end, with the number that editors show.
+        /// A line without its line end, with its number as editors show it.
         case line(String, number: Int)
-        /// Nothing is there; there may be more later.
+        /// No input is available now; more may follow.
         case stalled
         case end
     }
 
-    /// What is beyond in a line is dropped: it is no device token anyway.
+    /// The longest line in bytes. Any bytes beyond are dropped: such a line is not a device token.
     static let maximumLineLength = 4096
 
     private let descriptor: Int32
@@ -23,10 +23,10 @@ final class LineReader {
     private var line: [UInt8] = []
     private var number = 0
     private var isOver = false
-    /// Why reading ended before the end of the file.
+    /// The error that ended reading before the end of the file.
     private(set) var failure: SystemError?
 
-    /// Opens the file, or takes standard input for `-`.
+    /// Opens the file; `-` stands for standard input.
     init(path: String, option: String, chunkSize: Int = 64 * 1024) throws {
         self.ownsDescriptor = path != "-"
         self.descriptor = path == "-" ? ToolProcess.current.input : try Files.open(path).orUsageError(option, path)
@@ -37,7 +37,7 @@ final class LineReader {
         if self.ownsDescriptor { SystemFile.close(self.descriptor) }
     }
 
-    /// The next line that is not blank. Blank lines count in the numbers.
+    /// The next line that is not blank. Blank lines count in the line numbers.
     func next() -> Next {
         while !self.isOver {
             while self.position < self.filled {
@@ -55,7 +55,7 @@ final class LineReader {
         return self.takeLine() ?? .end
     }
 
-    /// Returns when there may be something to read. Blocks.
+    /// Blocks until input may be available.
     func waitForInput() {
         _ = Files.isReadable(self.descriptor, withinMilliseconds: 1000)
     }
@@ -69,7 +69,7 @@ final class LineReader {
         case .failure(let error):
             self.failure = error
             self.isOver = true
-            // Half a line is none.
+            // An incomplete line is discarded.
             self.line.removeAll()
         }
     }

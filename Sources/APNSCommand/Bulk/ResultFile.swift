@@ -3,12 +3,12 @@ import ArgumentParser
 
 /// The results file, locked against a second `apns bulk`.
 ///
-/// Rows are only ever appended. One that replaces an earlier one is written behind it; when a run ends, a copy with the
-/// last row of each line takes the file's place in one step. So a kill loses no row, whenever it comes.
+/// Rows are only appended during a run. A row that replaces an earlier one is written after it. At the end of a run, a
+/// copy with only the last row of each line replaces the file atomically. A kill at any time therefore loses no row.
 final class ResultFile: Sendable {
     let path: String
     let descriptor: Int32
-    /// Not a pipe, a device or standard output: there is something to go on with.
+    /// Whether it is a regular file, and not a pipe, a device or standard output. Only a regular file can be resumed.
     let isRegular: Bool
 
     init(path: String) throws {
@@ -34,7 +34,7 @@ final class ResultFile: Sendable {
         try self.check(Files.truncate(self.descriptor, to: 0))
     }
 
-    /// Reads the rows that are there, and cuts off a last one that a kill left incomplete.
+    /// Reads the existing rows, and removes a last row that a kill left incomplete.
     func earlier(resendsUnknown: Bool) throws -> (results: EarlierResults, isTorn: Bool) {
         let (results, end) = try Self.read(self.path, resendsUnknown: resendsUnknown)
         let isTorn = end.complete < end.total
@@ -42,7 +42,7 @@ final class ResultFile: Sendable {
         return (results, isTorn)
     }
 
-    /// The same without a lock, and without a change.
+    /// Reads the existing rows without a lock and without changing the file.
     static func readEarlier(path: String, resendsUnknown: Bool) throws -> EarlierResults {
         try self.read(path, resendsUnknown: resendsUnknown).results
     }
@@ -56,7 +56,7 @@ final class ResultFile: Sendable {
         return (results, end)
     }
 
-    /// Leaves the last row of each line. All of the change is made or nothing.
+    /// Keeps only the last row of each line. Either the whole change is made or none of it.
     func compact() throws {
         var left: [UInt32] = []
         func number(of row: ArraySlice<UInt8>) throws(EarlierResults.Mistake) -> Int {
@@ -95,7 +95,7 @@ final class ResultFile: Sendable {
         Files.synchronizeFolder(of: self.path)
     }
 
-    /// Returns when what was written is on the disk.
+    /// Returns once all written rows are on the disk.
     func synchronize() throws {
         guard self.isRegular else { return }
         try self.check(Files.synchronize(self.descriptor))
@@ -106,7 +106,7 @@ final class ResultFile: Sendable {
         throw InputOutputError(description: "--results: '\(self.path)' cannot be written: \(error)")
     }
 
-    /// - Returns: where the last complete line ends, and the file.
+    /// - Returns: the end of the last complete line, and the file.
     private static func forEachRow(
         of path: String,
         _ body: (ArraySlice<UInt8>) throws(EarlierResults.Mistake) -> Void
@@ -132,13 +132,13 @@ final class ResultFile: Sendable {
     }
 }
 
-/// Cuts pieces of a file into lines. Pure.
+/// Splits pieces of a file into lines. Pure.
 struct LinePieces {
-    /// Far more than any row.
+    /// The longest row, in bytes: far longer than any that the tool writes.
     private static let limit = 1024 * 1024
 
     private var rest: [UInt8] = []
-    /// Bytes of complete lines, and of all.
+    /// The number of bytes in complete lines, and in total.
     private(set) var complete = 0
     private(set) var total = 0
 

@@ -1,12 +1,12 @@
 import APNSPool
 
-/// One push and what became of it, as a row of the results file: a JSON object on one line, its keys always there and
-/// always in the same order, without blanks.
+/// One push and its outcome, as a row of the results file: a JSON object on one line without blanks, with all keys
+/// always present in a fixed order.
 struct ResultRow: Sendable {
-    /// As it stood in the input.
+    /// The token as it is in the input.
     var token: String
     var outcome: PushOutcome
-    /// Counted from 1.
+    /// The line number, counted from 1.
     var line: Int
 
     func append(to bytes: inout [UInt8]) {
@@ -43,7 +43,7 @@ struct ResultRow: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// For people: the token as given, then what became of it.
+    /// The row for people: the token as given, then the outcome.
     var text: String {
         var text = "\(self.token) \(self.outcome.certainty.rawValue)"
         if let receipt = self.outcome.receipt {
@@ -65,7 +65,7 @@ struct ResultRow: Sendable {
         return text.replacing("\n", with: " ")
     }
 
-    /// Seconds to the millisecond, without a fraction where there is none.
+    /// Seconds, rounded to a millisecond, without a fraction for whole seconds.
     private static func seconds(_ duration: Duration) -> String {
         let (seconds, attoseconds) = max(duration, .zero).components
         let milliseconds = Int(attoseconds / 1_000_000_000_000_000)

@@ -1,17 +1,19 @@
 import APNSPool
 import Synchronization
 
-/// Writes rows to the results as they come, whole lines only, and keeps the window: the pushes that were begun and whose
-/// rows are not written yet are never more than it allows. So many may be sent twice by a run that goes on after a kill.
+/// Writes rows to the results as they arrive, in whole lines, and enforces the window.
+///
+/// The window limits the pushes that were started but whose rows are not written yet. This is also the most pushes that
+/// a resumed run may send twice after a kill.
 final class ResultWriter: Sendable {
     private struct State {
         var buffer: [UInt8] = []
         var failure: SystemError?
-        /// Lines that were let in.
+        /// Lines that were admitted.
         var begun = 0
-        /// Those with an outcome.
+        /// Admitted lines with an outcome.
         var recorded = 0
-        /// Those whose row is out.
+        /// Lines whose row is written.
         var written = 0
         var isClosed = false
         var waiter: CheckedContinuation<Void, Never>?
@@ -22,13 +24,13 @@ final class ResultWriter: Sendable {
     private let path: String
     private let descriptor: Int32
     private let window: Int
-    /// So many rows are worth a write while somebody waits for room.
+    /// The number of rows that justify a write while a task waits for room.
     private let worthWriting: Int
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - path: for complaints; `-` is standard output.
-    ///   - descriptor: stays the caller's.
+    ///   - path: the path for error messages; `-` is standard output.
+    ///   - descriptor: the open file, which remains the caller's.
     init(path: String, descriptor: Int32, window: Int) {
         self.path = path
         self.descriptor = descriptor
@@ -38,22 +40,22 @@ final class ResultWriter: Sendable {
 
     deinit { self.flush() }
 
-    /// Why rows could not be written. Whoever pulls further pushes should stop.
+    /// The error that prevented rows from being written. When it is set, pull no further pushes.
     var failure: InputOutputError? {
         self.state.withLock { $0.failure }.map {
             InputOutputError(description: "--results: '\(self.path)' cannot be written: \($0)")
         }
     }
 
-    /// Whether no further line is let in.
+    /// Whether no further line is admitted.
     var isClosed: Bool { self.state.withLock { $0.isClosed || $0.failure != nil } }
 
-    /// Lines that were let in and have no outcome.
+    /// The number of admitted lines without an outcome.
     var inFlight: Int { self.state.withLock { $0.begun - $0.recorded } }
 
-    // MARK: Lines that go in
+    // MARK: Admitting lines
 
-    /// Lets lines in, at most `wanted`; 0 if there is no room.
+    /// Admits lines, at most `wanted`. Returns 0 if there is no room.
     func admit(upTo wanted: Int) -> Int {
         self.state.withLock { state in
             guard !state.isClosed, state.failure == nil else { return 0 }
@@ -64,12 +66,12 @@ final class ResultWriter: Sendable {
         }
     }
 
-    /// Lines that were let in and did not come.
+    /// Returns room that was admitted but not used.
     func giveBack(_ count: Int) {
         self.state.withLock { $0.begun -= count }
     }
 
-    /// Returns when there may be room, or none ever again.
+    /// Returns when there may be room, or when no further line will be admitted.
     func waitForRoom() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isReady = self.state.withLock { state in
@@ -81,7 +83,7 @@ final class ResultWriter: Sendable {
         }
     }
 
-    /// Lets no further line in.
+    /// Admits no further line.
     func close() {
         let waiter = self.state.withLock { state in
             state.isClosed = true
@@ -90,9 +92,9 @@ final class ResultWriter: Sendable {
         waiter?.resume()
     }
 
-    // MARK: Rows that come out
+    // MARK: Writing rows
 
-    /// - Parameter row: nil for a line whose row of an earlier run stays.
+    /// - Parameter row: the row; nil for a line that keeps its row of an earlier run.
     func write(_ row: ResultRow?) {
         let waiter = self.state.withLock { state in
             if let row {
@@ -107,7 +109,7 @@ final class ResultWriter: Sendable {
         waiter?.resume()
     }
 
-    /// Writes what there is, and wakes who waits for room.
+    /// Writes all pending rows, and resumes a task that waits for room.
     func flush() {
         let waiter = self.state.withLock { state in
             self.flush(&state)

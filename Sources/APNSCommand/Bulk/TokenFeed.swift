@@ -4,24 +4,24 @@ import APNSPool
 struct TokenLine: Sendable {
     var token: String
     var number: Int
-    /// What its row of an earlier run says.
+    /// The certainty in its row of an earlier run.
     var earlier: Certainty?
 }
 
-/// The lines that are to be sent, as fast as there is room for them, until the file ends or somebody stops it.
+/// Reads the lines to send, as fast as the writer has room, until the file ends or the run is stopped.
 actor TokenFeed {
-    /// Why there are no further lines.
+    /// Why there are no more lines.
     enum End: Equatable {
         case endOfFile
         case stopped
         case failed(String)
     }
 
-    /// Lines handed over at once.
+    /// The most lines returned at once.
     private static let batch = 64
-    /// Lines passed over before others are looked after.
+    /// The most lines skipped before other tasks get a turn.
     private static let longestSkip = 10_000
-    /// How long a slow writer of a pipe is left alone.
+    /// The delay before reading again from a pipe with a slow writer.
     private static let pause = Duration.milliseconds(20)
 
     private let path: String
@@ -29,7 +29,7 @@ actor TokenFeed {
     private let earlier: EarlierResults?
     private let writer: ResultWriter
     private(set) var end: End?
-    /// A line differs from its row of an earlier run.
+    /// Whether a line differs from its row of an earlier run.
     private(set) var isOtherFile = false
 
     init(_ reader: sending LineReader, path: String, earlier: EarlierResults?, writer: ResultWriter) {
@@ -39,7 +39,7 @@ actor TokenFeed {
         self.writer = writer
     }
 
-    /// The next lines; none at the end.
+    /// The next lines; empty at the end.
     func next() async -> [TokenLine] {
         while self.end == nil {
             if Task.isCancelled || Interrupts.isStopRequested || self.writer.isClosed {
@@ -97,7 +97,7 @@ actor TokenFeed {
     }
 }
 
-/// The lines of a feed one by one.
+/// The lines of a feed, one at a time.
 struct TokenLines: AsyncSequence, Sendable {
     typealias Element = TokenLine
     typealias Failure = Never

@@ -93,7 +93,7 @@ struct BroadcastCommand: AsyncParsableCommand {
     }
 }
 
-/// A broadcast that APNs took, as JSON.
+/// A broadcast that APNs accepted, as JSON.
 private struct SentBroadcast: Encodable {
     var outcome: String
     var channel: String

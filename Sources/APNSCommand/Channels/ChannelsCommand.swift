@@ -30,16 +30,16 @@ struct ChannelsCommand: AsyncParsableCommand {
     )
 }
 
-/// A command that makes one call about channels.
+/// A command that makes one channel call.
 protocol ChannelCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
     var json: Bool { get }
 }
 
 extension ChannelCommand {
-    /// Connects, makes the call and prints what came of it.
+    /// Connects, makes the call and prints its result.
     ///
-    /// - Parameter text: the result for people.
+    /// - Parameter text: formats the result for people.
     func perform<Value: Encodable & Sendable>(
         text: (Value) -> String,
         _ call: (APNSChannels, _ bundleID: String) async throws(PushError) -> Value
@@ -47,7 +47,7 @@ extension ChannelCommand {
         let options = try self.common.checked()
         let bundleID = try options.requireTopic()
         var configuration = options.configuration
-        // None for pushes, of which there are none.
+        // No pool connections: the command sends no pushes.
         configuration.pool.size = 0
         configuration.pool.maxOverflow = 1
         let result: Result<Value, PushError> = try await withAPNSClient(configuration: configuration) {
@@ -73,7 +73,7 @@ extension ChannelCommand {
     }
 }
 
-/// A call that failed, as JSON.
+/// A failed call, as JSON.
 struct FailedCall: Encodable {
     var outcome: String
     var code: String
@@ -161,14 +161,14 @@ struct CreateChannel: ChannelCommand {
     }
 }
 
-/// The channel that a command is about.
+/// The channel of a command.
 struct ChannelArgument: ParsableArguments {
     @Argument(help: ArgumentHelp("The channel's id.", valueName: "id"))
     var text: String
 
     func id() throws -> ChannelID { try Self.id(self.text) }
 
-    /// The id that an option or argument gives.
+    /// The id from an option or argument.
     static func id(_ text: String) throws -> ChannelID {
         do {
             return try ChannelID(text)

@@ -8,10 +8,10 @@ import NIOCore
     import Foundation
 #endif
 
-/// Goes the way of a push step by step. What follows from a failure is not tried.
+/// Checks the path of a push step by step. Steps that depend on a failed step are skipped.
 struct Doctor {
     private static let timeout = TimeAmount.seconds(10)
-    /// From here on a certificate's end is worth a word.
+    /// A certificate that expires within this many days is reported.
     private static let certificateDays = 30
 
     private let options: ToolSettings
@@ -33,7 +33,7 @@ struct Doctor {
         return self.report
     }
 
-    // MARK: What is there before any network
+    // MARK: Checks without network
 
     private mutating func examineSettings() {
         var lines = ["server \(self.host), port \(self.port)"]
@@ -43,7 +43,7 @@ struct Doctor {
 
     private mutating func examineCredential() async -> APNSClient? {
         var configuration = self.options.configuration
-        // One connection, and not before it is asked for.
+        // One connection, opened only on request.
         configuration.pool.size = 0
         configuration.pool.maxOverflow = 1
         let file = self.options.credentialFile
@@ -98,10 +98,10 @@ struct Doctor {
         }
     }
 
-    // MARK: The way to the server
+    // MARK: Checks of the connection
 
     private mutating func reach() -> NetworkProbe? {
-        // A proxy looks the server's name up itself.
+        // A proxy resolves the server's name itself.
         let target = self.options.configuration.proxy.map { (host: $0.host, port: $0.port) } ?? (self.host, self.port)
         let prefix = self.options.configuration.proxy == nil ? "" : "proxy "
         guard let addresses = self.lookUp(target, prefix + "name") else {
@@ -157,7 +157,7 @@ struct Doctor {
     private mutating func connect(_ addresses: [SocketAddress], _ step: String) -> NetworkProbe? {
         var found: [String] = []
         var first: NetworkProbe?
-        // All that the client might take, within reason.
+        // The addresses that the client might use, up to a limit.
         for address in addresses.prefix(8) {
             let start = ContinuousClock.now
             do throws(WireError) {
@@ -191,7 +191,7 @@ struct Doctor {
         for step in ["TLS", "HTTP/2", "clock"] { self.report.skip(step) }
     }
 
-    // MARK: The server
+    // MARK: Checks of the server
 
     private mutating func examineServer(_ probe: NetworkProbe) {
         var tls = TLSConfiguration()
@@ -259,19 +259,19 @@ struct Doctor {
                 return self.report.pass("clock", ["\(abs(now - theirs)) s from the server's"])
             }
             let advice = "Set the clock, by NTP: APNs refuses provider tokens that are an hour old or from the future."
-            // Half of what a provider token lives for.
+            // Half of a provider token's lifetime.
             if abs(now - theirs) > 1800 {
                 self.report.fail("clock", [hint], advice, .configuration)
             } else {
                 self.report.warn("clock", [hint], advice)
             }
         } catch {
-            // A server that wants a certificate ends connections that show none; the push will tell.
+            // A server that requires a certificate closes connections that present none. The push will show the result.
             self.report.skip("clock", "no response without a credential: \(error.message)")
         }
     }
 
-    // MARK: One push
+    // MARK: Check with a push
 
     private mutating func examineResponse(_ client: APNSClient?) async {
         let isOnlyClock = self.report.steps.allSatisfy { $0.state != .failed || $0.name == "clock" }

@@ -1,16 +1,16 @@
 import ArgumentParser
 
-/// What `apns doctor` found, step by step.
+/// The findings of `apns doctor`, step by step.
 struct DoctorReport: Sendable {
     enum State: String, Encodable, Sendable {
         case ok
         case warning
         case failed
-        /// A step before it failed.
+        /// Skipped, because an earlier step failed.
         case skipped
     }
 
-    /// What a failure means for who started the tool.
+    /// What a failure means for the user of the tool.
     enum Blame: Sendable {
         case configuration
         case unreachable
@@ -28,18 +28,18 @@ struct DoctorReport: Sendable {
     struct Step: Encodable, Sendable {
         var name: String
         var state: State
-        /// What was found, line by line.
+        /// The findings, line by line.
         var found: [String]
-        /// What to do; nil if nothing.
+        /// The recommended action; nil if there is none.
         var advice: String?
     }
 
     private(set) var steps: [Step] = []
-    /// That of the first failure.
+    /// The status of the first failure.
     private(set) var status = ExitStatus.success
     var settings: [GivenSetting] = []
 
-    /// Whether what follows makes sense.
+    /// Whether further steps make sense.
     var isOK: Bool { self.status == ExitStatus.success }
 
     mutating func pass(_ name: String, _ found: [String]) {

@@ -2,7 +2,7 @@ import APNSPool
 import ArgumentParser
 import Logging
 
-/// Which key signs provider tokens, and the file that may name it.
+/// The key that signs provider tokens, and the configuration file that may name it.
 struct KeyOptions: ParsableArguments {
     @Option(.config) var config: String?
     @Option(.key) var key: String?
@@ -18,10 +18,10 @@ struct KeyOptions: ParsableArguments {
     }
 }
 
-/// What all commands that send have in common. Each option is also read from the environment and the file of `--config`.
+/// The options of all commands that send. Each option is also read from the environment and the file of `--config`.
 ///
-/// Repeats the options of `KeyOptions`: in a debug build, each level of option groups makes the parser build the options
-/// inside four times as often, so no group holds another.
+/// It repeats the options of `KeyOptions`: in a debug build, the parser builds the options of a nested group four times
+/// as often for each level of nesting. Therefore no group contains another.
 struct CommonOptions: ParsableArguments {
     @Option(.config) var config: String?
     @Option(.key) var key: String?
@@ -58,10 +58,10 @@ struct CommonOptions: ParsableArguments {
         _ = try self.resolved()
     }
 
-    /// The settings as they stand; keys and certificates are not read.
+    /// The settings as given; keys and certificates are not read.
     func resolved() throws -> ToolSettings { try ToolSettings(self.values) }
 
-    /// The settings, with what is wrong with keys, certificates and trust roots found.
+    /// The settings, after keys, certificates and trust roots have been checked.
     func checked() throws -> ToolSettings { try self.resolved().checked() }
 }
 
@@ -70,9 +70,9 @@ struct ToolSettings: Sendable {
     var configuration: APNSClientConfiguration
     let topic: String?
     let inFlight: Int
-    /// All that was given, in the order of the table, without secrets.
+    /// All given settings without secrets, in the order of the table.
     let given: [GivenSetting]
-    /// The file of the key or certificate; nil without one.
+    /// The file of the key or certificate; nil if there is none.
     let credentialFile: String?
     /// Whether a key signs provider tokens.
     var hasKey: Bool { self.has("keyFile", "privateKey") }
@@ -82,7 +82,7 @@ struct ToolSettings: Sendable {
     }
     private let draft: SettingsDraft
 
-    /// - Throws: `UsageError` with everything that is wrong.
+    /// - Throws: `UsageError` with all errors found.
     init(_ options: [(option: SettingOption, value: String?)]) throws {
         var values: [String: String] = [:]
         for (option, value) in options { values["apns.\(option.key)"] = value }
@@ -92,7 +92,7 @@ struct ToolSettings: Sendable {
             .options(values, names: Dictionary(uniqueKeysWithValues: names)), .environment(variables),
         ]
         let config = SettingOption.config
-        // As everywhere, an empty option is none.
+        // An empty option counts as missing, as everywhere.
         let files = [values["apns.\(config.key)"], variables[config.variable]].compactMap { $0 }
         if let file = files.first(where: { !$0.isEmpty }) {
             let source: APNSSettingsSource
@@ -146,7 +146,7 @@ struct ToolSettings: Sendable {
         return self
     }
 
-    /// An error of the client in terms of options, variables and keys.
+    /// Expresses an error of the client in terms of options, variables and keys.
     func fault(for error: APNSConfigurationError) -> APNSSettingsError.Fault { self.draft.fault(for: error) }
 }
 
@@ -155,12 +155,12 @@ extension APNSSettingsError {
     var text: String { self.faults.map(\.description).joined(separator: "\n") }
 }
 
-/// An option that was given, and where.
+/// An option that was given, with its origin.
 struct GivenSetting: Encodable, Sendable {
     /// `--pool-size`
     var option: String
-    /// Not that of a secret.
+    /// The value; replaced for a secret.
     var value: String
-    /// `command line`, the name of a variable, or a key with its file.
+    /// `command line`, the name of a variable, or a key and its file.
     var origin: String
 }

@@ -1,7 +1,7 @@
 import APNSPool
 import ArgumentParser
 
-/// What a push has beside its payload.
+/// The headers of a push.
 struct HeaderOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -56,13 +56,13 @@ struct HeaderOptions: ParsableArguments {
         }
     }
 
-    /// A payload that is sent as it is.
+    /// A payload that is sent unchanged.
     func prepared(topic: String, payload: [UInt8]) throws -> PreparedPush {
         try self.prepared(PushNotification(topic: topic, pushType: self.type, rawPayload: payload))
     }
 }
 
-/// Headers that are numbers.
+/// Headers with a numeric value.
 struct HeaderValues: Sendable {
     private var priority: Priority?
     private var expiration: Expiration?

@@ -1,9 +1,9 @@
 import APNSPool
 import ArgumentParser
 
-/// An option that sets a row of the table of settings.
+/// An option for one row of the settings table.
 struct SettingOption: Sendable {
-    /// Without its dashes.
+    /// The name without dashes.
     let name: String
     /// The setting's key below `apns`.
     let key: String
@@ -89,14 +89,14 @@ struct SettingOption: Sendable {
     static let verbose = SettingOption("verbose", sets: "verbose", "")
         .help("Log on standard error what the client does.")
 
-    /// In the order of the help.
+    /// All options, in the order of the help.
     static let all: [SettingOption] = [
         .config, .key, .keyID, .teamID, .tokenFile, .certificate, .certificateKey, .certificatePasswordFile,
         .environment,
         .endpoint, .port, .proxy, .caFile, .topic, .poolSize, .maxOverflow, .inFlight, .timeout, .verbose,
     ]
 
-    /// The rows that the tool adds to the table of the client's settings.
+    /// The rows that the tool adds to the client's settings table.
     static let rows: [APNSSetting] = [
         .part("config", .path).meaning("A file with settings."),
         .part("topic", .string).meaning("The app's bundle id."),
@@ -109,7 +109,7 @@ extension Option where Value == String? {
     init(_ option: SettingOption) {
         self.init(
             name: .customLong(option.name),
-            // A value may begin with a dash, if only to be refused by name.
+            // A value may start with a dash. An invalid one is then rejected with the name of its option.
             parsing: .unconditional,
             help: ArgumentHelp("\(option.help) [env: \(option.variable)]", valueName: option.valueName),
             completion: option.completion
@@ -117,7 +117,7 @@ extension Option where Value == String? {
     }
 }
 
-/// Reads the number of an option that is no setting.
+/// Parses the number of an option that is not a setting.
 func wholeNumber(_ text: String, _ option: String, _ range: ClosedRange<Int>) throws -> Int {
     switch SettingKind.wholeNumber(text, range) {
     case .success(let number): return number

@@ -6,12 +6,13 @@ import ArgumentParser
     import Foundation
 #endif
 
-/// A payload that somebody wrote, from a file or standard input.
+/// A payload from a file or standard input.
 enum Payload {
-    /// Far more than APNs takes, so that a wrong file does not fill the memory.
+    /// The largest payload read, in bytes: far larger than APNs accepts, but small enough that a wrong file does not
+    /// fill the memory.
     private static let limit = 1024 * 1024
 
-    /// The bytes, which are sent as they are. They must be a JSON object.
+    /// Reads the bytes, which are sent unchanged. They must be a JSON object.
     static func read(_ path: String) throws -> [UInt8] {
         let bytes = try Files.contents(of: path, option: "--payload", limit: self.limit)
         do {

@@ -1,7 +1,7 @@
 import APNSPool
 import ArgumentParser
 
-/// What a notification is made of when it is written on the command line.
+/// The options that build a notification on the command line.
 struct NotificationOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The alert's title.", valueName: "text"))
     var title: String?

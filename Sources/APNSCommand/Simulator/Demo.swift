@@ -1,15 +1,15 @@
 import APNSPool
 import SupervisedPool
 
-/// Pushes to a simulator that misbehaves.
+/// Sends pushes to a simulator with faults.
 ///
-/// Every fault is one that loses nothing, by the protocol and not by luck: a response 503 and a GOAWAY below a push say
-/// that it was not processed, and the connection that is dropped has no open stream, since it is dropped between two
-/// waves of pushes and the second one waits until the client has seen it.
+/// By the protocol, none of these faults can lose a push. A response 503 and a GOAWAY below a push guarantee that the
+/// push was not processed. The connection that is dropped has no open stream: it is dropped between two waves of
+/// pushes, and the second wave waits until the client has noticed the loss.
 struct Demo: Sendable {
-    /// With fewer pushes than these the faults have no room.
+    /// The fewest pushes for which all faults fit in.
     static let fewest = 100
-    /// Above this number the simulator does not keep each push.
+    /// The most pushes that the simulator records individually.
     private static let mostRecorded = 200_000
 
     var pushes: Int
@@ -22,7 +22,7 @@ struct Demo: Sendable {
         var expected503 = 0
         var resent = 0
         var restarts = 0
-        /// The time in which pushes were under way.
+        /// The time during which pushes were in flight.
         var seconds = 0.0
         var latencies: [Duration] = []
         var isRecorded = true
@@ -41,7 +41,7 @@ struct Demo: Sendable {
             return missing
         }
 
-        /// The last line.
+        /// The last line of the report.
         func verdict(pushes: Int) -> String {
             var line = "\(self.counts.accepted) accepted"
             if self.counts.accepted < pushes {
@@ -87,7 +87,7 @@ struct Demo: Sendable {
             trust: .init(caPEM: simulator.certificateAuthorityPEM),
             logger: .plain(isVerbose: self.isVerbose)
         )
-        // A simulator takes many connections at once for no attack.
+        // The simulator does not treat many connections in quick succession as an attack.
         configuration.pool.connectSpacing = .milliseconds(20)
 
         let burst = min(40, self.pushes / 50)
@@ -141,10 +141,10 @@ struct Demo: Sendable {
         report.seconds += start.duration(to: .now) / .seconds(1)
     }
 
-    /// Nothing is in flight, so no connection has an open stream. Returns when the client knows of the loss, for until
-    /// then it could send on that connection.
+    /// Drops a connection while nothing is in flight, so that it has no open stream. Returns when the client has
+    /// noticed the loss, because until then it could send on that connection.
     private func dropIdleConnection(of simulator: LocalSimulator, _ client: APNSClient) async {
-        // Connections that were replaced and are about to close are not worth dropping.
+        // Do not drop connections that were replaced and are about to close.
         _ = await Self.poll {
             let workers = await client.status.pool.workers
             let ready = workers.count { $0.state == .ready }
@@ -159,7 +159,7 @@ struct Demo: Sendable {
         }
     }
 
-    /// How long each session that is ready has been so.
+    /// How long each ready session has been ready.
     private static func ages(of client: APNSClient) async -> [Int: Duration] {
         await client.status.pool.workers.reduce(into: [:]) { ages, worker in
             if worker.state == .ready { ages[worker.id.index] = worker.age }
@@ -174,7 +174,7 @@ struct Demo: Sendable {
         return false
     }
 
-    /// A device token for each push: 64 digits.
+    /// The device token of a push: 64 digits.
     private static func token(_ index: Int) -> String {
         let digits = String(index, radix: 16)
         return String(repeating: "0", count: max(0, 64 - digits.count)) + digits

@@ -7,12 +7,12 @@ import APNSSimulator
     import Foundation
 #endif
 
-/// All that the tool does with a simulator of APNs, in one place.
+/// A simulator of APNs with all operations that the tool needs.
 struct LocalSimulator: Sendable {
-    /// What it saw and did.
+    /// What the simulator has received and done.
     struct Counts: Sendable {
         var connectionsOpened = 0
-        /// Pushes, broadcasts among them.
+        /// Pushes, including broadcasts.
         var received = 0
         var accepted = 0
         var channelCalls = 0
@@ -20,7 +20,7 @@ struct LocalSimulator: Sendable {
         var goAways = 0
         var drops = 0
         var processedTwice = 0
-        /// By kind, as scripts call them.
+        /// Applied faults by kind, by their names in scripts.
         var faults: [String: Int] = [:]
     }
 
@@ -37,12 +37,12 @@ struct LocalSimulator: Sendable {
     var openConnections: Int { self.simulator.openConnections }
 
     /// - Parameters:
-    ///   - port: 0 takes any free one.
-    ///   - wantsToken: requests need a provider token signed by `key`.
-    ///   - recordsPushes: keeps each push, to count those that were processed twice.
-    ///   - faults: those it starts with.
-    ///   - seed: what they are drawn from.
-    ///   - saved: the certificate authority and key of an earlier simulator; nil makes new ones.
+    ///   - port: the port; 0 for any free one.
+    ///   - wantsToken: whether requests need a provider token signed by `key`.
+    ///   - recordsPushes: whether to record each push, to count those that were processed twice.
+    ///   - faults: the initial faults.
+    ///   - seed: the seed of the faults.
+    ///   - saved: the certificate authority and key of an earlier simulator; nil creates new ones.
     static func start(
         port: Int = 0,
         wantsToken: Bool = true,
@@ -86,7 +86,7 @@ struct LocalSimulator: Sendable {
 
     // MARK: Faults
 
-    /// The first push to each of these tokens is answered 503.
+    /// The first push to each of these tokens gets 503.
     func inject503(tokens: [String]) {
         for token in tokens {
             self.simulator.inject(
@@ -95,13 +95,13 @@ struct LocalSimulator: Sendable {
         }
     }
 
-    /// GOAWAY instead of a response to the first push to this token. It is not processed, nor what comes after it on
-    /// its connection.
+    /// The first push to this token gets GOAWAY instead of a response. Neither it nor any later request on its
+    /// connection is processed.
     func injectGoAway(token: String) {
         self.simulator.inject(Fault(.goAway(.beforeThisRequest), when: FaultTrigger(deviceTokens: [token])))
     }
 
-    /// Ends the connection that was opened last, without a word. False if none is open.
+    /// Drops the connection that was opened last, without GOAWAY. Returns false if none is open.
     func dropNewestConnection() async -> Bool {
         guard let number = self.simulator.connectionNumbers.last else { return false }
         return await self.simulator.dropConnections(.number(number)) > 0

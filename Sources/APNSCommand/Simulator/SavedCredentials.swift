@@ -7,20 +7,20 @@ import HTTP2Wire
     import Foundation
 #endif
 
-/// What an earlier run left in the folder of `--write-credentials`. A simulator that uses it again serves the clients
-/// of that run: they trust its certificate authority, and sign with its key.
+/// The files of an earlier run in the folder of `--write-credentials`. A simulator that uses them again serves that
+/// run's clients: they trust its certificate authority and sign with its key.
 struct SavedCredentials: Sendable {
     static let authorityFile = "ca.pem"
     static let authorityKeyFile = "simulator-ca-key.pem"
     static let environmentFile = "apns.env"
 
     var authority: TLSIdentity
-    /// Nil for a simulator that takes requests without a provider token.
+    /// The key; nil for a simulator that needs no provider token.
     var key: SimulatedKey?
 
     static func keyFile(_ keyID: String) -> String { "AuthKey_\(keyID).p8" }
 
-    /// Nil unless everything is in the folder, belongs together, and is valid for another day.
+    /// Nil unless all files are in the folder, match each other, and are valid for another day.
     ///
     /// - Parameter now: Seconds since 1970.
     init?(folder: URL, needsToken: Bool, now: Int64) {

@@ -85,7 +85,7 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     func run() async throws {
         let script = try self.script()
-        // Short enough to be typed again.
+        // Short enough to type again.
         let seed = try self.seedNumber() ?? script.seed ?? UInt64.random(in: 1...999_999_999)
         let given = self.writeCredentials.map { URL(filePath: $0, directoryHint: .isDirectory).absoluteURL }
         let saved = given.flatMap {
@@ -119,7 +119,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         )
     }
 
-    /// The script, without a seed of its own if the command line has one.
+    /// The script, without its own seed if the command line sets one.
     private func script() throws -> FaultScript {
         guard let path = self.faults else { return FaultScript() }
         let json = try Files.contents(of: path, option: "--faults", limit: 16 * 1024 * 1024)
@@ -150,7 +150,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     }
 }
 
-/// The files that make a simulator usable by other programs.
+/// The files that other programs need to use a simulator.
 struct Credentials {
     private static let exampleToken = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
 
@@ -223,7 +223,7 @@ struct Credentials {
         }
     }
 
-    /// For a shell; plain paths stay as they are, so that other readers of such files understand them.
+    /// Quotes text for a shell. Plain paths stay unquoted, so that other readers of these files understand them.
     private static func quoted(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy { byte in
             byte > 0x7F || "/._-+:@%,".utf8.contains(byte) || (0x30...0x39).contains(byte)

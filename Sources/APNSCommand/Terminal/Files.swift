@@ -9,39 +9,39 @@ import ArgumentParser
     import Darwin
 #endif
 
-/// A file that could not be read or written in the middle of the work.
+/// A file that became unreadable or unwritable during the work.
 struct InputOutputError: Error, CustomStringConvertible {
     var description: String
 }
 
-/// Files as the tool's options name them.
+/// Operations on the files that the tool's options name.
 enum Files {
-    /// Opens for reading.
+    /// Opens a file for reading.
     static func open(_ path: String) -> Result<Int32, SystemError> {
         SystemFile.open(path, O_RDONLY | O_CLOEXEC)
     }
 
-    /// Makes an empty file, or empties the one that is there.
+    /// Creates an empty file, or empties an existing one.
     static func create(_ path: String, mode: UInt32 = 0o644) -> Result<Int32, SystemError> {
         SystemFile.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode: mode)
     }
 
-    /// Opens for writing behind what is there.
+    /// Opens a file for appending.
     static func openForAppending(_ path: String, reads: Bool) -> Result<Int32, SystemError> {
         SystemFile.open(path, (reads ? O_RDWR : O_WRONLY) | O_CREAT | O_APPEND | O_CLOEXEC, mode: 0o644)
     }
 
-    /// Whether a read would not block: there is something, or the end.
+    /// Whether a read would not block, because there is input or the end of the file.
     static func isReadable(_ descriptor: Int32, withinMilliseconds milliseconds: Int32) -> Bool {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        // An error is for the read to report.
+        // The read reports any error.
         return poll(&request, 1, milliseconds) != 0
     }
 
-    /// A file in a message: its path in quotation marks, or standard input for `-`.
+    /// The name of a file in a message: its path in quotation marks, or standard input for `-`.
     static func name(_ path: String) -> String { path == "-" ? "standard input" : "'\(path)'" }
 
-    /// A whole file, or standard input for `-`.
+    /// Reads a whole file; `-` stands for standard input.
     static func contents(of path: String, option: String, limit: Int) throws -> [UInt8] {
         let descriptor = path == "-" ? ToolProcess.current.input : try self.open(path).orUsageError(option, path)
         defer { if path != "-" { SystemFile.close(descriptor) } }
@@ -52,7 +52,7 @@ enum Files {
         return bytes
     }
 
-    // MARK: What is known of a file
+    // MARK: File properties
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
@@ -61,15 +61,16 @@ enum Files {
         return mode & S_IFMT == S_IFREG
     }
 
-    /// Type and rights; nil if there is no such file.
+    /// The file's type and permissions; nil if there is no such file.
     static func mode(_ path: String) -> mode_t? {
         var status = stat()
         return stat(path, &status) == 0 ? status.st_mode : nil
     }
 
-    // MARK: Changes that are made as a whole
+    // MARK: Atomic changes
 
-    /// Puts these bytes in the place of what the file has: all of them or none, and on the disk when this returns.
+    /// Replaces the content of a file with these bytes, completely or not at all. They are on the disk when this
+    /// returns.
     static func replace(_ path: String, with bytes: [UInt8], option: String) throws {
         let copy = path + ".new"
         let descriptor = try self.create(copy).orUsageError(option, copy)
@@ -100,11 +101,11 @@ enum Files {
     }
 
     static func synchronize(_ descriptor: Int32) -> SystemError? {
-        // What has no disk behind it says EINVAL.
+        // A descriptor without a disk, such as a pipe, reports EINVAL.
         fsync(descriptor) == 0 || errno == EINVAL ? nil : SystemError(code: errno)
     }
 
-    /// So that a change of a name in it outlives a loss of power; where that cannot be had, it is not missed.
+    /// Makes a rename in the folder survive a power loss. Errors are ignored: not every system supports it.
     static func synchronizeFolder(of path: String) {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         guard case .success(let descriptor) = SystemFile.open(folder, O_RDONLY | O_CLOEXEC) else { return }
@@ -120,7 +121,7 @@ enum Files {
         return nil
     }
 
-    /// Whether nobody else had the lock. It ends with the process.
+    /// Takes the lock if no other process has it, and returns whether it did. The lock ends with the process.
     static func lock(_ descriptor: Int32) -> Bool { flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK }
 
     // MARK: Lines
@@ -138,7 +139,7 @@ enum Files {
 }
 
 extension Result where Failure == SystemError {
-    /// The value, or a sentence that names the option and the file.
+    /// Returns the value, or throws an error that names the option and the file.
     func orUsageError(_ option: String, _ path: String) throws -> Success {
         switch self {
         case .success(let value): return value

@@ -8,26 +8,26 @@ import Synchronization
     import Darwin
 #endif
 
-/// SIGINT and SIGTERM as a request to stop. The second one quits at once.
+/// Handles SIGINT and SIGTERM as a request to stop. The second signal quits immediately.
 enum Interrupts {
-    /// What the first signal prints. In a handler nothing may be made, so the texts are constants.
+    /// The message for the first signal. A signal handler must not allocate, so the texts are constants.
     private static let announcement: StaticString = "stopping when what is under way is done; press again to quit\n"
-    /// Takes the line away that stands on a terminal.
+    /// Clears the status line on a terminal.
     private static let clearance: StaticString = "\r\u{1B}[K"
 
     private static let count = Atomic<Int>(0)
     private static let isAnnounced = Atomic<Bool>(false)
     private static let isOnTerminal = Atomic<Bool>(false)
 
-    /// Whether somebody asked the process to stop.
+    /// Whether a signal has requested the process to stop.
     static var isStopRequested: Bool { self.count.load(ordering: .relaxed) > 0 }
 
-    /// From now on the first signal only sets the flag.
+    /// Installs the handlers. From now on the first signal only sets the flag.
     ///
-    /// - Parameter announces: and says that it did, on standard error.
+    /// - Parameter announces: whether the first signal also prints a message to standard error.
     static func handle(announces: Bool = false) {
         guard ToolProcess.current.handlesSignals else { return }
-        // Touched before a signal can come, so that the handler makes no global.
+        // Initialises the global before a signal can arrive, so that the handler does not.
         _ = self.isStopRequested
         _ = self.announcement.utf8CodeUnitCount + self.clearance.utf8CodeUnitCount
         self.isOnTerminal.store(StatusLine.shared.isAvailable, ordering: .relaxed)
@@ -50,7 +50,7 @@ enum Interrupts {
         errno = code
     }
 
-    /// Returns when a signal has come.
+    /// Returns once a signal has arrived.
     static func wait() async {
         while !self.isStopRequested, !Task.isCancelled {
             try? await Task.sleep(for: .milliseconds(50))

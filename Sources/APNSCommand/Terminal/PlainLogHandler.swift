@@ -5,7 +5,7 @@ struct PlainLogHandler: LogHandler {
     var logLevel = Logger.Level.warning
     var metadata = Logger.Metadata()
     var metadataProvider: Logger.MetadataProvider?
-    /// Of the command that made it: lines come from tasks that are not the command's.
+    /// The process of the command that created this handler. Log lines also come from tasks outside the command.
     private let process = ToolProcess.current
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -25,7 +25,7 @@ struct PlainLogHandler: LogHandler {
 }
 
 extension Logger {
-    /// - Parameter isVerbose: everything that happens to connections; otherwise only what somebody should look at.
+    /// - Parameter isVerbose: whether to log every connection event; otherwise only events that need attention.
     static func plain(isVerbose: Bool) -> Logger {
         var handler = PlainLogHandler()
         handler.logLevel = isVerbose ? .debug : .warning

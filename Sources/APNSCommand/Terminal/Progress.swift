@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Says on standard error how far something is: on a terminal by a line that changes ten times a second, elsewhere by a
-/// line now and then.
+/// Reports progress on standard error: on a terminal as a line that is updated ten times per second, elsewhere as an
+/// occasional line.
 final class Progress: Sendable {
     private struct State {
         var speedometer = Speedometer()
@@ -11,9 +11,9 @@ final class Progress: Sendable {
     private static let interval = Duration.milliseconds(100)
 
     private let total: Int?
-    /// Done before it began.
+    /// The number of items completed by earlier runs.
     private let earlier: Int
-    /// Between two lines where there is no terminal; nil: there are none.
+    /// The interval between two lines without a terminal; nil for no lines.
     private let plainInterval: Duration?
     private let isQuiet: Bool
     private let start = ContinuousClock.now
@@ -27,8 +27,8 @@ final class Progress: Sendable {
     }
 
     /// - Parameters:
-    ///   - done: without the earlier ones.
-    ///   - details: fills in what there is beside the numbers.
+    ///   - done: the number of items completed in this run.
+    ///   - details: adds further details to the text.
     func update(_ done: Int, _ details: (inout ProgressText) -> Void = { _ in }) {
         guard !self.isQuiet else { return }
         let isTerminal = StatusLine.shared.isAvailable
@@ -37,7 +37,7 @@ final class Progress: Sendable {
         let time = self.start.duration(to: now) / .seconds(1)
         let text: ProgressText? = self.state.withLock { state in
             state.speedometer.add(time: time, count: done)
-            // A plain line says nothing new in the beginning.
+            // The first plain line follows only after an interval, because it would have no news before.
             let shownAt = state.shownAt ?? (isTerminal ? now - interval : self.start)
             guard shownAt.duration(to: now) >= interval else { return nil }
             state.shownAt = now
@@ -55,13 +55,13 @@ final class Progress: Sendable {
         }
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     func clear() {
         StatusLine.shared.clear()
     }
 }
 
-/// Names and numbers in two columns.
+/// A table of names and numbers in two columns.
 struct Table {
     private var rows: [(name: String, value: String)] = []
 

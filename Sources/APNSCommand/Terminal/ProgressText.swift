@@ -1,18 +1,18 @@
-/// How far something is, in words. Pure.
+/// The progress as text. Pure.
 struct ProgressText {
-    /// Done, those of earlier runs included.
+    /// The number of completed items, including those of earlier runs.
     var done = 0
-    /// Nil: nobody knows.
+    /// The total; nil if unknown.
     var total: Int?
-    /// A second; nil in the beginning.
+    /// Items per second; nil at the start.
     var rate: Double?
     var inFlight: Int?
-    /// What did not go well, by name.
+    /// The numbers of failures by name.
     var failures: [(name: String, count: Int)] = []
 
     private static let barWidths = 10...30
 
-    /// A line of at most `width` columns: what matters least is left out first.
+    /// A line of at most `width` columns. The least important parts are left out first.
     func line(width: Int, hasColor: Bool) -> String {
         let percent = self.total.map { self.percent(of: $0) }
         var parts: [(text: String, rank: Int, isBad: Bool)] = []
@@ -38,7 +38,7 @@ struct ProgressText {
         return texts.joined(separator: "  ")
     }
 
-    /// For logs.
+    /// The text for logs.
     var plain: String {
         var parts = [self.total.map { "\(self.done) of \($0)" } ?? "\(self.done)"]
         if let rate { parts.append("\(Self.rate(rate))/s") }
@@ -53,7 +53,7 @@ struct ProgressText {
         return min(100, max(0, Int(Double(self.done) / Double(total) * 100)))
     }
 
-    /// Seconds.
+    /// The remaining time in seconds.
     private var left: Int? {
         guard let total, let rate, rate > 0, total > self.done else { return nil }
         return Int(min((Double(total - self.done) / rate).rounded(.up), 8_640_000))
@@ -69,7 +69,7 @@ struct ProgressText {
         return "\(seconds / 3600):\(two(seconds / 60 % 60)):\(two(seconds % 60))"
     }
 
-    /// With its brackets two columns wider than `width`.
+    /// A progress bar. Including its brackets it is two columns wider than `width`.
     private static func bar(_ percent: Int, width: Int, hasColor: Bool) -> String {
         let filled = width * percent / 100
         var full = String(repeating: "=", count: filled)
@@ -79,7 +79,7 @@ struct ProgressText {
     }
 }
 
-/// How many a second, over the last ten seconds. Pure.
+/// Measures the rate per second over the last ten seconds. Pure.
 struct Speedometer {
     private static let memory = 10.0
     private static let spacing = 0.5
@@ -87,15 +87,15 @@ struct Speedometer {
     private var samples: [(time: Double, count: Int)] = []
 
     /// - Parameters:
-    ///   - time: in seconds, from any beginning.
-    ///   - count: since that beginning.
+    ///   - time: seconds since any fixed time.
+    ///   - count: the number of items since then.
     mutating func add(time: Double, count: Int) {
         if let last = self.samples.last, time - last.time < Self.spacing { return }
         self.samples.append((time, count))
         while self.samples.count > 2, time - self.samples[1].time >= Self.memory { self.samples.removeFirst() }
     }
 
-    /// Nil before half a second has passed.
+    /// The rate; nil during the first half second.
     func rate(time: Double, count: Int) -> Double? {
         guard let first = self.samples.first, time - first.time >= Self.spacing else { return nil }
         return Double(count - first.count) / (time - first.time)

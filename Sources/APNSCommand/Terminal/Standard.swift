@@ -8,7 +8,7 @@ import APNSPool
     import Darwin
 #endif
 
-/// The standard streams, written to without a buffer of the C library: what was printed is out.
+/// The standard streams, written to without a C library buffer: output is complete when a call returns.
 struct Standard: Sendable {
     static var output: Standard { Standard(descriptor: ToolProcess.current.output) }
     static var error: Standard { Standard(descriptor: ToolProcess.current.error) }
@@ -19,19 +19,19 @@ struct Standard: Sendable {
 
     func print(_ text: String) {
         if self.isTerminal {
-            // Also what goes to standard output stands on the same screen.
+            // Standard output appears on the same screen as the status line.
             StatusLine.shared.print(text, to: self)
         } else {
             self.write(text + "\n")
         }
     }
 
-    /// Whoever reads may have gone (`apns … | head`); that is no reason to complain.
+    /// Writes text. A reader that has exited (`apns … | head`) is not reported as an error.
     func write(_ text: String) {
         _ = SystemFile.write(Array(text.utf8), to: self.descriptor)
     }
 
-    /// A reader that has gone shows as an error of `write`, not as a signal that ends the process.
+    /// Makes `write` report an exited reader as an error, instead of a signal that terminates the process.
     static func ignoreBrokenPipes() {
         _ = signal(SIGPIPE, SIG_IGN)
     }

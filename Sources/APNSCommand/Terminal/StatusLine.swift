@@ -8,14 +8,14 @@ import Synchronization
     import Darwin
 #endif
 
-/// A line at the bottom of the terminal that changes while something is under way. What is printed meanwhile goes above
-/// it. Where standard error is no terminal, it is never shown.
+/// A line at the bottom of the terminal that is updated while the tool works. Other output appears above it. If
+/// standard error is not a terminal, the line is never shown.
 final class StatusLine: Sendable {
     static let shared = StatusLine()
 
-    /// Whether it can be shown at all.
+    /// Whether the line can be shown.
     let isAvailable: Bool
-    /// Whether it may have colours (https://no-color.org).
+    /// Whether the line may use colours (https://no-color.org).
     let hasColor: Bool
     private let isShown = Mutex(false)
 
@@ -25,14 +25,14 @@ final class StatusLine: Sendable {
         self.hasColor = getenv("NO_COLOR").map { $0.pointee == 0 } ?? true
     }
 
-    /// The terminal's columns, which change when its window does.
+    /// The terminal's width in columns, which changes with its window.
     var width: Int {
         var size = winsize()
         guard ioctl(Standard.error.descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
         return Int(size.ws_col)
     }
 
-    /// - Parameter text: not wider than the terminal, control sequences aside.
+    /// - Parameter text: at most as wide as the terminal, not counting control sequences.
     func show(_ text: String) {
         guard self.isAvailable else { return }
         self.isShown.withLock { isShown in
@@ -41,12 +41,12 @@ final class StatusLine: Sendable {
         }
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     func clear() {
         self.isShown.withLock { self.clear(&$0) }
     }
 
-    /// Takes the line away, until it is shown again, and prints something in its place.
+    /// Clears the line until it is shown again, and prints text in its place.
     func print(_ text: String, to standard: Standard) {
         self.isShown.withLock { isShown in
             self.clear(&isShown)

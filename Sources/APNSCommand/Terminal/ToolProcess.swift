@@ -4,7 +4,8 @@
     import Foundation
 #endif
 
-/// What a command has of its process. Tests run commands in their own process, with other streams and variables.
+/// The parts of its process that a command uses. Tests run commands in their own process, with other streams and
+/// variables.
 struct ToolProcess: Sendable {
     @TaskLocal static var current = ToolProcess()
 
@@ -12,10 +13,10 @@ struct ToolProcess: Sendable {
     var input: Int32 = 0
     var output: Int32 = 1
     var error: Int32 = 2
-    /// What keeps the streams open as long as anybody may write to them.
+    /// Keeps the streams open as long as any task may write to them.
     var owner: (any Sendable)?
-    /// Whether SIGINT and SIGTERM are for the command.
+    /// Whether the command handles SIGINT and SIGTERM.
     var handlesSignals = true
-    /// How wide the help is; nil: as the terminal.
+    /// The width of the help in columns; nil for the terminal's width.
     var columns: Int?
 }

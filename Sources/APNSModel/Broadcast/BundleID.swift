@@ -1,7 +1,9 @@
-/// The id of an app, where it stands in a path.
+/// Checks app ids (bundle ids) that become part of a request path.
 package enum BundleID {
-    /// - Throws: `topicMissing` or `topicInvalid` for what is no bundle id: it is made of letters, digits, `-`, `.` and
-    ///   `_`, and does not end with the suffix of a push type.
+    /// Checks that the text is a bundle id: letters, digits, `-`, `.` and `_`, at most 255 bytes, without the topic
+    /// suffix of Live Activities at its end.
+    ///
+    /// - Throws: `topicMissing` or `topicInvalid` for any other text.
     package static func check(_ text: String) throws(ValidationError) {
         guard !text.isEmpty else { throw ValidationError(code: .topicMissing, field: "bundle id") }
         let isPlain = text.utf8.allSatisfy { byte in

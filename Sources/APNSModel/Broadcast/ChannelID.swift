@@ -1,19 +1,19 @@
-/// The id of a broadcast channel, as APNs gave it when the channel was created: the header `apns-channel-id`. Coded as its
-/// string.
+/// The id of a broadcast channel: the header `apns-channel-id`. APNs assigns it when the channel is created.
 ///
-/// Opaque: base64 text of no promised length, with `/`, `+` and `=`, sent on unchanged. Source: Apple, "Sending channel
-/// management requests to APNs".
+/// The id is opaque: base64 text of no documented length, with `/`, `+` and `=`, which is sent unchanged. Coded as its
+/// string. Source: Apple, "Sending channel management requests to APNs".
 public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
-    /// Far above what APNs gives (24 characters), far below what a header list may hold.
+    /// The longest id accepted, in bytes: far above what APNs assigns (24 characters) and far below what a header list
+    /// may hold.
     public static let maximumBytes = 512
 
-    /// The text that APNs gave.
+    /// The id's text, as APNs returned it.
     public let rawValue: String
 
     /// Takes base64 text: letters, digits, `+` and `/`, padded with `=` to a multiple of four (RFC 4648, section 4), at
-    /// most 512 bytes. An id that was cut off on its way is thus found before the network.
+    /// most 512 bytes. This check finds a truncated id before it is sent.
     ///
-    /// Throws `channelIDInvalid`.
+    /// - Throws: `channelIDInvalid`.
     public init(_ rawValue: String) throws(ValidationError) {
         let size = rawValue.utf8.count
         guard size <= Self.maximumBytes else {
@@ -34,12 +34,12 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
-    /// As the form with a `String`.
+    /// Takes base64 text, as `init(_:)` for a `String` does.
     public init(_ rawValue: some StringProtocol) throws(ValidationError) {
         try self.init(String(rawValue))
     }
 
-    /// An id that APNs gave, whatever it looks like; nil if no header could hold it.
+    /// Takes an id from a response of APNs without checking its form. Returns nil if a header cannot hold it.
     package init?(fromAPNs rawValue: String) {
         guard !rawValue.isEmpty, rawValue.utf8.count <= Self.maximumBytes, HeaderRules.isVisibleASCII(rawValue) else {
             return nil
@@ -64,7 +64,7 @@ public struct ChannelID: Sendable, Hashable, Codable, CustomStringConvertible {
 
     public var description: String { self.rawValue }
 
-    /// Checks only what a header cannot hold: the id may be one that APNs gave, whatever it looks like.
+    /// Checks only that a header can hold the id, because APNs may assign ids in another form.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         guard let id = ChannelID(fromAPNs: try container.decode(String.self)) else {

@@ -1,7 +1,7 @@
-/// What APNs keeps of a channel's broadcasts, for devices that come late: `message-storage-policy`. Chosen when the channel
-/// is made; it never changes. Open. Coded as its number.
+/// How many broadcasts of a channel APNs stores for devices that are offline: `message-storage-policy`.
 ///
-/// Source: Apple, "Sending channel management requests to APNs".
+/// It is set when the channel is created and never changes. Open: APNs may add values. Coded as its number. Source:
+/// Apple, "Sending channel management requests to APNs".
 public struct MessageStoragePolicy: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     /// The value of `message-storage-policy`.
     public let rawValue: Int
@@ -18,8 +18,8 @@ public struct MessageStoragePolicy: RawRepresentable, Sendable, Hashable, Codabl
         }
     }
 
-    /// 0: nothing, for a larger budget of broadcasts. Their expiration must be 0.
+    /// 0: stores nothing and allows more broadcasts. Every broadcast must have the expiration 0.
     public static let noMessage = MessageStoragePolicy(rawValue: 0)
-    /// 1: the newest broadcast, up to its expiration, at most eight hours.
+    /// 1: stores the newest broadcast until its expiration, at most eight hours.
     public static let mostRecentMessage = MessageStoragePolicy(rawValue: 1)
 }

@@ -4,17 +4,18 @@
     public import Foundation
 #endif
 
-// What differs from a push to a device stands in `PushType.broadcastRule`.
+// `PushType.broadcastRule` holds the rules that differ from those of a push to a device.
 // Source of the rules: Apple, "Sending broadcast push notification requests to APNs".
 extension PushNotification {
-    /// Encodes and checks a Live Activity's `update` or `end` for a broadcast channel, which takes up to 5,120 bytes.
-    /// Left out, the priority is 10 and the expiration `immediate`: both headers must be there.
+    /// Encodes and checks a Live Activity's `update` or `end` for a broadcast channel, which accepts up to 5,120 bytes.
+    ///
+    /// A broadcast requires the headers for priority and expiration. They default to 10 and `immediate`.
     ///
     /// - Parameters:
-    ///   - storagePolicy: the channel's, to check the expiration by; nil if it is not known.
-    ///   - skippingValidation: as in `prepared`. The topic must be a bundle id all the same, since it stands in a path.
-    ///   - now: becomes the timestamp if there is none.
-    /// - Throws: what `prepared` and `PreparedPush.validateForBroadcast` throw.
+    ///   - storagePolicy: the channel's storage policy, against which the expiration is checked; nil if unknown.
+    ///   - skippingValidation: as in `prepared`. The topic must be a bundle id even so, because it is part of the path.
+    ///   - now: the timestamp of a notification that has none.
+    /// - Throws: the errors of `prepared` and `PreparedPush.validateForBroadcast`.
     public func preparedForBroadcast(
         storagePolicy: MessageStoragePolicy? = nil,
         skippingValidation: Bool = false,
@@ -25,7 +26,8 @@ extension PushNotification {
         }
     }
 
-    /// The same with the timestamp in seconds since 1970, for senders that see to it that it never goes backwards.
+    /// Prepares a broadcast with a timestamp in seconds since 1970, for senders that ensure that timestamps never
+    /// decrease.
     package func preparedForBroadcast(timestamp: Int64) throws(ValidationError) -> PreparedPush {
         try self.preparedForBroadcast(nil, skippingValidation: false) { timestamp }
     }
@@ -37,7 +39,7 @@ extension PushNotification {
     ) throws(ValidationError) -> PreparedPush {
         if !skippingValidation { try PreparedPush.checkBroadcast(self.type) }
         let rule = self.type == PushType.broadcastRule.type ? PushType.broadcastRule : self.type.rule
-        // Size, priority and expiration are checked here.
+        // These checks cover size, priority and expiration.
         let push = try self.prepared(rule, skippingValidation: skippingValidation, timestamp: timestamp)
         try BundleID.check(push.bundleID)
         if !skippingValidation { try push.checkBroadcast(storagePolicy) }
@@ -46,13 +48,14 @@ extension PushNotification {
 }
 
 extension PreparedPush {
-    /// Checks what APNs would refuse in a broadcast of this push. A missing priority or expiration is no fault: what sends
-    /// it adds `broadcastPriority` and `broadcastExpiration`.
+    /// Checks everything that APNs would reject in a broadcast of this push.
     ///
-    /// - Parameter storagePolicy: the channel's; nil if it is not known.
+    /// A missing priority or expiration is allowed: the sender fills in `broadcastPriority` and `broadcastExpiration`.
+    ///
+    /// - Parameter storagePolicy: the channel's storage policy; nil if unknown.
     /// - Throws: `contentNotAllowed` for a type other than `liveactivity`, the event `start`, or a collapse id;
-    ///   `payloadTooLarge` above 5,120 bytes; `priorityNotAllowed`; `expirationInvalid`, also for one that is not
-    ///   `immediate` where the channel stores nothing; `topicInvalid` for a topic that cannot stand in a path.
+    ///   `payloadTooLarge` above 5,120 bytes; `priorityNotAllowed`; `expirationInvalid`, also for an expiration other
+    ///   than `immediate` if the channel stores nothing; `topicInvalid` for a topic that cannot be part of a path.
     public func validateForBroadcast(storagePolicy: MessageStoragePolicy? = nil) throws(ValidationError) {
         try Self.checkBroadcast(self.pushType)
         try BundleID.check(self.bundleID)
@@ -75,7 +78,7 @@ extension PreparedPush {
         }
     }
 
-    /// What the checks of all pushes leave open.
+    /// The checks that apply to broadcasts only.
     fileprivate func checkBroadcast(_ storagePolicy: MessageStoragePolicy?) throws(ValidationError) {
         let rule = PushType.broadcastRule
         guard rule.takesCollapseID || self.collapseID == nil else {
@@ -95,13 +98,14 @@ extension PreparedPush {
         }
     }
 
-    /// The header `apns-expiration` of a broadcast, which must be there: without it APNs answers `BadExpirationDate`.
+    /// The value of `apns-expiration` for a broadcast. The header is required: without it APNs responds
+    /// `BadExpirationDate`.
     package var broadcastExpiration: Int64 { self.expiration.headerValue ?? 0 }
 
-    /// The header `apns-priority` of a broadcast, which must be there.
+    /// The value of `apns-priority` for a broadcast. The header is required.
     package var broadcastPriority: Priority { self.priority ?? .immediate }
 
-    /// The topic without its suffix, for the path of a broadcast: with the suffix APNs answers `TopicDisallowed`.
+    /// The topic without its suffix, for the path of a broadcast. With the suffix APNs responds `TopicDisallowed`.
     package var bundleID: String {
         let suffix = self.pushType.topicSuffix
         return !suffix.isEmpty && self.topic.hasSuffix(suffix) ? String(self.topic.dropLast(suffix.count)) : self.topic

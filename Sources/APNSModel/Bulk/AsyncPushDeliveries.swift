@@ -1,13 +1,15 @@
-/// The outcomes of a bulk call over an asynchronous input, in the order in which they come. A task of its own reads the
-/// input. The loop throws what the input throws, after the outcomes of all elements that were pulled before.
+/// The outcomes of a bulk call over an asynchronous input, in the order in which they arrive.
 ///
-/// If you leave the loop early, elements that were read and not sent are lost to the input: the control's
-/// `completedPrefix` says what is done. The input must end when its task is cancelled, as those of the standard library
-/// do: a stopped run waits for the input to end.
+/// A separate task reads the input. If the input throws, the loop throws that error after the outcomes of all elements
+/// pulled before it.
+///
+/// If you leave the loop early, elements that were read but not sent are lost to the input; the control's
+/// `completedPrefix` shows how many elements are done. The input must end when its task is cancelled, as the inputs of
+/// the standard library do, because a stopped run waits for the input to end.
 public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence where Rows.Element: Sendable {
     /// A row with its outcome.
     public typealias Element = PushDelivery<Rows.Element>
-    /// What the input throws.
+    /// The input's error.
     public typealias Failure = Rows.Failure
 
     /// One run of the bulk call.
@@ -15,14 +17,14 @@ public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence
         let call: BulkCall<Rows.Element>
         let input: BulkInput<Rows.Element, Rows.Failure>
 
-        /// The next outcome, whichever comes first; nil when every row that was pulled has had its own.
+        /// The next outcome, in order of arrival. Nil once every pulled row has its outcome.
         ///
-        /// - Throws: what the input threw, after the outcomes of all rows before.
+        /// - Throws: the input's error, after the outcomes of all rows before it.
         public mutating func next() async throws(Rows.Failure) -> PushDelivery<Rows.Element>? {
             try await self.next(isolation: nil)
         }
 
-        /// As `next()`, without leaving the caller's actor.
+        /// Like `next()`, but stays on the caller's actor.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Rows.Failure) -> PushDelivery<Rows.Element>? {
@@ -33,7 +35,7 @@ public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence
         }
     }
 
-    /// The handle of the call while it runs.
+    /// Controls the call while it runs.
     public let control: BulkControl
     private let sender: any PushSender
     private let options: BulkOptions
@@ -48,7 +50,7 @@ public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence
         self.push = push
     }
 
-    /// Begins a run. Nothing is pulled before its first `next()`.
+    /// Creates a run. The first call of `next()` pulls the first element.
     public func makeAsyncIterator() -> AsyncIterator {
         let input = BulkInput<Rows.Element, Rows.Failure>()
         let push = self.push

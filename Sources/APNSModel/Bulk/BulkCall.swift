@@ -1,8 +1,9 @@
-/// One run of a bulk call: an engine, and the caller's elements beside it. Inlinable, so that the caller's module takes
-/// and puts elements by code made for their type.
+/// One run of a bulk call: an engine and the caller's elements.
+///
+/// It is inlinable so that the caller's module reads and stores elements with code specialised for their type.
 @usableFromInline
 final class BulkCall<Element> {
-    /// Puts the next element at the given place and says what its push is. Nothing is put when there is none.
+    /// Stores the next element at the given index and returns its push. Stores nothing if there is no element.
     @usableFromInline
     typealias Pull = (_ place: UnsafeMutablePointer<Element>, _ room: Int) -> BulkPull
 
@@ -28,10 +29,10 @@ final class BulkCall<Element> {
         }
     }
 
-    /// A delivery that is there already.
+    /// Returns a delivery that is already available.
     @inlinable
     func takeReady() -> PushDelivery<Element>? {
-        // The engine gives no number that was not put there.
+        // The engine returns only indices that are in use.
         guard let (index, outcome) = self.engine.takeReady(), let element = self.elements.take(index) else {
             return nil
         }

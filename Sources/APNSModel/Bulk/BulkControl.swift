@@ -1,56 +1,60 @@
 import Synchronization
 
-/// The handle of a bulk call while it runs: it changes the rate, pauses, stops, and reports the progress. From any thread.
+/// Controls a running bulk call: changes its rate, pauses it, stops it and reports its progress. Thread-safe.
 ///
-/// Use one control for one run. One that several runs share pauses and stops each of them, gives each of them the whole
-/// rate, and shows the progress of the one that began last.
+/// Use one control per run. If several runs share a control, pausing and stopping apply to all of them, each run gets
+/// the full rate, and the progress is that of the run that started last.
 public final class BulkControl: Sendable {
     private struct State {
         var rate: PushRate?
         var isPaused = false
         var isStopped = false
         var progress = BulkProgress()
-        /// What the consumer of the last run has been given.
+        /// The outcomes that the consumer of the last run has received.
         var given: GivenOutcomes?
-        /// How many runs have begun.
+        /// How many runs have started.
         var runs = 0
     }
 
     private let state: Mutex<State>
-    /// Counts changes, so that a run that looks for one looks at one number.
+    /// Counts changes, so that a run can detect a change by reading one number.
     private let version = Atomic<Int>(0)
-    /// Runs that wait until something changes here.
+    /// Runs that wait for a change of this control.
     package let listeners = Listeners()
 
-    /// - Parameter rate: how many pushes are begun in a second; nil: as many as go.
+    /// - Parameter rate: the most pushes started per second; nil for no limit.
     public init(rate: PushRate? = nil) {
         self.state = Mutex(State(rate: rate))
     }
 
-    /// How many pushes are begun in a second; nil: as many as go. A new value takes hold at once.
+    /// The most pushes started per second; nil for no limit. A new value takes effect immediately.
     public var rate: PushRate? {
         get { self.state.withLock { $0.rate } }
         set { self.change { $0.rate = newValue } }
     }
 
-    /// Pulls no further element until `resume()`. What is in flight goes on.
+    /// Pulls no further element until `resume()`. Pushes in flight continue.
     public func pause() { self.change { $0.isPaused = true } }
 
-    /// Ends a pause: elements are pulled again.
+    /// Ends a pause: the run pulls elements again.
     public func resume() { self.change { $0.isPaused = false } }
 
-    /// Stops pulling elements for good. What was pulled is sent, and the run ends when all of it has its outcome;
-    /// ``progress`` then says how many elements were pulled. While a ``BulkProgress/hold`` lasts, what was pulled is tried
-    /// once more and otherwise ends as `notSent`.
+    /// Stops pulling elements permanently.
+    ///
+    /// Pulled elements are still sent, and the run ends when all of them have their outcomes; ``progress`` then shows
+    /// how many elements were pulled. During a ``BulkProgress/hold``, each pulled element gets one more attempt and
+    /// otherwise ends as `notSent`.
     public func stop() { self.change { $0.isStopped = true } }
 
-    /// Whether `pause()` was called, and `resume()` not since.
+    /// Whether the run is paused: `pause()` was called, and `resume()` has not been called since.
     public var isPaused: Bool { self.state.withLock { $0.isPaused } }
-    /// Whether `stop()` was called: for good.
+    /// Whether `stop()` was called. It cannot be undone.
     public var isStopped: Bool { self.state.withLock { $0.isStopped } }
 
-    /// How far the run is. `outcomes` is exact at any moment: all that the consumer has been given. The rest is brought up
-    /// to date whenever the consumer has taken the outcomes that were ready, and is exact when the run has ended.
+    /// The progress of the run.
+    ///
+    /// `outcomes` is always exact: it counts every outcome that the consumer has received. The other values are updated
+    /// each time the consumer has taken all available outcomes, and are exact once the run has ended.
     public var progress: BulkProgress {
         self.state.withLock { state in
             var progress = state.progress
@@ -61,10 +65,10 @@ public final class BulkControl: Sendable {
 
     // MARK: For the run
 
-    /// Grows with each change of what `orders` says.
+    /// Increases with each change of `orders`.
     package var currentVersion: Int { self.version.load(ordering: .acquiring) }
 
-    /// What the caller can change while the call runs.
+    /// The settings that the caller can change during the call.
     package struct Orders: Equatable {
         package var rate: PushRate?
         package var isPaused: Bool
@@ -83,7 +87,7 @@ public final class BulkControl: Sendable {
 
     /// Registers a new run.
     ///
-    /// - Returns: its number, from 1.
+    /// - Returns: the number of the run, from 1.
     package func begin(_ given: GivenOutcomes) -> Int {
         self.state.withLock { state in
             state.runs += 1
@@ -93,7 +97,7 @@ public final class BulkControl: Sendable {
         }
     }
 
-    /// - Parameter run: which run this is about; only the last one that began is shown.
+    /// - Parameter run: the number of the reporting run. Only the progress of the run that started last is kept.
     package func report(_ progress: BulkProgress, of run: Int) {
         self.state.withLock { if $0.runs == run { $0.progress = progress } }
     }
@@ -107,21 +111,24 @@ public final class BulkControl: Sendable {
     }
 }
 
-/// How far a bulk call is.
+/// The progress of a bulk call.
 public struct BulkProgress: Sendable, Hashable {
-    /// Elements that were taken from the input.
+    /// Elements pulled from the input.
     public var pulled = 0
-    /// Pushes without an outcome, queued ones included.
+    /// Pulled elements without an outcome, including queued ones.
     public var unfinished = 0
-    /// Outcomes that were handed to the caller, by kind.
+    /// Outcomes that the caller has received, by kind.
     public var outcomes = BulkSummary()
-    /// Why no element is pulled at present: there is no connection, the queue is full, the credential is refused, or
-    /// pushes get no response. Elements that were pulled wait for their own deadlines. Nil while pushes are sent.
+    /// Why the call currently pulls no elements; nil while pushes are sent.
+    ///
+    /// The reason is that no connection exists, the queue is full, the credential is refused, or pushes get no
+    /// response. Elements already pulled wait until their own deadlines.
     public var hold: PushError?
-    /// All elements before this one, counted from 0, are done: their outcomes, whatever they are, were handed to the caller,
-    /// and the caller has asked for the next one. A checkpoint may say this, if the caller keeps what is to be sent again.
+    /// The number of elements at the start of the input that are all done: the caller has received their outcomes,
+    /// whatever they are, and has requested the next one. Use it as a checkpoint if you also record which elements need
+    /// to be resent.
     public var completedPrefix = 0
 
-    /// Nothing done yet.
+    /// No progress yet.
     public init() {}
 }

@@ -1,8 +1,10 @@
-/// The elements under way, by the engine's numbers. Plain memory: an array of optionals would have the runtime look
-/// its type up for each element, since a user's module cannot specialise this one.
+/// The elements in flight, by the engine's indices.
+///
+/// They are in plain memory: with an array of optionals the runtime would look up the type for each element, because a
+/// user's module cannot specialise this type.
 @usableFromInline
 final class BulkElements<Element> {
-    // Unchecked: the only code that runs within an access is the caller's, which has no way to come back here.
+    // Unchecked: an access runs only the caller's code, which cannot re-enter this object.
     @exclusivity(unchecked) @usableFromInline
     var base: UnsafeMutablePointer<Element>
     @exclusivity(unchecked) @usableFromInline

@@ -1,12 +1,13 @@
 import Synchronization
 
-/// Elements of an asynchronous input on their way to a bulk call. A task of its own pulls them, only as many as the call
-/// has room for; the call takes them without waiting.
+/// Buffers the elements of an asynchronous input for a bulk call.
+///
+/// A separate task pulls only as many elements as the call has room for. The call takes them without waiting.
 final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
     private struct State {
         var elements: [Element] = []
         var position = 0
-        /// How many more elements the call has room for.
+        /// The number of further elements for which the call has room.
         var demand = 0
         var isClosed = false
         var isOver = false
@@ -20,7 +21,7 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
 
     /// Starts pulling from `rows`.
     ///
-    /// - Parameter onArrival: called when an element is there, and at the end.
+    /// - Parameter onArrival: called when an element arrives, and at the end.
     func start<Rows: AsyncSequence & Sendable>(_ rows: Rows, onArrival: @escaping @Sendable () -> Void)
     where Rows.Element == Element, Rows.Failure == Failure {
         self.state.withLock { state in
@@ -40,9 +41,9 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
         }
     }
 
-    /// The next element, if it is there.
+    /// Takes the next element if one has arrived.
     ///
-    /// - Parameter room: how many elements the call would take now, this one included.
+    /// - Parameter room: the number of elements that the call can take now, including this one.
     func take(room: Int) -> (element: Element?, isOver: Bool) {
         let (element, isOver, pump) = self.state.withLock { state in
             if state.position < state.elements.count {
@@ -61,7 +62,7 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
         return (element, isOver)
     }
 
-    /// Nothing more is pulled; what is here already can still be taken.
+    /// Stops pulling. Elements that have arrived can still be taken.
     func close() {
         let (pump, task) = self.state.withLock { state in
             state.isClosed = true
@@ -72,7 +73,7 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
         pump?.resume(returning: false)
     }
 
-    /// What the input threw, once all its elements have been taken.
+    /// The input's error, once all elements before it have been taken.
     var failure: Failure? { self.state.withLock { $0.failure } }
 
     // MARK: The task that pulls
@@ -101,7 +102,7 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
     private func finish(_ error: Failure?) {
         let onArrival = self.state.withLock { state in
             state.isOver = true
-            // That a closed input was cancelled is no failure of it.
+            // A cancellation that follows from `close()` is not an error of the input.
             if !state.isClosed { state.failure = error }
             defer { state.onArrival = nil }
             return state.onArrival

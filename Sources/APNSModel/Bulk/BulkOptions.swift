@@ -1,29 +1,31 @@
-/// How a bulk call sends.
+/// The settings of a bulk call.
 public struct BulkOptions: Sendable {
-    /// Pushes that are under way at once. Default 1,000; 1 to 100,000, values beyond are taken as these.
+    /// The most pushes in flight at a time. Default 1,000; values outside 1 to 100,000 are clamped.
     public var maxInFlight: Int {
         didSet { self.maxInFlight = min(max(self.maxInFlight, 1), 100_000) }
     }
-    /// The deadline of each push, counted from when its element was pulled. Nil: the client's.
+    /// The deadline of each push, counted from the moment its element is pulled. Nil: the client's default.
     public var deadline: Duration?
     /// The priority when no stream is free. Default `bulk`.
     public var lane: PushLane
-    /// How many pushes are begun in a second. Nil: as many as go. While the call runs its control can change it.
+    /// The most pushes started per second. Nil: no limit. You can change it during the call through the control.
     public var rate: PushRate?
-    /// When so many device tokens are refused that the environment or topic must be wrong: no further element is
-    /// pulled, and what was pulled but not sent ends with the code `suspectedMisconfiguration`. Nil: the client's.
+    /// How many rejected device tokens indicate a wrong environment or topic. Nil: the client's limits.
+    ///
+    /// When the limits are reached, no further element is pulled, and elements that were pulled but not sent end with
+    /// the code `suspectedMisconfiguration`.
     public var massRejection: MassRejectionLimits?
-    /// The handle of the call while it runs; its rate becomes `rate` if that is given. Nil: one of its own, which the
-    /// call's result has as `control`.
+    /// The control of the call. If `rate` is set, it becomes the control's rate. Nil: the call creates a control, which
+    /// is the `control` of its result.
     public var control: BulkControl?
 
     /// - Parameters:
-    ///   - maxInFlight: pushes that are under way at once, 1 to 100,000; values beyond are taken as these.
-    ///   - deadline: of each push; nil: the client's.
+    ///   - maxInFlight: the most pushes in flight at a time, clamped to 1 to 100,000.
+    ///   - deadline: the deadline of each push; nil for the client's default.
     ///   - lane: the priority when no stream is free.
-    ///   - rate: how many are begun in a second; nil: as many as go.
-    ///   - massRejection: when so many device tokens are refused that the call stops; nil: the client's.
-    ///   - control: the handle of the call; nil: one of its own.
+    ///   - rate: the most pushes started per second; nil for no limit.
+    ///   - massRejection: how many rejected device tokens stop the call; nil for the client's limits.
+    ///   - control: the control of the call; nil to create one.
     public init(
         maxInFlight: Int = 1000,
         deadline: Duration? = nil,
@@ -40,7 +42,7 @@ public struct BulkOptions: Sendable {
         self.control = control
     }
 
-    /// The handle of one call.
+    /// The control of one call, with the rate of these options.
     func makeControl() -> BulkControl {
         let control = self.control ?? BulkControl()
         if let rate { control.rate = rate }

@@ -1,14 +1,14 @@
-/// What the input of a bulk call gives when it is asked for its next element.
+/// The result of requesting the next element from the input of a bulk call.
 @usableFromInline
 package enum BulkPull {
     case push(PreparedPush, DeviceToken, APNSID?)
-    /// The element makes no push.
+    /// The element has no valid push.
     case invalid(PushError)
-    /// Nothing yet: the call is woken when there is something.
+    /// No element is available yet: the input wakes the call when one arrives.
     case later
     case end
 
-    /// The one push of a call, or why there is none.
+    /// The single push of a call, or the reason why it cannot be prepared.
     @usableFromInline
     typealias Push = Result<PreparedPush, ValidationError>
 
@@ -39,7 +39,7 @@ package enum BulkPull {
 }
 
 extension BulkPull.Push {
-    /// Prepares the push of a call, once.
+    /// Prepares the push of a call once.
     @usableFromInline
     init(_ push: some PushContent) {
         self = Result { () throws(ValidationError) in try push.prepared() }

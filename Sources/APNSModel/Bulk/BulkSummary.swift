@@ -1,25 +1,26 @@
-/// What became of the pushes of a bulk call, as counts.
+/// The number of outcomes of each kind in a bulk call.
 public struct BulkSummary: Sendable, Hashable {
-    /// Pushes that APNs has taken.
+    /// Pushes that APNs accepted.
     public var accepted = 0
-    /// Pushes that APNs has refused.
+    /// Pushes that APNs rejected.
     public var rejected = 0
-    /// Pushes of which APNs proved that it did not look at them.
+    /// Pushes that left this process but that APNs provably did not process.
     public var notProcessed = 0
     /// Pushes of which no byte left this process.
     public var notSent = 0
-    /// Pushes that were written and got no response.
+    /// Pushes that were written but got no response.
     public var unknown = 0
-    /// Why the call stopped by itself: most device tokens were refused (`suspectedMisconfiguration`). Nil otherwise, also
-    /// after `stop()`, a cancellation and a shutdown.
+    /// Why the call stopped on its own: most device tokens were rejected (`suspectedMisconfiguration`). Nil otherwise,
+    /// also after `stop()`, a cancellation or a shutdown.
     public var stopped: PushError?
 
-    /// Rejected pushes by APNs' reason, at most ``reasonLimit`` different ones. Rejections for further reasons, and
-    /// those without a reason, are counted under ``otherReasons``. The counts add up to ``rejected``, unless outcomes
-    /// were counted by their certainty alone.
+    /// Rejected pushes by APNs' reason, at most ``reasonLimit`` different reasons.
+    ///
+    /// Rejections for any further reason, or without a reason, are counted under ``otherReasons``. The counts add up to
+    /// ``rejected``, unless some outcomes were counted by their certainty alone.
     public private(set) var rejections: [RejectionReason: Int] = [:]
 
-    /// The most reasons that ``rejections`` names, 64. APNs names the reasons, so that their number has no other bound.
+    /// The most reasons that ``rejections`` holds: 64. A limit is needed because APNs chooses the reasons.
     public static let reasonLimit = 64
     /// The key of all other rejections in ``rejections``: `other`.
     public static let otherReasons = RejectionReason(rawValue: "other")
@@ -27,10 +28,10 @@ public struct BulkSummary: Sendable, Hashable {
     /// All counts 0.
     public init() {}
 
-    /// All outcomes together.
+    /// The total of all outcomes.
     public var total: Int { self.accepted + self.rejected + self.notProcessed + self.notSent + self.unknown }
 
-    /// Counts one outcome. `stopped` stays as it is.
+    /// Counts one outcome. Does not change `stopped`.
     public mutating func count(_ certainty: Certainty) {
         switch certainty {
         case .accepted: self.accepted += 1

@@ -1,16 +1,18 @@
-/// How many of the first elements of an input are done, when they are done in any order: what a checkpoint may say. One
-/// bit for each element between the first that is not done and the last that is. Pure.
+/// Counts how many elements at the start of an input are done, if elements finish in any order: the value for a
+/// checkpoint.
+///
+/// It keeps one bit for each element between the first unfinished one and the last finished one. Pure.
 package struct CompletedPrefix: Sendable {
-    /// All elements with smaller numbers are done.
+    /// The number of elements at the start of the input that are all done.
     package private(set) var count: UInt64 = 0
-    /// Bits of the elements from `count` rounded down to 64 on, in a ring.
+    /// The bits of the elements from `count`, rounded down to a multiple of 64, in a ring.
     private var words: [UInt64] = [0]
     private var head = 0
     private var firstWord: UInt64 = 0
 
     package init() {}
 
-    /// The element with this number, counted from 0, is done. Idempotent.
+    /// Marks the element with this number, counted from 0, as done. Idempotent.
     package mutating func complete(_ number: UInt64) {
         let word = number >> 6
         guard word >= self.firstWord else { return }

@@ -1,14 +1,15 @@
 import Synchronization
 
-/// Counts the outcomes that the consumer of a bulk call is given, for readers in other tasks. Only the consumer counts, so
-/// no addition has to be atomic.
+/// Counts the outcomes that the consumer of a bulk call receives, for readers in other tasks.
+///
+/// Only the consumer counts, so no addition has to be atomic.
 package final class GivenOutcomes: Sendable {
     private let accepted = Atomic<Int>(0)
     private let rejected = Atomic<Int>(0)
     private let notProcessed = Atomic<Int>(0)
     private let notSent = Atomic<Int>(0)
     private let unknown = Atomic<Int>(0)
-    /// Only what few outcomes change: `stopped` and `rejections`.
+    /// The parts that change rarely: `stopped` and `rejections`.
     private let rest = Mutex(BulkSummary())
 
     package init() {}

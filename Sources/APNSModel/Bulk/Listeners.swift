@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Callbacks that run when something changes. From any thread.
+/// Callbacks that run after a change. Thread-safe.
 package final class Listeners: Sendable {
     private let all = Mutex<[ObjectIdentifier: @Sendable () -> Void]>([:])
 
     package init() {}
 
     /// - Parameters:
-    ///   - listener: names the entry; it is not retained.
-    ///   - onChange: called by whoever makes the change; it must return at once.
+    ///   - listener: identifies the entry; it is not retained.
+    ///   - onChange: called on the thread that makes the change; it must return immediately.
     package func add(_ listener: AnyObject, _ onChange: @escaping @Sendable () -> Void) {
         self.all.withLock { $0[ObjectIdentifier(listener)] = onChange }
     }

@@ -1,17 +1,19 @@
-/// How many refused device tokens show that the environment or the topic is wrong, and not the tokens.
+/// How many rejected device tokens indicate a wrong environment or topic instead of invalid tokens.
 ///
-/// Responses come in any order. While more pushes than `window` are in flight, the window is as large as that, with the
-/// same share of rejections; else a burst of early rejections would count as if nothing else had been sent.
+/// Responses arrive in any order. While more pushes than `window` are in flight, the window grows to that number and
+/// the required share of rejections stays equal. Otherwise a burst of early rejections would count as if nothing else
+/// had been sent.
 public struct MassRejectionLimits: Sendable, Hashable {
-    /// How many of the device tokens that had a response last are considered, each once. Default 200; 1 to 100,000.
+    /// How many device tokens are considered: those with the latest responses, each once. Default 200; 1 to 100,000.
     public let window: Int
-    /// How many rejections among them trip the breaker: `BadDeviceToken`, `DeviceTokenNotForTopic` and `TopicDisallowed`.
-    /// Default 150; 1 to `window`. A larger number disables the breaker.
+    /// How many rejections within the window open the breaker: `BadDeviceToken`, `DeviceTokenNotForTopic` and
+    /// `TopicDisallowed`. Default 150; 1 to `window`. A larger number disables the breaker.
     public let rejections: Int
 
     /// - Parameters:
-    ///   - window: how many device tokens are considered, 1 to 100,000. Values outside are clamped.
-    ///   - rejections: how many rejections among them trip the breaker, at least 1. More than `window` disables it.
+    ///   - window: how many device tokens are considered, clamped to 1 to 100,000.
+    ///   - rejections: how many rejections within the window open the breaker, at least 1. More than `window` disables
+    ///     it.
     public init(window: Int = 200, rejections: Int = 150) {
         self.window = min(max(window, 1), 100_000)
         self.rejections = max(rejections, 1)

@@ -1,10 +1,11 @@
 import Synchronization
 
-/// Runs a bulk call for a sender that has no engine of its own: each push goes through the sender's `deliver`, at most
-/// `maxInFlight` of them at a time. When a push ends because the sender is shutting down, no further element is pulled.
-/// Confined to the consumer's task.
+/// Runs a bulk call for a sender without its own engine.
+///
+/// Each push is sent by the sender's `deliver`, at most `maxInFlight` at a time. When a push ends because the sender is
+/// shutting down, no further element is pulled. Confined to the consumer's task.
 package final class PlainBulkRun: BulkEngine {
-    /// How much unused time of the rate is kept.
+    /// How much unused time of the rate may be caught up in a burst.
     private static let burstTime = Duration.milliseconds(10)
 
     private let sender: any PushSender
@@ -12,7 +13,7 @@ package final class PlainBulkRun: BulkEngine {
     private let options: BulkOptions
     private let control: BulkControl
     private let results = Results()
-    /// Numbers of elements that are free again.
+    /// Indices of elements that may be reused.
     private var freeIndices: [Int] = []
     private var indexCount = 0
     private var inFlight = 0
@@ -21,21 +22,21 @@ package final class PlainBulkRun: BulkEngine {
     private var isInputClosed = false
     private var isInputOver = false
     private var hasHeardOfCancellation = false
-    /// When the rate lets the next push begin.
+    /// The earliest time at which the rate allows the next push to start.
     private var nextBegin = ContinuousClock.now
     private var rate: PushRate?
     private var isSenderShuttingDown = false
-    /// The control's number of this run; 0: it has not begun.
+    /// The number that the control gave this run; 0 before it starts.
     private var run = 0
     private var progress = BulkProgress()
     private let given = GivenOutcomes()
     private var prefix = CompletedPrefix()
-    /// The element whose outcome the consumer has, until it asks for the next.
+    /// The element whose outcome the consumer received last, until it requests the next one.
     private var handedOut: UInt64?
 
     private struct Delivery: Sendable {
         var index: Int
-        /// How many elements were pulled before it.
+        /// The number of elements pulled before this one.
         var sequence: UInt64
         var outcome: PushOutcome
     }
@@ -103,15 +104,15 @@ package final class PlainBulkRun: BulkEngine {
         if deliveries.contains(where: { $0.outcome.error?.code == .shuttingDown }) { self.isSenderShuttingDown = true }
     }
 
-    /// Pulls what there is room for.
+    /// Pulls as many elements as there is room for.
     ///
-    /// - Returns: when the rate lets the next push begin, if that is what holds the call up.
+    /// - Returns: the time at which the rate allows the next push to start, if the rate is what delays the call.
     private func pullElements() -> ContinuousClock.Instant? {
         while true {
-            // An input may take its time: what has changed meanwhile holds for the next element.
+            // An input may take a while: apply any changed order to the next element.
             let orders = self.readOrders()
             if self.isInputOver || self.inFlight + self.ready.count >= self.options.maxInFlight { return nil }
-            // What the input has read before it was closed is still pulled.
+            // Elements that the input had read before it was closed are still pulled.
             if !self.isInputClosed {
                 if orders.isPaused { return nil }
                 if orders.rate != nil, self.nextBegin > .now { return self.nextBegin }
@@ -137,7 +138,7 @@ package final class PlainBulkRun: BulkEngine {
         return orders
     }
 
-    /// Whether an element was there.
+    /// Returns whether an element was available.
     private func pullOne() -> Bool {
         let index = self.freeIndices.popLast() ?? self.indexCount
         if index == self.indexCount { self.indexCount += 1 }
@@ -175,12 +176,12 @@ package final class PlainBulkRun: BulkEngine {
     private func wait(until instant: ContinuousClock.Instant?) async {
         let timer = instant.map { instant in
             Task { @concurrent [results] in
-                // Cancelled: something else came first.
+                // A cancelled sleep means that another event came first.
                 if (try? await Task.sleep(until: instant, clock: .continuous)) != nil { results.signal() }
             }
         }
         defer { timer?.cancel() }
-        // In a cancelled task a handler runs at once, so none is installed once that is known, or the call would spin.
+        // In a cancelled task a cancellation handler runs immediately. Installing another one would make the call spin.
         if self.hasHeardOfCancellation { return await self.results.wait() }
         await withTaskCancellationHandler {
             await self.results.wait()
@@ -189,7 +190,7 @@ package final class PlainBulkRun: BulkEngine {
         }
     }
 
-    /// Outcomes on their way to the consumer's task, and where it waits for them.
+    /// Passes outcomes to the consumer's task, which waits here for them.
     private final class Results: Sendable {
         private struct State {
             var deliveries: [Delivery] = []
@@ -210,7 +211,7 @@ package final class PlainBulkRun: BulkEngine {
             }
         }
 
-        /// Returns when something has come since the last call of this.
+        /// Returns once something has arrived since the last call of `wait()`.
         func wait() async {
             await withCheckedContinuation { continuation in
                 let isSignalled = self.state.withLock { state in

@@ -1,8 +1,8 @@
-/// An element of a bulk call's input and what became of its push.
+/// An element of a bulk call's input, with the outcome of its push.
 public struct PushDelivery<Element> {
-    /// The element of the input: the row.
+    /// The element of the input.
     public var element: Element
-    /// How its push ended.
+    /// The outcome of its push.
     public var outcome: PushOutcome
 
     @inlinable
@@ -14,15 +14,15 @@ public struct PushDelivery<Element> {
 
 extension PushDelivery: Sendable where Element: Sendable {}
 
-/// The outcomes of a bulk call, in the order in which they come.
+/// The outcomes of a bulk call, in the order in which they arrive.
 ///
-/// Sending starts when the first outcome is asked for, and each loop over it sends anew. Leaving the loop early resets
-/// nothing: no further element is pulled, and what is in flight finishes. Outcomes that nobody takes hold the call up:
-/// unread ones and pushes in flight together are at most twice `maxInFlight`.
+/// Sending starts when you request the first outcome, and each loop over this sequence sends again. Leaving the loop
+/// early resets nothing: no further element is pulled, and pushes in flight finish. Unread outcomes slow the call down:
+/// unread outcomes and pushes in flight together are at most twice `maxInFlight`.
 public struct PushDeliveries<Row>: AsyncSequence {
     /// A row with its outcome.
     public typealias Element = PushDelivery<Row>
-    /// Nothing is thrown: what goes wrong with a row is its outcome.
+    /// The loop never throws: a problem with a row is part of its outcome.
     public typealias Failure = Never
 
     /// One run of the bulk call.
@@ -30,15 +30,17 @@ public struct PushDeliveries<Row>: AsyncSequence {
         @usableFromInline
         let call: BulkCall<Row>
 
-        /// The next outcome, whichever comes first; nil when every row that was pulled has had its own. In a cancelled
-        /// task no further row is pulled, what waits is not sent (`cancelled`), and what is in flight finishes.
+        /// The next outcome, in order of arrival. Nil once every pulled row has its outcome.
+        ///
+        /// In a cancelled task no further row is pulled, waiting pushes are not sent (`cancelled`), and pushes in
+        /// flight finish.
         @inlinable
         public mutating func next() async -> PushDelivery<Row>? {
             if let delivery = self.call.takeReady() { return delivery }
             return await self.call.next()
         }
 
-        /// As `next()`, without leaving the caller's actor.
+        /// Like `next()`, but stays on the caller's actor.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async -> PushDelivery<Row>? {
             if let delivery = self.call.takeReady() { return delivery }
@@ -46,13 +48,13 @@ public struct PushDeliveries<Row>: AsyncSequence {
         }
     }
 
-    /// The handle of the call while it runs.
+    /// Controls the call while it runs.
     public let control: BulkControl
     private let sender: any PushSender
     private let options: BulkOptions
     private let makePull: () -> Pull
 
-    /// Puts the next element at the given place and says what its push is; at the end nothing is put.
+    /// Stores the next element at the given index and returns its push. Stores nothing at the end of the input.
     @usableFromInline
     typealias Pull = (UnsafeMutablePointer<Row>) -> BulkPull
 
@@ -68,7 +70,7 @@ public struct PushDeliveries<Row>: AsyncSequence {
         var isClosed = false
     }
 
-    /// Begins a run. Nothing is pulled before its first `next()`.
+    /// Creates a run. The first call of `next()` pulls the first element.
     public func makeAsyncIterator() -> AsyncIterator {
         let door = Door()
         let pull = self.makePull()

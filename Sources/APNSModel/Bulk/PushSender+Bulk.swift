@@ -1,4 +1,4 @@
-// Inlinable, so that the caller's module pulls its elements by code made for their type.
+// Inlinable, so that the caller's module pulls its elements with code specialised for their type.
 extension PushSender {
     /// Sends one push to the device token of each row.
     ///
@@ -7,14 +7,14 @@ extension PushSender {
     ///     }
     ///
     /// - Parameters:
-    ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each row ends
-    ///     as `validation`, not sent.
-    ///   - rows: pulled only as fast as pushes are done; one that is endless or lazy is fine.
-    ///   - token: the row's device token, or its text. If it throws, or the text is no device token, the row ends as
+    ///   - push: a notification, which is encoded once, when you call this function, or a prepared push. If it cannot
+    ///     be prepared, each row ends as `validation`, not sent.
+    ///   - rows: the input, pulled only as fast as pushes finish. It may be lazy or infinite.
+    ///   - token: the row's device token, or its text. If it throws, or the text is not a device token, the row ends as
     ///     `validation`, not sent.
-    ///   - options: how many at once, how fast, until when.
-    ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
-    /// - Returns: each row with its outcome, in the order of the outcomes.
+    ///   - options: concurrency, rate, deadline and control.
+    ///   - apnsID: the row's `apns-id`, if you need to know it in advance; nil for a random id.
+    /// - Returns: each row with its outcome, in the order in which the outcomes arrive.
     @inlinable
     public func deliveries<Rows: Sequence, Token: DeviceTokenConvertible>(
         of push: some PushContent,
@@ -27,17 +27,17 @@ extension PushSender {
         return self.pulled(rows, options) { row in BulkPull(push, apnsID?(row)) { try token(row) } }
     }
 
-    /// Sends one push to each device token, or to the device token of each row that has one.
+    /// Sends one push to each device token, or to each row that provides its device token.
     ///
     ///     for await delivery in client.deliveries(of: push, to: deviceTokens) { … }
     ///
     /// - Parameters:
-    ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each token ends
-    ///     as `validation`, not sent.
-    ///   - tokens: device tokens or their text; pulled only as fast as pushes are done.
-    ///   - options: how many at once, how fast, until when.
-    ///   - apnsID: the push's `apns-id`, for callers who must know it before; nil for a random one.
-    /// - Returns: each token with its outcome, in the order of the outcomes.
+    ///   - push: a notification, which is encoded once, when you call this function, or a prepared push. If it cannot
+    ///     be prepared, each token ends as `validation`, not sent.
+    ///   - tokens: device tokens or their text, pulled only as fast as pushes finish.
+    ///   - options: concurrency, rate, deadline and control.
+    ///   - apnsID: the push's `apns-id`, if you need to know it in advance; nil for a random id.
+    /// - Returns: each token with its outcome, in the order in which the outcomes arrive.
     @inlinable
     public func deliveries<Tokens: Sequence>(
         of push: some PushContent,
@@ -55,13 +55,13 @@ extension PushSender {
     ///     }
     ///
     /// - Parameters:
-    ///   - rows: pulled only as fast as pushes are done; one that is endless or lazy is fine.
-    ///   - options: how many at once, how fast, until when.
-    ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
-    ///   - push: called once for each row when it is pulled: its notification, which is encoded then, or one of several
-    ///     prepared pushes; and its device token, or the text of it. If it throws, or what it returns cannot be sent, the
-    ///     row ends as `validation`, not sent, and the others go on.
-    /// - Returns: each row with its outcome, in the order of the outcomes.
+    ///   - rows: the input, pulled only as fast as pushes finish. It may be lazy or infinite.
+    ///   - options: concurrency, rate, deadline and control.
+    ///   - apnsID: the row's `apns-id`, if you need to know it in advance; nil for a random id.
+    ///   - push: called once for each row when it is pulled. It returns the row's notification, which is encoded then,
+    ///     or one of several prepared pushes; and the row's device token, or its text. If it throws, or its result
+    ///     cannot be sent, the row ends as `validation`, not sent; the other rows are not affected.
+    /// - Returns: each row with its outcome, in the order in which the outcomes arrive.
     @inlinable
     public func deliveries<Rows: Sequence, Push: PushContent, Token: DeviceTokenConvertible>(
         _ rows: Rows,
@@ -72,13 +72,13 @@ extension PushSender {
         self.pulled(rows, options) { row in BulkPull(apnsID?(row)) { try push(row) } }
     }
 
-    /// Sends one push to many devices and counts what became of it.
+    /// Sends one push to many devices and counts the outcomes.
     ///
     /// - Parameters:
-    ///   - push: a notification, which is encoded once, now, or a prepared push.
-    ///   - tokens: device tokens or their text; pulled only as fast as pushes are done.
-    ///   - options: how many at once, how fast, until when.
-    /// - Returns: how many outcomes there were of each kind.
+    ///   - push: a notification, which is encoded once, when you call this function, or a prepared push.
+    ///   - tokens: device tokens or their text, pulled only as fast as pushes finish.
+    ///   - options: concurrency, rate, deadline and control.
+    /// - Returns: the number of outcomes of each kind.
     public func sendAll<Tokens: Sequence>(
         _ push: some PushContent,
         to tokens: Tokens,
@@ -111,27 +111,27 @@ extension PushSender {
 /// The rows of one bulk call.
 @usableFromInline
 final class PulledRows<Iterator: IteratorProtocol> {
-    // Unchecked: only the consumer's task pulls, one row at a time, and the iterator does not know this object.
+    // Unchecked: only the consumer's task pulls, one row at a time, and the iterator has no access to this object.
     @exclusivity(unchecked) @usableFromInline var iterator: Iterator
 
     @inlinable
     init(_ iterator: Iterator) { self.iterator = iterator }
 }
 
-// The same over asynchronous inputs: a database's rows, a queue's messages, the lines of a file.
+// The bulk calls for asynchronous inputs: rows of a database, messages of a queue, lines of a file.
 extension PushSender {
     /// Sends one push to the device token of each row.
     ///
     /// - Parameters:
-    ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each row ends
-    ///     as `validation`, not sent.
-    ///   - rows: a task of its own pulls them, a few ahead of those in flight. The loop throws what this throws, after
-    ///     the outcomes of the rows before.
-    ///   - token: the row's device token, or its text. If it throws, or the text is no device token, the row ends as
+    ///   - push: a notification, which is encoded once, when you call this function, or a prepared push. If it cannot
+    ///     be prepared, each row ends as `validation`, not sent.
+    ///   - rows: the input. A separate task pulls it, a few rows ahead of those in flight. If it throws, the loop
+    ///     throws that error after the outcomes of all rows before it.
+    ///   - token: the row's device token, or its text. If it throws, or the text is not a device token, the row ends as
     ///     `validation`, not sent.
-    ///   - options: how many at once, how fast, until when.
-    ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
-    /// - Returns: each row with its outcome, in the order of the outcomes.
+    ///   - options: concurrency, rate, deadline and control.
+    ///   - apnsID: the row's `apns-id`, if you need to know it in advance; nil for a random id.
+    /// - Returns: each row with its outcome, in the order in which the outcomes arrive.
     public func deliveries<Rows: AsyncSequence & Sendable, Token: DeviceTokenConvertible>(
         of push: some PushContent,
         to rows: Rows,
@@ -145,16 +145,16 @@ extension PushSender {
         }
     }
 
-    /// Sends one push to each device token, or to the device token of each row that has one.
+    /// Sends one push to each device token, or to each row that provides its device token.
     ///
     /// - Parameters:
-    ///   - push: a notification, which is encoded once, now, or a prepared push. If it cannot be prepared, each token ends
-    ///     as `validation`, not sent.
-    ///   - tokens: device tokens or their text. A task of its own pulls them, a few ahead of those in flight. The
-    ///     loop throws what this throws, after the outcomes of the tokens before.
-    ///   - options: how many at once, how fast, until when.
-    ///   - apnsID: the push's `apns-id`, for callers who must know it before; nil for a random one.
-    /// - Returns: each token with its outcome, in the order of the outcomes.
+    ///   - push: a notification, which is encoded once, when you call this function, or a prepared push. If it cannot
+    ///     be prepared, each token ends as `validation`, not sent.
+    ///   - tokens: device tokens or their text. A separate task pulls them, a few ahead of those in flight. If the
+    ///     input throws, the loop throws that error after the outcomes of all tokens before it.
+    ///   - options: concurrency, rate, deadline and control.
+    ///   - apnsID: the push's `apns-id`, if you need to know it in advance; nil for a random id.
+    /// - Returns: each token with its outcome, in the order in which the outcomes arrive.
     public func deliveries<Tokens: AsyncSequence & Sendable>(
         of push: some PushContent,
         to tokens: Tokens,
@@ -167,14 +167,14 @@ extension PushSender {
     /// Sends each row's own push to its own device token.
     ///
     /// - Parameters:
-    ///   - rows: a task of its own pulls them, a few ahead of those in flight. The loop throws what this throws, after
-    ///     the outcomes of the rows before.
-    ///   - options: how many at once, how fast, until when.
-    ///   - apnsID: the row's `apns-id`, for callers who must know it before; nil for a random one.
-    ///   - push: called once for each row, in the task of the loop: its notification or prepared push, and its device
-    ///     token or the text of it. If it throws, or what it returns cannot be sent, the row ends as `validation`, not
-    ///     sent, and the others go on.
-    /// - Returns: each row with its outcome, in the order of the outcomes.
+    ///   - rows: the input. A separate task pulls it, a few rows ahead of those in flight. If it throws, the loop
+    ///     throws that error after the outcomes of all rows before it.
+    ///   - options: concurrency, rate, deadline and control.
+    ///   - apnsID: the row's `apns-id`, if you need to know it in advance; nil for a random id.
+    ///   - push: called once for each row, in the task of the loop. It returns the row's notification or prepared push,
+    ///     and its device token or the text of it. If it throws, or its result cannot be sent, the row ends as
+    ///     `validation`, not sent; the other rows are not affected.
+    /// - Returns: each row with its outcome, in the order in which the outcomes arrive.
     public func deliveries<Rows: AsyncSequence & Sendable, Push: PushContent, Token: DeviceTokenConvertible>(
         _ rows: Rows,
         options: BulkOptions = BulkOptions(),
@@ -186,14 +186,14 @@ extension PushSender {
         }
     }
 
-    /// Sends one push to many devices and counts what became of it.
+    /// Sends one push to many devices and counts the outcomes.
     ///
     /// - Parameters:
-    ///   - push: a notification, which is encoded once, now, or a prepared push.
-    ///   - tokens: device tokens or their text; a task of its own pulls them, a few ahead of those in flight.
-    ///   - options: how many at once, how fast, until when.
-    /// - Returns: how many outcomes there were of each kind.
-    /// - Throws: what the input throws. Nobody learns the counts then: loop over `deliveries` where they matter.
+    ///   - push: a notification, which is encoded once, when you call this function, or a prepared push.
+    ///   - tokens: device tokens or their text. A separate task pulls them, a few ahead of those in flight.
+    ///   - options: concurrency, rate, deadline and control.
+    /// - Returns: the number of outcomes of each kind.
+    /// - Throws: the input's error. The counts are then lost; if you need them, loop over `deliveries` instead.
     public func sendAll<Tokens: AsyncSequence & Sendable>(
         _ push: some PushContent,
         to tokens: Tokens,

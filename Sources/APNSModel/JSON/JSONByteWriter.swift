@@ -1,12 +1,13 @@
 import APNSBasics
 
-/// Appends JSON text (RFC 8259) to bytes of its own.
+/// Writes JSON text (RFC 8259) into its own buffer.
 ///
-/// Escapes only what §7 demands (quote, backslash, control characters): escaping `/` or non-ASCII would waste the
-/// payload's few kilobytes. It knows nothing of commas; its users do.
+/// It escapes only the characters that §7 requires (quote, backslash, control characters), because escaping `/` or
+/// non-ASCII would waste part of the few kilobytes that a payload may have. Callers write the commas.
 ///
-/// The bytes lie in memory of its own instead of an array: an array asks at each of some thirty appends a push whether it
-/// is the only owner, and calls `memcpy` for five bytes. What comes out in the end is an array without spare room.
+/// The buffer is plain memory instead of an array. A push needs some thirty appends; for each of them an array checks
+/// whether it is uniquely referenced, and it calls `memcpy` even for five bytes. The result is an array without spare
+/// capacity.
 struct JSONByteWriter: ~Copyable {
     private var base: UnsafeMutablePointer<UInt8>
     private var capacity: Int
@@ -23,7 +24,7 @@ struct JSONByteWriter: ~Copyable {
 
     // MARK: - Memory
 
-    /// Where the next bytes go, with room for so many. Valid until the next call.
+    /// Returns where to write the next bytes, with room for at least this many. Valid until the next call.
     @inline(__always)
     private mutating func room(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
         if self.capacity &- self.count < bytes { self.grow(by: bytes) }
@@ -40,7 +41,7 @@ struct JSONByteWriter: ~Copyable {
         self.capacity = larger
     }
 
-    /// What was written so far, or the end of it, as an array of just that size.
+    /// The bytes written from `start` on, as an array of exactly that size.
     func bytes(from start: Int = 0) -> [UInt8] {
         Array(UnsafeBufferPointer(start: self.base + start, count: self.count - start))
     }
@@ -50,12 +51,12 @@ struct JSONByteWriter: ~Copyable {
         self.base[position]
     }
 
-    /// Takes back everything from a position on.
+    /// Removes all bytes from a position on.
     mutating func truncate(to length: Int) {
         self.count = min(self.count, length)
     }
 
-    /// Whether the same bytes stand at both positions.
+    /// Whether the bytes at both positions are equal.
     @inline(__always)
     func isRepeated(_ position: Int, at other: Int, count length: Int) -> Bool {
         var index = 0
@@ -74,7 +75,7 @@ struct JSONByteWriter: ~Copyable {
         self.count &+= 1
     }
 
-    /// Text that is JSON already. Inlined, since a copy of a known length is a few moves.
+    /// Appends text that is already JSON. Inlined, because copying a known length takes only a few instructions.
     @inline(__always)
     mutating func literal(_ text: StaticString) {
         let length = text.utf8CodeUnitCount
@@ -82,15 +83,15 @@ struct JSONByteWriter: ~Copyable {
         self.count &+= length
     }
 
-    /// Bytes that are JSON already.
+    /// Appends bytes that are already JSON.
     mutating func append(_ bytes: some Collection<UInt8>) {
         let length = bytes.count
         _ = UnsafeMutableBufferPointer(start: self.room(length), count: length).initialize(fromContentsOf: bytes)
         self.count += length
     }
 
-    /// Puts the opening brace of an object whose members were written with a comma before each: in the place of the first
-    /// comma, or here if there is no member.
+    /// Writes the opening brace of an object whose members each start with a comma: over the first comma, or at the end
+    /// if the object has no member.
     @inline(__always)
     mutating func open(at start: Int) {
         if start == self.count {
@@ -133,7 +134,7 @@ struct JSONByteWriter: ~Copyable {
         var bound: UInt64 = 10
         while length < 20, value >= bound {
             length &+= 1
-            // The largest has 20 digits; 10^20 is beyond 64 bits and not looked at.
+            // The largest number has 20 digits. 10^20 does not fit into 64 bits and is never compared.
             bound = bound &* 10
         }
         let digits = self.room(length)
@@ -148,22 +149,22 @@ struct JSONByteWriter: ~Copyable {
         self.count &+= length
     }
 
-    /// The shortest text that reads back as the same number, without `.0`, as Foundation's `JSONEncoder` writes it.
-    /// False, and nothing written, for infinity and NaN: JSON has no form for them (§6).
+    /// Writes the shortest text that parses to an equal number, without `.0`, as Foundation's `JSONEncoder` does.
+    /// Returns false and writes nothing for infinity and NaN, which JSON cannot represent (§6).
     mutating func double(_ value: Double) -> Bool {
         guard value.isFinite else { return false }
         self.number(value.description)
         return true
     }
 
-    /// As `double(_:)`; a `Float` has a shorter shortest text than the `Double` of the same value.
+    /// Like `double(_:)`. The shortest text of a `Float` is shorter than that of the equal `Double`.
     mutating func float(_ value: Float) -> Bool {
         guard value.isFinite else { return false }
         self.number(value.description)
         return true
     }
 
-    /// A number's own text, with a `.0` at its end dropped.
+    /// Writes a number's text without a trailing `.0`.
     mutating func number(_ text: String) {
         self.append(text.utf8)
         if self.count >= 2, self.base[self.count - 1] == 0x30, self.base[self.count - 2] == 0x2E {
@@ -175,7 +176,7 @@ struct JSONByteWriter: ~Copyable {
 
     private mutating func quoted(_ units: UnsafeBufferPointer<UInt8>) {
         let length = units.count
-        // Room for the string without escapes; each escape asks for more.
+        // Room for the string without escapes; each escape requests more.
         var target = self.room(length &+ 2)
         target.initialize(to: JSONByte.quote)
         var written = 1
@@ -186,7 +187,7 @@ struct JSONByteWriter: ~Copyable {
         }
         var index = 0
         while index < length {
-            // Eight bytes at a time as long as none of them needs an escape.
+            // Eight bytes at a time while none of them needs an escape.
             while index &+ 8 <= length {
                 let word = UnsafeRawPointer(source).loadUnaligned(fromByteOffset: index, as: UInt64.self)
                 if Self.mayNeedEscape(word) { break }
@@ -213,7 +214,8 @@ struct JSONByteWriter: ~Copyable {
         self.count &+= written &+ 1
     }
 
-    /// Whether any of eight bytes is a quote, a backslash or below 0x20. It may say yes for nothing, never no.
+    /// Whether any of eight bytes is a quote, a backslash or below 0x20. It may return true without need, but never
+    /// false by mistake.
     @inline(__always)
     private static func mayNeedEscape(_ word: UInt64) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -242,7 +244,7 @@ struct JSONByteWriter: ~Copyable {
     }
 }
 
-/// The bytes that JSON gives a meaning.
+/// The bytes with a meaning in JSON.
 enum JSONByte {
     static let quote: UInt8 = 0x22
     static let backslash: UInt8 = 0x5C

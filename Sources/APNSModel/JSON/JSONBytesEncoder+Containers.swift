@@ -1,4 +1,4 @@
-/// The `Encoder` of one value: three words, so that it needs no box of its own.
+/// The `Encoder` of one value. It is three words long, so that it needs no allocation as an existential.
 struct JSONValueEncoder: Encoder {
     let storage: JSONBytesEncoder
     let serial: Int
@@ -22,13 +22,14 @@ struct JSONValueEncoder: Encoder {
 }
 
 extension JSONBytesEncoder {
-    /// The path is not tracked on the direct way; whoever asks gets it from Foundation's encoder.
+    /// The fast path does not track the coding path. A value that reads it is encoded by Foundation's encoder.
     var untrackedPath: [any CodingKey] {
         self.makeVoid()
         return []
     }
 
-    /// An encoder that may be written to at any later time, which only Foundation can serve. Nobody reads this one.
+    /// An encoder that may be written to at any later time, which only Foundation's encoder supports. Its output is not
+    /// used.
     func superEncoder() -> any Encoder {
         _ = self.leave()
         return JSONValueEncoder(storage: self, serial: -1)
@@ -42,7 +43,7 @@ extension JSONBytesEncoder {
         if !self.writer.float(value) { self.notFinite() }
     }
 
-    /// Foundation's encoder throws the error, which names the path.
+    /// The value is encoded again by Foundation's encoder, which throws the error with the coding path.
     private func notFinite() {
         self.makeVoid()
         self.writer.null()

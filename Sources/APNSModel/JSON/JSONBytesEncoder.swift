@@ -6,23 +6,27 @@ import Synchronization
     import Foundation
 #endif
 
-/// Writes any `Encodable` straight to JSON bytes, with the results of Foundation's `JSONEncoder` (default strategies,
-/// without escaped slashes) at a fraction of its cost. Keys come in the order in which they were encoded.
+/// Encodes any `Encodable` directly to JSON bytes.
+///
+/// The results equal those of Foundation's `JSONEncoder` (default strategies, slashes not escaped) at a fraction of its
+/// cost. Keys keep the order in which they are encoded.
 ///
 /// Values are appended while they are being encoded, so the order of calls must be the order of the text. Nearly every
-/// `encode(to:)` does it that way. What does not (a container written to after its sibling was begun, `superEncoder()`,
-/// a key set twice, a swallowed error, a look at `codingPath`) is noticed; that one value is then taken back and
-/// encoded anew by Foundation's `JSONEncoder`, with its keys sorted.
+/// `encode(to:)` works that way. The exceptions are detected: a container written to after its sibling was started,
+/// `superEncoder()`, a key set twice, a swallowed error, a read of `codingPath`. The output of such a value is then
+/// discarded, and Foundation's `JSONEncoder` encodes the value again with sorted keys.
 final class JSONBytesEncoder {
-    /// Nesting of values beyond which encoding fails, before the stack does.
+    /// The deepest nesting that is encoded. Deeper values fail before the stack overflows.
     static let maximumDepth = 128
-    /// Keys of one object beyond which the search for repeated ones is left to Foundation and its dictionary.
+    /// The most keys of an object that are scanned for duplicates. Foundation encodes larger objects, with a
+    /// dictionary.
     static let maximumScannedKeys = 256
 
-    /// Thrown to leave a value that needs Foundation's encoder. `detour` is what counts, since the value may swallow this.
+    /// Thrown to leave a value that needs Foundation's encoder. The value may swallow this error, so `detour` is what
+    /// decides.
     struct Detour: Error {}
 
-    /// Why a value cannot be encoded at all. Foundation's encoder would end the process over it.
+    /// Why a value cannot be encoded at all. Foundation's encoder would crash the process.
     private struct Refusal {
         var code: ValidationError.Code
         var problem: String
@@ -33,27 +37,27 @@ final class JSONBytesEncoder {
         var serial: Int
         var isKeyed: Bool
         var count = 0
-        /// Where its keys begin in `keys`.
+        /// The index of its first key in `keys`.
         var firstKey: Int
     }
 
-    /// A value being encoded; what its `Encoder` refers to. They nest as the calls of `encode(to:)` do.
+    /// A value being encoded, to which its `Encoder` refers. These nest like the calls of `encode(to:)`.
     private struct OpenValue {
         enum State {
             case empty
             case scalar
             case container
-            /// Its members go into the root object.
+            /// Its members become members of the root object.
             case merged
         }
 
         var serial: Int
-        /// The number of frames when it began. Its own container, if any, is the frame at this depth.
+        /// The number of frames when it started. Its own container, if any, is the frame at this index.
         var base: Int
         var state: State
     }
 
-    /// Names a container; stale once its frame has been closed.
+    /// Identifies a container; invalid once its frame has been closed.
     struct Place {
         var depth: Int
         var serial: Int
@@ -64,11 +68,12 @@ final class JSONBytesEncoder {
         var count: Int
     }
 
-    // Never open for writing while code that could come back here runs, so the run-time check proves nothing.
+    // Unchecked: no write access is open while foreign code runs that could re-enter, so the run-time check is
+    // unnecessary.
     @exclusivity(unchecked) var writer: JSONByteWriter
     @exclusivity(unchecked) private(set) var detour = false
-    /// The value must be encoded anew, but goes on to its end first. That shows whether it nests too deeply, which
-    /// Foundation's encoder does not notice before the stack ends.
+    /// Whether the value must be encoded again. It is first encoded to its end, to detect nesting that is too deep:
+    /// Foundation's encoder does not detect it before the stack overflows.
     @exclusivity(unchecked) private var isVoid = false
     @exclusivity(unchecked) private var refusal: Refusal?
     @exclusivity(unchecked) private var frames: [Frame] = []
@@ -81,21 +86,22 @@ final class JSONBytesEncoder {
         self.writer = writer
     }
 
-    // MARK: - One after another
+    // MARK: - Reuse
 
-    /// An encoder that has done its work, if there is one.
+    /// A finished encoder for reuse, if there is one.
     ///
-    /// Unchecked: it holds the only reference to its encoder (`reuse` sees to that), and whoever takes it out has it alone.
+    /// Unchecked: it holds the only reference to its encoder, which `reuse` ensures, and taking it out transfers that
+    /// reference.
     private struct Spare: @unchecked Sendable {
         var encoder: JSONBytesEncoder?
     }
 
     private static let spare = Mutex(Spare())
-    /// One that has grown by a large payload is not kept.
+    /// The largest buffer that is kept, in bytes. An encoder that grew beyond it for a large payload is discarded.
     private static let largestSpare = 16 * 1024
 
-    /// An encoder for what the writer holds. It and its arrays are half of what encoding a small payload allocates: one
-    /// goes from payload to payload.
+    /// Returns an encoder that continues the writer's text. One encoder is reused from payload to payload, because it
+    /// and its arrays are half of the allocations for a small payload.
     static func reused(writer: consuming JSONByteWriter) -> JSONBytesEncoder {
         guard
             let encoder = Self.spare.withLock({ spare in
@@ -107,7 +113,7 @@ final class JSONBytesEncoder {
         return encoder
     }
 
-    /// The work is done. An encoder that a value has kept, or that could not end its work, is left to it.
+    /// Keeps a finished encoder for reuse. An encoder that a value has retained, or that did not finish, is not kept.
     static func reuse(_ encoder: consuming JSONBytesEncoder) {
         guard encoder.isClean, encoder.writer.count <= Self.largestSpare, isKnownUniquelyReferenced(&encoder) else {
             return
@@ -121,20 +127,20 @@ final class JSONBytesEncoder {
             && !self.isVoid
     }
 
-    /// Appends one value to what the writer holds, outside of any object of this encoder's.
+    /// Appends one value to the writer's text, outside any object of this encoder.
     func lone(_ value: some Encodable, field: String) throws(ValidationError) {
         try self.value(value, field: field)
     }
 
     // MARK: - The root object
 
-    /// Goes on with an object whose opening brace and first members stand in the writer. `firstKey` is the key of a
-    /// member there, without characters that need an escape; it counts as taken.
+    /// Continues an object whose opening brace and first members are already in the writer. `firstKey` is the key of a
+    /// member among them, without characters that need an escape; it counts as used.
     func continueRoot(after firstKey: StaticString?) {
         self.frames.append(Frame(serial: 0, isKeyed: true, firstKey: 0))
         if let firstKey {
             self.frames[0].count = 1
-            // The opening brace, then the key in quotes.
+            // Skip the opening brace. The key is in quotes.
             self.keys.append(KeyRange(start: 1, count: firstKey.utf8CodeUnitCount + 2))
         }
     }
@@ -164,7 +170,7 @@ final class JSONBytesEncoder {
         try self.value(value, field: key)
     }
 
-    /// Adds the members of an object that is JSON already to the root object.
+    /// Adds the members of an object in JSON form to the root object.
     func merge(encoded json: [UInt8]) throws(ValidationError) {
         guard let members = JSONParser.members(json) else {
             throw ValidationError(code: .customNotAnObject, field: "custom")
@@ -172,7 +178,7 @@ final class JSONBytesEncoder {
         for member in members { try self.member(member.key, encoded: json[member.value]) }
     }
 
-    /// Adds one member to the root object, its value as JSON.
+    /// Adds one member with a value in JSON form to the root object.
     func member(_ key: String, encoded json: some Collection<UInt8>) throws(ValidationError) {
         try self.rootKey(key)
         self.writer.append(json)
@@ -198,23 +204,23 @@ final class JSONBytesEncoder {
         self.writer.append(try self.slowly(value, field: field, from: mark))
     }
 
-    /// Takes back what was written of a value, and encodes it by Foundation's encoder.
+    /// Discards the output of a value and encodes it with Foundation's encoder.
     private func slowly(_ value: some Encodable, field: String, from mark: Mark) throws(ValidationError) -> [UInt8] {
         let refusal = self.refusal
         self.reset(to: mark)
         if let refusal { throw ValidationError(code: refusal.code, field: field, value: refusal.problem) }
         let encoder = JSONEncoder()
-        // Without an order of its own it has another one in each process.
+        // Without sorting, the order of keys would differ between processes.
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let json = try EncodedCustom(value, field: field, encoder).json.get()
-        // It writes a `Decimal` that is no number as `NaN`.
+        // Foundation's encoder writes a `Decimal` that is not a number as `NaN`.
         guard JSONParser.isDocument(json) else {
             throw ValidationError(code: .notEncodable, field: field, value: "nested too deeply, or not JSON")
         }
         return json
     }
 
-    // MARK: - Taking back
+    // MARK: - Discarding output
 
     private struct Mark {
         var bytes: Int
@@ -250,24 +256,25 @@ final class JSONBytesEncoder {
 
     // MARK: - Values
 
-    /// Leaves the direct way. Everything written for this value since its mark is void.
+    /// Leaves the fast path. All output of this value since its mark is discarded.
     func leave() -> Detour {
         self.detour = true
         return Detour()
     }
 
-    /// Has the value encoded anew after it has come to its end on the direct way.
+    /// Encodes the value again once the fast path has finished with it.
     func makeVoid() {
         self.isVoid = true
     }
 
-    /// Leaves the direct way for an error.
+    /// Leaves the fast path with an error.
     private func refuse(_ code: ValidationError.Code, _ problem: String) -> Detour {
         if !self.detour { self.refusal = Refusal(code: code, problem: problem) }
         return self.leave()
     }
 
-    /// A value that puts a second container or scalar in its place, or no object where the root object is.
+    /// Reports a value that encodes a second container or scalar in its place, or no object where the root object is
+    /// required.
     private func refuseSecondKind(_ state: OpenValue.State) -> Detour {
         if state == .merged { return self.refuse(.customNotAnObject, "not an object") }
         return self.refuse(.notEncodable, "two kinds of value in one place")
@@ -278,7 +285,7 @@ final class JSONBytesEncoder {
         return self.serials
     }
 
-    /// Writes a value where the text now ends, behind its key or comma.
+    /// Writes a value at the end of the text, after its key or comma.
     func write<T: Encodable>(_ value: T) throws {
         if try self.scalar(value) { return }
         let openValue = OpenValue(serial: self.serial(), base: self.frames.count, state: .empty)
@@ -286,7 +293,7 @@ final class JSONBytesEncoder {
         try self.forward(value)
         guard !self.detour, let last = self.openValues.last, last.serial == openValue.serial else { throw self.leave() }
         if last.state == .empty {
-            // As JSONEncoder does for a nested value that encodes nothing.
+            // `JSONEncoder` does this for a nested value that encodes nothing.
             self.writer.literal("{}")
         }
         while self.frames.count > openValue.base { self.closeLast() }
@@ -302,7 +309,7 @@ final class JSONBytesEncoder {
         }
     }
 
-    /// Lets a value encode itself into the last open value.
+    /// Calls the `encode(to:)` of a value, which writes into the last open value.
     private func forward(_ value: some Encodable) throws {
         guard let openValue = self.openValues.last else { throw self.leave() }
         guard self.nesting < Self.maximumDepth else { throw self.refuse(.notEncodable, "nested too deeply") }
@@ -310,13 +317,13 @@ final class JSONBytesEncoder {
         do {
             try value.encode(to: JSONValueEncoder(storage: self, serial: openValue.serial))
         } catch {
-            // The value around it may swallow the error, and its key is in the text already.
+            // The enclosing value may swallow the error, and its key is in the text already.
             throw self.leave()
         }
         self.nesting &-= 1
     }
 
-    /// A value that an open value's value puts in its own place.
+    /// Encodes a value in place of the open value that contains it.
     func replace<T: Encodable>(of serial: Int, with value: T) throws {
         guard self.isLast(of: serial) else { throw self.leave() }
         if JSONScalars.covers(T.self) {
@@ -327,7 +334,7 @@ final class JSONBytesEncoder {
         }
     }
 
-    /// The open value's value is a scalar, which the caller writes next.
+    /// Marks the open value as a scalar, which the caller writes next.
     func scalar(of serial: Int) throws {
         guard self.isLast(of: serial) else { throw self.leave() }
         let state = self.openValues[self.openValues.count - 1].state
@@ -341,7 +348,7 @@ final class JSONBytesEncoder {
 
     // MARK: - Containers
 
-    /// The container of an open value's value; asked for twice, it is the same one.
+    /// The container of an open value. A second request returns the first container again.
     func container(of serial: Int, isKeyed: Bool) -> Place {
         guard self.isLast(of: serial) else { return self.nowhere() }
         let openValue = self.openValues[self.openValues.count - 1]
@@ -386,7 +393,8 @@ final class JSONBytesEncoder {
         }
     }
 
-    /// Makes a container the last one by closing those begun inside it; false if it is closed itself.
+    /// Makes a container the last one by closing the containers started inside it. Returns false if it is itself
+    /// closed.
     private func reach(_ place: Place) -> Bool {
         guard !self.detour, place.depth < self.frames.count, self.frames[place.depth].serial == place.serial,
             let openValue = self.openValues.last, place.depth >= openValue.base
@@ -418,7 +426,7 @@ final class JSONBytesEncoder {
         return true
     }
 
-    /// How many elements a container has; it may have been closed in between.
+    /// The number of elements in a container, which may have been closed since.
     func count(_ place: Place) -> Int {
         guard place.depth < self.frames.count, self.frames[place.depth].serial == place.serial else {
             self.detour = true
@@ -427,7 +435,7 @@ final class JSONBytesEncoder {
         return self.frames[place.depth].count
     }
 
-    /// Writes comma, key and colon in the last frame; false if the key is there already.
+    /// Writes comma, key and colon in the last frame. Returns false if the key exists already.
     private func beginKey(_ key: String, scanLimit: Int) -> Bool {
         let last = self.frames.count &- 1
         let firstKey = self.frames[last].firstKey

@@ -6,21 +6,22 @@ import APNSBasics
     import Foundation
 #endif
 
-/// Reads JSON (RFC 8259) from bytes that anybody may have sent: bounded depth, no traps, nil for what it cannot read.
+/// Parses JSON (RFC 8259) from untrusted bytes: bounded depth, no traps, nil for bytes that it cannot parse.
 struct JSONParser {
-    /// Enough for any payload of a few kilobytes that means something; keeps recursion far from the stack's end.
+    /// The deepest nesting accepted: enough for a real payload of a few kilobytes, and far from a stack overflow.
     static let maximumDepth = 64
 
     private let bytes: [UInt8]
     private var position = 0
-    /// Something was read that a tree cannot give back exactly: a repeated key, or a number with too many digits.
+    /// Whether the input contained something that a tree of values cannot reproduce exactly: a duplicate key, or a
+    /// number with too many digits.
     private(set) var isLossy = false
 
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
-    /// The members of a whole document that is one object, if a tree of values holds all of it.
+    /// A whole document that is one object; nil if a tree of values cannot hold all of it.
     static func exactObject(_ bytes: [UInt8]) -> JSONValue? {
         var parser = JSONParser(bytes)
         guard let value = parser.value(depth: 0), case .object = value else { return nil }
@@ -28,7 +29,7 @@ struct JSONParser {
         return parser.position == bytes.count && !parser.isLossy ? value : nil
     }
 
-    /// The members of the root object as far as they can be read: a body that was cut off still tells its first keys.
+    /// The members of the root object as far as they can be parsed: a truncated body still yields its first keys.
     static func leadingMembers(_ bytes: [UInt8]) -> [JSONValue.Member] {
         var parser = JSONParser(bytes)
         var members: [JSONValue.Member] = []
@@ -36,7 +37,8 @@ struct JSONParser {
         return members
     }
 
-    /// Where the badge of a payload stands or can be put; nil if the payload is no object with one `aps`.
+    /// The position of a payload's badge, or where one can be inserted. Nil if the payload is not an object with one
+    /// `aps`.
     static func badgePosition(_ bytes: [UInt8]) -> BadgePosition? {
         var parser = JSONParser(bytes)
         guard let root = parser.ranges(), parser.position == bytes.count else { return nil }
@@ -53,7 +55,7 @@ struct JSONParser {
         }
     }
 
-    /// The text of `aps.event`, if there is one.
+    /// The text of `aps.event`, if it exists.
     static func apsEvent(_ bytes: [UInt8]) -> String? {
         for member in self.leadingMembers(bytes) where member.key == "aps" {
             guard case .object(let aps) = member.value else { continue }
@@ -72,7 +74,7 @@ struct JSONParser {
         return parser.position == bytes.count
     }
 
-    /// The members of a whole document that is one object; nil if it is none.
+    /// The members of a whole document that is one object; nil for other documents.
     static func members(_ bytes: [UInt8]) -> [MemberRange]? {
         var parser = JSONParser(bytes)
         parser.skipBlanks()
@@ -82,11 +84,12 @@ struct JSONParser {
 
     struct MemberRange {
         var key: String
-        /// The bytes of the value.
+        /// The position of the value's bytes.
         var value: Range<Int>
     }
 
-    /// The members of the object that comes next, by their places; reads on to the next thing behind it.
+    /// The keys and value positions of the next object. Continues to the first character after the object that is not
+    /// blank.
     private mutating func ranges() -> [MemberRange]? {
         self.skipBlanks()
         guard self.take(JSONByte.openObject) else { return nil }
@@ -202,11 +205,11 @@ struct JSONParser {
             if text == "-0" { return .double(-0.0) }
             if let value = Int64(text) { return .integer(value) }
             if let value = UInt64(text) { return .unsigned(value) }
-            // Decimal holds 38 digits exactly.
+            // A `Decimal` holds 38 digits exactly.
             if self.position - firstDigit <= 38, let value = Decimal(string: text) { return .decimal(value) }
         }
         guard let value = Double(text), value.isFinite else { return nil }
-        // 15 significant digits always survive a Double.
+        // A `Double` preserves any 15 significant digits.
         if self.position - firstDigit > 16 { self.isLossy = true }
         return .double(value)
     }
@@ -271,7 +274,7 @@ struct JSONParser {
     private mutating func unicodeEscape() -> Unicode.Scalar? {
         guard let unit = self.hexadecimalUnit() else { return nil }
         if let scalar = Unicode.Scalar(unit) { return scalar }
-        // Half of a pair: the other half must follow (§7). A lone half has no scalar.
+        // Half of a surrogate pair: the other half must follow (§7). A lone half has no scalar value.
         let mark = self.position
         if unit < 0xDC00, self.take(JSONByte.backslash), self.take(0x75), let second = self.hexadecimalUnit(),
             second >= 0xDC00, second <= 0xDFFF

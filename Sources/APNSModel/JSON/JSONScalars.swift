@@ -4,16 +4,16 @@
     import Foundation
 #endif
 
-/// The types that do not encode themselves: those `JSONEncoder` treats specially (its default strategies), and the
-/// commonest ones, for speed.
+/// Writes the types that do not encode themselves: types that `JSONEncoder` treats specially (with its default
+/// strategies), and the most common types, for speed.
 enum JSONScalars {
-    /// Whether `write` writes values of this type.
+    /// Whether `write` supports values of this type.
     static func covers<T>(_ type: T.Type) -> Bool {
         T.self == String.self || T.self == [String].self || T.self == Data.self || T.self == URL.self
             || T.self == Decimal.self
     }
 
-    /// Writes the value if its type is one of these; false, and nothing written, otherwise.
+    /// Writes the value if its type is supported. Otherwise returns false and writes nothing.
     @inline(__always)
     static func write<T: Encodable>(_ value: T, to writer: inout JSONByteWriter) throws -> Bool {
         // Comparing types costs a nanosecond, a failing cast a hundred.
@@ -57,6 +57,6 @@ enum JSONScalars {
         return true
     }
 
-    /// JSON has no form for a number that is infinite or none.
+    /// JSON cannot represent infinity or NaN.
     struct NotFinite: Error {}
 }

@@ -4,15 +4,16 @@
     package import Foundation
 #endif
 
-/// A JSON value as a tree: what payloads become when they pass through another coder, and what a simulator's script says.
+/// A JSON value as a tree: used for payloads that pass through another coder, and for a simulator's scripts.
 ///
-/// Integers are kept exactly; the order of keys is kept by the parser and lost by foreign decoders, which have none.
+/// Integers are exact. The parser preserves the order of keys. Decoders of other formats have no order, so it is lost
+/// there.
 package enum JSONValue: Sendable, Hashable {
     case null
     case bool(Bool)
     case integer(Int64)
     case unsigned(UInt64)
-    /// Only whole numbers beyond 64 bits.
+    /// Used only for whole numbers beyond 64 bits.
     case decimal(Decimal)
     case double(Double)
     case string(String)
@@ -37,7 +38,7 @@ package enum JSONValue: Sendable, Hashable {
         case .unsigned(let value): writer.unsigned(value)
         case .decimal(let value): writer.number(value.description)
         case .double(let value):
-            // The parser and decoders deliver finite numbers only.
+            // The parser and decoders produce finite numbers only.
             if !writer.double(value) { writer.null() }
         case .string(let value): writer.string(value)
         case .array(let values):
@@ -82,7 +83,7 @@ extension JSONValue: Codable {
 
     package init(from decoder: any Decoder) throws {
         if let container = try? decoder.container(keyedBy: Key.self) {
-            // Decoders have no order of keys; sorted, the bytes are at least the same each time.
+            // Decoders have no order of keys. Sorting at least makes the bytes reproducible.
             let keys = container.allKeys.sorted { $0.stringValue < $1.stringValue }
             self = .object(
                 try keys.map { Member(key: $0.stringValue, value: try container.decode(JSONValue.self, forKey: $0)) }

@@ -1,18 +1,19 @@
-/// What is known about the fate of one push. Closed: these five are all there are.
+/// What is certain about the fate of one push. Closed: there are exactly these five values.
 ///
-/// Ordered by strength: over several attempts the outcome is the strongest one, `accepted` > `unknown` > `rejected` >
-/// `notProcessed` > `notSent`. Once an attempt may have reached a device, no later one can take that back.
+/// Ordered by strength: `accepted` > `unknown` > `rejected` > `notProcessed` > `notSent`. The outcome of several
+/// attempts has the strongest certainty among them, because a later attempt cannot undo one that may have reached a
+/// device.
 public enum Certainty: String, Sendable, Hashable, Codable, CaseIterable, Comparable {
-    /// APNs answered 200: it took the push. That is not yet delivery.
+    /// APNs responded with 200: it accepted the push. The push is not yet delivered.
     case accepted
-    /// APNs answered that it refuses the push.
+    /// APNs responded that it rejects the push.
     case rejected
-    /// The push left this process, and APNs proved that it did not look at it (RFC 9113 §8.7: REFUSED_STREAM, or a
-    /// stream above GOAWAY's last).
+    /// The push left this process, but APNs provably did not process it (RFC 9113 §8.7: REFUSED_STREAM, or a stream
+    /// above the last stream id in GOAWAY).
     case notProcessed = "not-processed"
     /// No byte of the push left this process.
     case notSent = "not-sent"
-    /// The push was written and no response came: it may have been delivered. Sending it again may show it twice.
+    /// The push was written but got no response: it may have been delivered. A resend may show it twice.
     case unknown
 
     private var strength: Int {

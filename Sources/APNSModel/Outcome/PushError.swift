@@ -1,6 +1,6 @@
-/// Why a push was not accepted, and what is certain about it. Every failure of a client is one of these.
+/// Why a push was not accepted, and what is certain about its fate. Every failure of a client is a `PushError`.
 ///
-/// Three questions have a response each time: `canResend`, `retryAfter`, `invalidation`.
+/// To react to an error, read `canResend`, `retryAfter` and `invalidation`.
 ///
 /// Coded form, stable; keys that are nil are left out: `{"code", "certainty", "attempts", "message", "apnsID",
 /// "retryAfterSeconds", "rejection": {…}, "validation": {…}}`.
@@ -15,41 +15,41 @@ public struct PushError: Error, Sendable, Hashable {
 
         public var description: String { self.rawValue }
 
-        /// APNs answered that it refuses the push; see `rejection`.
+        /// APNs responded that it rejects the push; see `rejection`.
         public static let rejected = Code(rawValue: "rejected")
-        /// The push, or the device token, was refused before the network; see `validation`.
+        /// The push or the device token failed validation and was not sent; see `validation`.
         public static let validation = Code(rawValue: "validation")
-        /// The deadline came first.
+        /// The push had no outcome before its deadline.
         public static let deadlineExceeded = Code(rawValue: "deadlineExceeded")
         /// The caller's task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")
         /// The client's queue is full.
         public static let queueFull = Code(rawValue: "queueFull")
-        /// No connection to APNs could be had for a while.
+        /// No connection to APNs could be opened for a while.
         public static let unavailable = Code(rawValue: "unavailable")
-        /// The client is shutting down and takes no more pushes.
+        /// The client is shutting down and accepts no more pushes.
         public static let shuttingDown = Code(rawValue: "shuttingDown")
         /// The client is not running.
         public static let notRunning = Code(rawValue: "notRunning")
-        /// The provider token or the certificate is at fault.
+        /// The provider token or the certificate is wrong.
         public static let credential = Code(rawValue: "credential")
-        /// The endpoint cannot work as configured: its name, its certificate, its protocol.
+        /// The endpoint cannot work as configured: its name, its certificate or its protocol is wrong.
         public static let configuration = Code(rawValue: "configuration")
-        /// The connection ended before the response came.
+        /// The connection ended before the response arrived.
         public static let connectionLost = Code(rawValue: "connectionLost")
-        /// The connection broke while it handled this very push, which is therefore not moved to another one.
+        /// The connection broke while it handled this very push. The push is not moved to another connection.
         public static let connectionFault = Code(rawValue: "connectionFault")
-        /// APNs refused the stream without looking at it (RFC 9113 §8.7).
+        /// APNs refused the stream without processing it (RFC 9113 §8.7).
         public static let refused = Code(rawValue: "refused")
-        /// APNs closed the connection and proved that it did not look at the push (RFC 9113 §6.8).
+        /// APNs closed the connection and provably did not process the push (RFC 9113 §6.8).
         public static let goAway = Code(rawValue: "goAway")
-        /// The push's own expiration came first.
+        /// The push's own expiration passed.
         public static let expired = Code(rawValue: "expired")
-        /// A newer push took its place.
+        /// A newer push replaced this one.
         public static let superseded = Code(rawValue: "superseded")
-        /// So many device tokens were refused in the same way that the environment or topic must be wrong.
+        /// So many device tokens were rejected for one reason that the environment or topic is probably wrong.
         public static let suspectedMisconfiguration = Code(rawValue: "suspectedMisconfiguration")
-        /// A fault of this library.
+        /// An error in this library.
         public static let internalFault = Code(rawValue: "internalFault")
     }
 
@@ -69,8 +69,8 @@ public struct PushError: Error, Sendable, Hashable {
         init(_ fields: Fields) { self.fields = fields }
     }
 
-    /// One reference: most pushes are accepted, and room for half a kilobyte that an error takes would lie in the memory
-    /// of each task that waits for an outcome.
+    /// A reference, to keep the type small. Most pushes are accepted; without it, each task that waits for an outcome
+    /// would reserve the half kilobyte that an error takes.
     private var storage: Storage
 
     private var fields: Fields {
@@ -83,27 +83,28 @@ public struct PushError: Error, Sendable, Hashable {
         get { self.storage.fields.code }
         set { self.fields.code = newValue }
     }
-    /// What is certain; never `accepted`.
+    /// The certainty of the outcome; never `accepted`.
     public var certainty: Certainty {
         get { self.storage.fields.certainty }
         set { self.fields.certainty = newValue }
     }
-    /// The id that the push had; nil if it never got one.
+    /// The id of the push; nil if it never got one.
     public var apnsID: APNSID? {
         get { self.storage.fields.apnsID }
         set { self.fields.apnsID = newValue }
     }
-    /// How often the push was given to a connection.
+    /// How many attempts were made: how often the push was assigned to a connection.
     public var attempts: Int {
         get { self.storage.fields.attempts }
         set { self.fields.attempts = newValue }
     }
-    /// What happened, for people. May name hosts, topics and reasons; holds neither secrets nor whole device tokens.
+    /// A description for people. It may name hosts, topics and reasons, but contains neither secrets nor whole device
+    /// tokens.
     public var message: String {
         get { self.storage.fields.message }
         set { self.fields.message = newValue }
     }
-    /// How long to wait before the push is sent again; nil if it should not be or nothing is known.
+    /// How long to wait before resending the push; nil if it should not be resent or if no time is known.
     public var retryAfter: Duration? {
         get { self.storage.fields.retryAfter }
         set { self.fields.retryAfter = newValue }
@@ -113,25 +114,25 @@ public struct PushError: Error, Sendable, Hashable {
         get { self.storage.fields.rejection }
         set { self.fields.rejection = newValue }
     }
-    /// Why APNs refused the push; nil if it did not, or gave no reason.
+    /// Why APNs rejected the push; nil if it did not reject it or gave no reason.
     public var reason: RejectionReason? { self.rejection?.reason }
-    /// What was wrong before the network, with the code `validation`; else nil.
+    /// The validation error if the code is `validation`; nil otherwise.
     public var validation: ValidationError? {
         get { self.storage.fields.validation }
         set { self.fields.validation = newValue }
     }
 
-    /// For senders of your own. A client makes its errors itself.
+    /// Creates an error, for your own senders. A client creates its errors itself.
     ///
     /// - Parameters:
     ///   - code: what happened.
-    ///   - certainty: what is certain; not `accepted`.
-    ///   - apnsID: the id that the push had.
-    ///   - attempts: how often it was given to a connection.
-    ///   - message: for people; it is printed and logged, so it must hold no secret.
-    ///   - retryAfter: how long to wait before it is sent again.
+    ///   - certainty: the certainty of the outcome; not `accepted`.
+    ///   - apnsID: the id of the push.
+    ///   - attempts: how many attempts were made.
+    ///   - message: a description for people. It is printed and logged, so it must not contain secrets.
+    ///   - retryAfter: how long to wait before resending the push.
     ///   - rejection: APNs' response, if there was one.
-    ///   - validation: what was wrong before the network.
+    ///   - validation: the validation error, if there was one.
     public init(
         code: Code,
         certainty: Certainty,
@@ -164,12 +165,12 @@ public struct PushError: Error, Sendable, Hashable {
         hasher.combine(self.storage.fields)
     }
 
-    /// The error of a push that APNs refused.
+    /// The error of a push that APNs rejected.
     ///
     /// - Parameters:
     ///   - rejection: APNs' response.
-    ///   - attempts: how often the push was given to a connection.
-    ///   - retryAfter: what the response's header said; nil takes what Apple's documentation advises.
+    ///   - attempts: how many attempts were made.
+    ///   - retryAfter: the delay from the response's header; nil for the delay that Apple's documentation advises.
     public static func rejected(_ rejection: Rejection, attempts: Int, retryAfter: Duration? = nil) -> PushError {
         PushError(
             code: .rejected,
@@ -182,7 +183,7 @@ public struct PushError: Error, Sendable, Hashable {
         )
     }
 
-    /// The error of a push that was refused before the network.
+    /// The error of a push that failed validation and was not sent.
     public static func validation(_ error: ValidationError, apnsID: APNSID? = nil) -> PushError {
         PushError(
             code: .validation,
@@ -193,10 +194,10 @@ public struct PushError: Error, Sendable, Hashable {
         )
     }
 
-    /// Whether the same push may be sent again: it cannot arrive twice, and it is not bound to fail again.
+    /// Whether you may resend the push: it cannot arrive twice, and a resend does not necessarily fail.
     ///
-    /// False for `unknown` (it may have arrived), for rejections that would be repeated, and for pushes that are invalid,
-    /// expired or superseded.
+    /// False for `unknown` (the push may have arrived), for rejections that would repeat, and for pushes that are
+    /// invalid, expired or superseded.
     public var canResend: Bool {
         switch self.certainty {
         case .accepted, .unknown: false
@@ -205,12 +206,12 @@ public struct PushError: Error, Sendable, Hashable {
         }
     }
 
-    /// That APNs called the device token invalid (status 410); nil otherwise.
+    /// The invalidation of the device token by APNs (status 410); nil for other errors.
     public var invalidation: TokenInvalidation? {
         self.certainty == .rejected ? self.rejection?.invalidation : nil
     }
 
-    /// What to do now, in a word.
+    /// The recommended action.
     public var advice: Advice {
         switch self.certainty {
         case .accepted, .unknown:
@@ -231,7 +232,7 @@ public struct PushError: Error, Sendable, Hashable {
     }
 
     private static func advice(for rejection: Rejection) -> Advice {
-        // A closed or stale connection is nothing to wait for.
+        // A closed or stale connection needs no delay.
         if rejection.mayBeResent, rejection.delay == .zero { return .resend }
         switch rejection.disposition {
         case .tokenInvalid: return .removeToken
@@ -285,7 +286,7 @@ extension PushError: Codable {
 }
 
 extension Duration {
-    /// From seconds of unknown origin, to the millisecond; nil if they are not a sensible time.
+    /// Takes seconds from an untrusted source, rounded to a millisecond; nil if they are not a sensible duration.
     fileprivate init?(wholeMilliseconds seconds: Double) {
         guard seconds.magnitude < 1e12, let milliseconds = Int64(exactly: (seconds * 1_000).rounded()) else {
             return nil

@@ -1,18 +1,18 @@
-/// APNs took the push.
+/// The acknowledgement of a push that APNs accepted.
 ///
 /// Coded form, stable: `{"apnsID", "apnsUniqueID"?, "attempts"}`.
 public struct Receipt: Sendable, Hashable, Codable {
-    /// The id of the push: the one that APNs answered, or the one that was sent if the response has none.
+    /// The id of the push: the id in APNs' response, or the id that was sent if the response has none.
     public var apnsID: APNSID
-    /// The key to the delivery log of the Push Notifications Console; in development only.
+    /// The id of the push in the delivery log of the Push Notifications Console. Development environment only.
     public var apnsUniqueID: String?
-    /// How often the push was sent until it was accepted.
+    /// How many attempts were made, including the accepted one.
     public var attempts: Int
 
     /// - Parameters:
     ///   - apnsID: the id of the push.
-    ///   - apnsUniqueID: APNs' own id, in development only.
-    ///   - attempts: how often the push was sent.
+    ///   - apnsUniqueID: APNs' own id, in the development environment only.
+    ///   - attempts: how many attempts were made.
     public init(apnsID: APNSID, apnsUniqueID: String? = nil, attempts: Int = 1) {
         self.apnsID = apnsID
         self.apnsUniqueID = apnsUniqueID
@@ -20,7 +20,7 @@ public struct Receipt: Sendable, Hashable, Codable {
     }
 }
 
-/// What to do about an outcome, in a word. Open.
+/// The recommended action for an outcome. Open: later versions may add values.
 public struct Advice: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     public let rawValue: String
 
@@ -30,43 +30,43 @@ public struct Advice: RawRepresentable, Sendable, Hashable, Codable, CustomStrin
 
     public var description: String { self.rawValue }
 
-    /// Nothing: it was accepted, or it is too late, or its fate is unknown and sending it again might show it twice.
+    /// Do nothing: the push was accepted, it is too late, or its fate is unknown and a resend might show it twice.
     public static let none = Advice(rawValue: "none")
-    /// Send it again, now.
+    /// Resend the push now.
     public static let resend = Advice(rawValue: "resend")
-    /// Send it again later.
+    /// Resend the push later.
     public static let wait = Advice(rawValue: "wait")
-    /// The notification is wrong.
+    /// Correct the notification.
     public static let fixRequest = Advice(rawValue: "fix-request")
-    /// The device token does not fit the environment or the topic.
+    /// Check the environment and the topic: the device token does not match them.
     public static let checkEnvironment = Advice(rawValue: "check-environment")
-    /// The device token is dead; see `TokenInvalidation.shouldRemove(registeredAt:)`.
+    /// Remove the device token, which is no longer valid; see `TokenInvalidation.shouldRemove(registeredAt:)`.
     public static let removeToken = Advice(rawValue: "remove-token")
-    /// The provider token or the certificate is wrong.
+    /// Correct the provider token or the certificate.
     public static let fixCredential = Advice(rawValue: "fix-credential")
 }
 
 /// How one push ended: one of five cases. Each push has exactly one outcome.
 ///
-/// The error of a case has the case's certainty; ``failed(_:)`` makes the case that fits an error.
+/// The error of a case has that case's certainty. ``failed(_:)`` creates the case that matches an error.
 ///
 /// Coded form, stable: `{"outcome": certainty, "receipt": {…}}` if accepted, else `{"outcome": certainty,
 /// "error": {…}}`.
 public enum PushOutcome: Sendable, Hashable {
-    /// APNs answered 200: it took the push. That is not yet delivery.
+    /// APNs responded with 200: it accepted the push. The push is not yet delivered.
     case accepted(Receipt)
-    // Indirect, so that an accepted push does not carry the room of an error about.
-    /// APNs answered that it refuses the push; `error.reason` says why.
+    // Indirect, so that an accepted push does not reserve memory for an error.
+    /// APNs responded that it rejects the push; `error.reason` holds the reason.
     indirect case rejected(PushError)
-    /// The push left this process, and APNs proved that it did not look at it.
+    /// The push left this process, but APNs provably did not process it.
     indirect case notProcessed(PushError)
     /// No byte of the push left this process.
     indirect case notSent(PushError)
-    /// The push was written and no response came: it may have been delivered.
+    /// The push was written but got no response: it may have been delivered.
     indirect case unknown(PushError)
 
-    /// The outcome of a push that ended with an error, by the error's certainty. An error cannot say that a push was
-    /// accepted: such a one makes it `unknown`.
+    /// The outcome of a push that ended with an error, by the error's certainty. An error cannot report an accepted
+    /// push; the certainty `accepted` becomes `unknown`.
     public static func failed(_ error: PushError) -> PushOutcome {
         switch error.certainty {
         case .rejected: return .rejected(error)
@@ -80,7 +80,7 @@ public enum PushOutcome: Sendable, Hashable {
         }
     }
 
-    /// What is known about the fate of the push.
+    /// What is certain about the fate of the push.
     public var certainty: Certainty {
         switch self {
         case .accepted: .accepted
@@ -94,7 +94,7 @@ public enum PushOutcome: Sendable, Hashable {
     /// The id of the push; nil if it never got one.
     public var apnsID: APNSID? { self.receipt?.apnsID ?? self.error?.apnsID }
 
-    /// How often the push was given to a connection; 0 if none had it.
+    /// How many attempts were made; 0 if the push was never assigned to a connection.
     public var attempts: Int { self.receipt?.attempts ?? self.error?.attempts ?? 0 }
 
     /// The receipt of an accepted push; nil otherwise.
@@ -115,19 +115,19 @@ public enum PushOutcome: Sendable, Hashable {
         if case .accepted = self { 200 } else { self.error?.rejection?.status }
     }
 
-    /// Whether the same push may be sent again; false for accepted ones.
+    /// Whether you may resend the push; false for accepted ones.
     public var canResend: Bool { self.error?.canResend ?? false }
 
-    /// How long to wait before that; nil if it should not be or nothing is known.
+    /// How long to wait before resending the push; nil if it should not be resent or if no time is known.
     public var retryAfter: Duration? { self.error?.retryAfter }
 
-    /// That APNs called the device token invalid (status 410); nil otherwise.
+    /// The invalidation of the device token by APNs (status 410); nil for other outcomes.
     public var invalidation: TokenInvalidation? { self.error?.invalidation }
 
-    /// What to do now, in a word.
+    /// The recommended action.
     public var advice: Advice { self.error?.advice ?? .none }
 
-    /// The receipt of an accepted push.
+    /// Returns the receipt of an accepted push.
     ///
     /// - Throws: the error of any other outcome.
     public func get() throws(PushError) -> Receipt {

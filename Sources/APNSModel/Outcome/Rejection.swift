@@ -4,7 +4,7 @@
     public import Foundation
 #endif
 
-/// APNs' response to a push that it refused.
+/// APNs' response to a push that it rejected.
 ///
 /// Coded form, stable; keys that are nil or empty are left out: `{"status", "reason", "timestamp", "rawBodyBase64",
 /// "apnsID", "apnsUniqueID"}`, the timestamp in milliseconds since 1970.
@@ -12,27 +12,27 @@ public struct Rejection: Sendable, Hashable {
     /// The most bytes of a body that are kept.
     public static let maximumBodySize = 4_096
 
-    /// The HTTP status; 200 is no rejection.
+    /// The HTTP status. Status 200 is not a rejection.
     public var status: Int
-    /// Nil if the body names none, as answers of proxies do.
+    /// The reason; nil if the body has none, as in responses of proxies.
     public var reason: RejectionReason?
     /// With status 410: when APNs learned that the device token is no longer valid, in milliseconds since 1970.
     public var timestamp: Int64?
-    /// The body as it came, at most `maximumBodySize` bytes.
+    /// The body as received, at most `maximumBodySize` bytes.
     public var rawBody: [UInt8]
-    /// The id of the push, as APNs answered it.
+    /// The id of the push in APNs' response.
     public var apnsID: APNSID?
-    /// The key to the delivery log of the Push Notifications Console; in development only.
+    /// The id of the push in the delivery log of the Push Notifications Console. Development environment only.
     public var apnsUniqueID: String?
 
-    /// For senders and tests that make a response up; `rawBody` is empty.
+    /// Creates a response, for your own senders and tests. `rawBody` is empty.
     ///
     /// - Parameters:
     ///   - status: the HTTP status.
-    ///   - reason: nil if the response names none.
-    ///   - timestamp: milliseconds since 1970, with status 410.
+    ///   - reason: the reason; nil if the response has none.
+    ///   - timestamp: with status 410, when APNs learned that the token is invalid, in milliseconds since 1970.
     ///   - apnsID: the id of the push.
-    ///   - apnsUniqueID: APNs' own id, in development only.
+    ///   - apnsUniqueID: APNs' own id, in the development environment only.
     public init(
         status: Int,
         reason: RejectionReason?,
@@ -48,10 +48,10 @@ public struct Rejection: Sendable, Hashable {
         self.apnsUniqueID = apnsUniqueID
     }
 
-    /// Reads a response's body, `{"reason": string, "timestamp": milliseconds}`.
+    /// Parses a response's body, `{"reason": string, "timestamp": milliseconds}`.
     ///
-    /// It never fails: whatever the body is (empty, HTML, cut off), the status stands, the bytes are kept, and what could
-    /// be read of the two fields is taken. Source: Apple, "Handling notification responses from APNs".
+    /// Parsing never fails. Whatever the body is (empty, HTML, truncated), the status and the bytes are kept, together
+    /// with any of the two fields that could be parsed. Source: Apple, "Handling notification responses from APNs".
     public init(
         status: Int,
         body: some Sequence<UInt8>,
@@ -70,27 +70,27 @@ public struct Rejection: Sendable, Hashable {
         }
     }
 
-    /// What is to be done about it.
+    /// The kind of action that the rejection calls for.
     public var disposition: RejectionReason.Disposition {
         RejectionReason.disposition(of: self.reason, status: self.status)
     }
 
-    /// What the response means, in a sentence.
+    /// The meaning of the response, in one sentence.
     public var meaning: String {
         if let meaning = self.reason?.meaning { return meaning }
         if let reason { return "APNs gave the reason \(ValidationError.shortened(reason.rawValue))" }
         return "the response named no reason"
     }
 
-    /// Whether the same push, sent again, may be accepted without anybody fixing anything.
+    /// Whether a resend may succeed without any correction.
     var mayBeResent: Bool {
         self.reason?.entry?.mayBeResent ?? (self.disposition == .retryLater || self.disposition == .pauseDevice)
     }
 
-    /// How long to wait before that; nil where nothing is known.
+    /// How long to wait before a resend; nil if no time is known.
     var delay: Duration? { self.reason?.entry?.delay }
 
-    /// That the device token is dead; nil unless APNs said so with status 410.
+    /// The invalidation of the device token; nil unless the status is 410 and APNs declared the token invalid.
     public var invalidation: TokenInvalidation? {
         guard self.status == 410, self.disposition == .tokenInvalid else { return nil }
         return TokenInvalidation(millisecondsSince1970: self.timestamp)
@@ -126,32 +126,34 @@ extension Rejection: Codable {
     }
 }
 
-/// APNs said, with status 410, that a device token is no longer valid.
+/// APNs' statement, with status 410, that a device token is no longer valid.
 public struct TokenInvalidation: Sendable, Hashable {
-    /// When APNs learned of it, in milliseconds since 1970; nil if the response did not say.
+    /// When APNs learned that the token is invalid, in milliseconds since 1970; nil if the response has no time.
     public var millisecondsSince1970: Int64?
 
-    /// - Parameter millisecondsSince1970: when APNs learned of it; nil if it did not say.
+    /// - Parameter millisecondsSince1970: when APNs learned that the token is invalid; nil if the response has no time.
     public init(millisecondsSince1970: Int64?) {
         self.millisecondsSince1970 = millisecondsSince1970
     }
 
-    /// The same in seconds.
+    /// When APNs learned that the token is invalid, in seconds since 1970.
     public var secondsSince1970: Double? {
         self.millisecondsSince1970.map { Double($0) / 1_000 }
     }
 
-    /// The same as a date.
+    /// When APNs learned that the token is invalid, as a date.
     public var since: Date? {
         self.secondsSince1970.map { Date(timeIntervalSince1970: $0) }
     }
 
-    /// Whether the token may be deleted: APNs learned of its end after the device last registered it.
+    /// Whether you may delete the token: APNs learned that it is invalid after the device last registered it.
     ///
-    /// A device that registered the same token again afterwards is alive. Without a time from APNs the response is false,
-    /// and the caller decides.
+    /// A token that the device registered again later is valid. If APNs gave no time, the result is false, and the
+    /// decision is yours.
     ///
-    /// - Parameter registeredAt: when the app last reported this token; nil if nobody knows, then APNs is believed.
+    /// - Parameter registeredAt: when the app last reported this token. If nil, the result is true whenever APNs gave a
+    ///   time.
+    ///
     /// Source: Apple, "Handling notification responses from APNs", `timestamp`.
     public func shouldRemove(registeredAt: Date?) -> Bool {
         guard let since else { return false }

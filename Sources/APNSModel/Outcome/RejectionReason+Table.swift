@@ -1,15 +1,15 @@
 extension RejectionReason {
-    /// All that is known about one reason. Nothing about reasons is written down anywhere else.
+    /// Everything known about one reason. This table is the only place that describes reasons.
     struct Entry: Sendable {
         var reason: RejectionReason
         var status: Int
         var disposition: Disposition
-        /// Whether the same push, sent again, may be accepted without anybody fixing anything.
+        /// Whether a resend may succeed without any correction.
         var mayBeResent = false
-        /// How long to wait before that; nil where nothing is known.
+        /// How long to wait before a resend; nil if no time is known.
         var delay: Duration?
         var meaning: String
-        /// How else it is spelled.
+        /// Its other spelling.
         var alias: String?
 
         init(
@@ -31,7 +31,7 @@ extension RejectionReason {
         }
     }
 
-    /// Apple, "Handling notification responses from APNs": after 500 and 503 start again from 15 minutes.
+    /// The delay after 500 and 503. Apple, "Handling notification responses from APNs": start with 15 minutes.
     private static let apnsRecovery = Duration.seconds(15 * 60)
 
     static let table: [Entry] = [
@@ -179,10 +179,10 @@ extension RejectionReason {
 
     var entry: Entry? { Self.byName[Self.folded(self.rawValue)] }
 
-    /// The one name of all spellings.
+    /// The canonical spelling of the reason.
     var canonical: String { self.entry?.reason.rawValue ?? Self.folded(self.rawValue) }
 
-    /// Without blanks: Apple's broadcast page prints one.
+    /// Removes blanks: Apple's broadcast page prints one.
     private static func folded(_ text: String) -> String {
         text.utf8.contains(0x20) ? text.filter { $0 != " " } : text
     }

@@ -1,7 +1,8 @@
-/// Why APNs refused a push: the `reason` in the body of its response. Open; unknown reasons keep their text.
+/// Why APNs rejected a push: the `reason` in the body of its response. Open: an unknown reason keeps its text.
 ///
-/// Apple's pages and the wire spell three reasons differently, so reasons are compared by meaning: both spellings of one
-/// reason are equal, and blanks do not count. Coded as the string that APNs sent.
+/// Apple's pages and APNs spell three reasons differently, so reasons are compared by meaning: both spellings of a
+/// reason are equal, and blanks are ignored. Coded as the string that APNs sent.
+///
 /// Source: Apple, "Handling notification responses from APNs", "Handling error responses from APNs" (broadcast).
 public struct RejectionReason: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     /// The text that APNs sent.
@@ -21,7 +22,7 @@ public struct RejectionReason: RawRepresentable, Sendable, Hashable, Codable, Cu
         hasher.combine(self.canonical)
     }
 
-    /// What is to be done about a rejection, coarsely.
+    /// The kind of action that a rejection calls for.
     public struct Disposition: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
         public let rawValue: String
 
@@ -31,36 +32,36 @@ public struct RejectionReason: RawRepresentable, Sendable, Hashable, Codable, Cu
 
         public var description: String { self.rawValue }
 
-        /// The request is wrong and will be refused each time: fix the notification, the topic or the caller.
+        /// The request is wrong and will always be rejected: correct the notification, the topic or the caller.
         public static let fixRequest = Disposition(rawValue: "fix-request")
         /// The device token is no longer valid.
         public static let tokenInvalid = Disposition(rawValue: "token-invalid")
-        /// The device token does not fit: most often sandbox and production, or two apps, were mixed up. No reason to
-        /// delete tokens.
+        /// The device token does not match the environment or the topic. Usually sandbox and production, or two apps,
+        /// were confused. Do not delete tokens for this.
         public static let tokenOrEnvironment = Disposition(rawValue: "token-or-environment")
-        /// The provider token or certificate is at fault, not this push.
+        /// The provider token or certificate is wrong, not this push.
         public static let credential = Disposition(rawValue: "credential")
-        /// APNs or the connection is at fault: the same push may succeed later.
+        /// The failure is in APNs or the connection: a resend may succeed later.
         public static let retryLater = Disposition(rawValue: "retry-later")
-        /// Too many pushes to this one device: pause it, go on with the others.
+        /// Too many pushes to this one device: pause sends to it and continue with the other devices.
         public static let pauseDevice = Disposition(rawValue: "pause-device")
     }
 
-    /// The reasons that are documented or were seen on the wire.
+    /// All reasons that are documented or were observed.
     public static var known: [RejectionReason] { self.table.map(\.reason) }
 
-    /// The status APNs sends the reason with; nil for unknown reasons.
+    /// The HTTP status that APNs sends with the reason; nil for unknown reasons.
     public var status: Int? { self.entry?.status }
 
-    /// What the reason means, in a sentence; nil for unknown reasons.
+    /// The meaning of the reason, in one sentence; nil for unknown reasons.
     public var meaning: String? { self.entry?.meaning }
 
-    /// What is to be done; for an unknown reason or none it follows from the status.
+    /// The kind of action that a reason calls for. For an unknown reason, or none, it follows from the status.
     public static func disposition(of reason: RejectionReason?, status: Int) -> Disposition {
         if let entry = reason?.entry { return entry.disposition }
         switch status {
         case 403: return .credential
-        // An unknown reason is no ground for dropping a token.
+        // An unknown reason does not justify deleting a token.
         case 410: return reason == nil ? .tokenInvalid : .fixRequest
         case 429: return .pauseDevice
         case 500...: return .retryLater
@@ -70,25 +71,25 @@ public struct RejectionReason: RawRepresentable, Sendable, Hashable, Codable, Cu
 }
 
 extension RejectionReason {
-    /// 400: the collapse id is longer than 64 bytes or otherwise bad.
+    /// 400: the collapse id is longer than 64 bytes or otherwise invalid.
     public static let badCollapseID = RejectionReason(rawValue: "BadCollapseId")
     /// 400: the device token is malformed or, most often, belongs to the other environment (sandbox or production).
     public static let badDeviceToken = RejectionReason(rawValue: "BadDeviceToken")
-    /// 400: the expiration is bad.
+    /// 400: the expiration is invalid.
     public static let badExpirationDate = RejectionReason(rawValue: "BadExpirationDate")
     /// 400: the apns-id is not a UUID.
     public static let badMessageID = RejectionReason(rawValue: "BadMessageId")
-    /// 400: the priority is bad.
+    /// 400: the priority is invalid.
     public static let badPriority = RejectionReason(rawValue: "BadPriority")
     /// 400: the topic is invalid.
     public static let badTopic = RejectionReason(rawValue: "BadTopic")
-    /// 400: the device token belongs to another app than the topic names.
+    /// 400: the device token belongs to another app than the topic.
     public static let deviceTokenNotForTopic = RejectionReason(rawValue: "DeviceTokenNotForTopic")
     /// 400: a header was sent twice.
     public static let duplicateHeaders = RejectionReason(rawValue: "DuplicateHeaders")
     /// 400: the connection had been idle too long.
     public static let idleTimeout = RejectionReason(rawValue: "IdleTimeout")
-    /// 400: the push type is unknown to APNs or does not fit.
+    /// 400: the push type is unknown to APNs or does not match the request.
     public static let invalidPushType = RejectionReason(rawValue: "InvalidPushType")
     /// 400: the request has no device token.
     public static let missingDeviceToken = RejectionReason(rawValue: "MissingDeviceToken")
@@ -104,9 +105,9 @@ extension RejectionReason {
     public static let badCertificateEnvironment = RejectionReason(rawValue: "BadCertificateEnvironment")
     /// 403: the key belongs to the other environment.
     ///
-    /// As on the wire; Apple's page says `BadEnvironmentKeyIdInToken`, which is equal to it.
+    /// APNs sends this spelling. Apple's page has `BadEnvironmentKeyIdInToken`, which is equal to it.
     public static let badEnvironmentKeyInToken = RejectionReason(rawValue: "BadEnvironmentKeyInToken")
-    /// 403: the provider token is older than an hour; a fresh one is needed (or the clock is wrong).
+    /// 403: the provider token is older than an hour. A fresh one is needed, or the clock is wrong.
     public static let expiredProviderToken = RejectionReason(rawValue: "ExpiredProviderToken")
     /// 403: the action is not allowed for this account.
     public static let forbidden = RejectionReason(rawValue: "Forbidden")
@@ -126,20 +127,20 @@ extension RejectionReason {
     public static let unregistered = RejectionReason(rawValue: "Unregistered")
     /// 413: the payload is too large.
     public static let payloadTooLarge = RejectionReason(rawValue: "PayloadTooLarge")
-    /// 429: the provider token was changed more often than every 20 minutes; keep the one in use.
+    /// 429: the provider token was changed more often than every 20 minutes; keep the current one.
     public static let tooManyProviderTokenUpdates = RejectionReason(rawValue: "TooManyProviderTokenUpdates")
     /// 429: too many pushes in a row to one device token or channel.
     public static let tooManyRequests = RejectionReason(rawValue: "TooManyRequests")
-    /// 500: APNs has an internal fault.
+    /// 500: an internal error of APNs.
     public static let internalServerError = RejectionReason(rawValue: "InternalServerError")
     /// 503: APNs is overloaded or down.
     public static let serviceUnavailable = RejectionReason(rawValue: "ServiceUnavailable")
-    /// 503: this APNs server is stopping; another one will take the push.
+    /// 503: this APNs server is shutting down; another one will accept the push.
     public static let shutdown = RejectionReason(rawValue: "Shutdown")
 
-    /// 400: broadcast is not switched on for the app in the developer portal.
+    /// 400: broadcast is not enabled for the app in the developer portal.
     ///
-    /// As on the wire; Apple's page says `FeatureNotEnabled`, which is equal to it.
+    /// APNs sends this spelling. Apple's page has `FeatureNotEnabled`, which is equal to it.
     public static let broadcastFeatureNotEnabled = RejectionReason(rawValue: "BroadcastFeatureNotEnabled")
     /// 400: the channel id is missing.
     public static let missingChannelID = RejectionReason(rawValue: "MissingChannelId")
@@ -153,7 +154,7 @@ extension RejectionReason {
     public static let badRequestPayload = RejectionReason(rawValue: "BadRequestPayload")
     /// 400: the push type is missing.
     public static let missingPushType = RejectionReason(rawValue: "MissingPushType")
-    /// 400: the app has the most channels it may have.
+    /// 400: the app already has the maximum number of channels.
     public static let cannotCreateChannelConfig = RejectionReason(rawValue: "CannotCreateChannelConfig")
     /// 400: the channel's storage policy is missing or invalid.
     public static let missingChannelQueueSize = RejectionReason(rawValue: "MissingChannelQueueSize")

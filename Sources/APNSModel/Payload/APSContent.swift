@@ -2,7 +2,7 @@
 struct APSContent: Sendable {
     enum AlertForm: Sendable {
         case text(String)
-        /// Behind a reference: an alert has ten fields, and copying it costs more than the allocation.
+        /// Indirect: an alert has ten fields, and copying them costs more than the allocation.
         indirect case dictionary(Alert)
     }
 
@@ -21,9 +21,9 @@ struct APSContent: Sendable {
     /// Nil for nearly every push.
     private var rareBox: RareBox?
 
-    /// What few pushes have. It stands behind one reference, so that all other pushes stay small to copy.
+    /// Fields that few pushes have. They are behind one reference, so that all other pushes are cheap to copy.
     struct Rare: Sendable {
-        /// A key of `aps` that this library has no word for, with its value.
+        /// A key of `aps` for which this library has no function, with its value.
         struct Member: Sendable {
             var key: String
             var value: any Encodable & Sendable
@@ -44,7 +44,7 @@ struct APSContent: Sendable {
         }
     }
 
-    /// Whether there is anything in `rare`: cheaper to ask first.
+    /// Whether `rare` has any content. Cheaper than reading `rare`.
     var hasRare: Bool { self.rareBox != nil }
 
     var rare: Rare? { self.rareBox?.rare }
@@ -63,7 +63,7 @@ struct APSContent: Sendable {
         }
     }
 
-    /// The keys that are set. Raw ones count for none.
+    /// The keys that are set, without raw keys.
     var fields: APSFields {
         var fields: APSFields = []
         if self.alert != nil { fields.insert(.alert) }
@@ -94,7 +94,7 @@ struct APSContent: Sendable {
 
     var isEmpty: Bool { self.fields.isEmpty && !self.hasMembers }
 
-    /// Checks what APNs would refuse in these fields, and what it or the device would ignore without a word.
+    /// Checks for content that APNs would reject, or that APNs or the device would silently ignore.
     func validate(_ rule: PushType.Rule) throws(ValidationError) {
         let strangers = self.fields.subtracting(rule.allowed)
         guard strangers.isEmpty else {
@@ -141,7 +141,7 @@ extension APSContent {
     }
 }
 
-/// What a push to an accessory holds.
+/// The content of a push to an accessory.
 struct AccessoryContent: Sendable {
     var encryptedData: String
     var sessionIdentifier: String
@@ -150,7 +150,7 @@ struct AccessoryContent: Sendable {
 }
 
 extension Alert {
-    /// Title and body are all that ActivityKit reads, each as a text or as a key.
+    /// ActivityKit reads only title and body, each as a text or as a localisation key.
     fileprivate func validateForLiveActivity() throws(ValidationError) {
         let strangers: [(Bool, String)] = [
             (self.subtitle != nil, "subtitle"), (self.launchImage != nil, "launch-image"),

@@ -1,4 +1,4 @@
-/// Keys of `aps`, as a set: what the table of push types speaks in.
+/// A set of keys of `aps`. The table of push types is written in terms of these sets.
 struct APSFields: OptionSet, Sendable {
     let rawValue: UInt32
 
@@ -20,14 +20,14 @@ struct APSFields: OptionSet, Sendable {
     static let liveActivity = APSFields(rawValue: 1 << 15)
 
     static let all = APSFields(rawValue: .max)
-    /// What the user notices.
+    /// Keys with an effect that the user notices.
     static let visible: APSFields = [.alert, .badge, .sound]
-    /// All but the keys that belong to one push type. Where Apple does not say that a key has no place, it has one.
+    /// All keys except those of a single push type. A key is allowed unless Apple says otherwise.
     static let common = APSFields.all.subtracting([.pushToTalk, .accessory, .liveActivity])
-    /// What Apple lists for ActivityKit's pushes.
+    /// The keys that Apple lists for ActivityKit's pushes.
     static let ofLiveActivities: APSFields = [.alert, .sound, .relevanceScore, .liveActivity]
 
-    /// The key that an error names.
+    /// The names of the keys, for errors.
     private static let names: [(APSFields, String)] = [
         (.alert, "alert"), (.badge, "badge"), (.sound, "sound"), (.threadID, "thread-id"), (.category, "category"),
         (.contentAvailable, "content-available"), (.mutableContent, "mutable-content"),
@@ -37,7 +37,7 @@ struct APSFields: OptionSet, Sendable {
         (.accessory, "encryptedData"), (.liveActivity, "event"),
     ]
 
-    /// The first key of the set, for an error.
+    /// The name of the set's first key, for an error.
     var firstName: String {
         for (field, name) in Self.names where self.contains(field) {
             return "aps.\(name)"

@@ -1,41 +1,41 @@
-/// What a notification says: the dictionary `aps.alert`. Nil fields are left out.
+/// The visible text of a notification: the dictionary `aps.alert`. Nil fields are left out.
 ///
 /// The keys ending in `LocKey` name entries of the app's `Localizable.strings`; the `Args` replace their format
-/// specifiers in order. `locKey` is the body's. Source: Apple, "Generating a remote notification", table 2.
+/// specifiers in order. `locKey` is the key of the body. Source: Apple, "Generating a remote notification", table 2.
 ///
-/// In a Live Activity's push the same value is written in the form that ActivityKit reads, with `title` and `body`
-/// holding `loc-key` and `loc-args`; the flat keys would be ignored there without a word. Only title and body exist
-/// then. Source: Apple, "Starting and updating Live Activities with ActivityKit push notifications".
+/// In a push to a Live Activity, the alert is written in the form that ActivityKit reads: `title` and `body` contain
+/// `loc-key` and `loc-args`, because ActivityKit silently ignores the flat keys. Only title and body exist there.
+/// Source: Apple, "Starting and updating Live Activities with ActivityKit push notifications".
 public struct Alert: Sendable, Hashable {
-    /// A short line above the text: `title`.
+    /// A short line above the body: `title`.
     public var title: String?
-    /// A second line between title and text: `subtitle`.
+    /// A second line, between title and body: `subtitle`.
     public var subtitle: String?
-    /// The text: `body`.
+    /// The body: `body`.
     public var body: String?
     /// The file name of a launch image, with or without extension.
     public var launchImage: String?
-    /// The title's entry in the app's localised strings: `title-loc-key`.
+    /// The key of the title in the app's localised strings: `title-loc-key`.
     public var titleLocKey: String?
-    /// What replaces the title's format specifiers, in order: `title-loc-args`.
+    /// The replacements for the title's format specifiers, in order: `title-loc-args`.
     public var titleLocArgs: [String]?
-    /// The subtitle's entry in the app's localised strings: `subtitle-loc-key`.
+    /// The key of the subtitle in the app's localised strings: `subtitle-loc-key`.
     public var subtitleLocKey: String?
-    /// What replaces the subtitle's format specifiers, in order: `subtitle-loc-args`.
+    /// The replacements for the subtitle's format specifiers, in order: `subtitle-loc-args`.
     public var subtitleLocArgs: [String]?
-    /// The text's entry in the app's localised strings: `loc-key`.
+    /// The key of the body in the app's localised strings: `loc-key`.
     public var locKey: String?
-    /// What replaces the text's format specifiers, in order: `loc-args`.
+    /// The replacements for the body's format specifiers, in order: `loc-args`.
     public var locArgs: [String]?
 
     /// Nil for nearly every alert.
     private var legacyBox: LegacyBox?
 }
 
-// Outside, so that the compiler's own initialiser is there to be called: assigning the fields one by one copies them all
-// once more in the end.
+// In an extension, to keep the compiler's memberwise initialiser. Assigning the fields one by one copies all of them
+// once more at the end.
 extension Alert {
-    /// All parameters may be left out; each becomes the property of its name.
+    /// Creates an alert. All parameters are optional; each sets the property of its name.
     public init(
         title: String? = nil,
         subtitle: String? = nil,
@@ -64,7 +64,7 @@ extension Alert {
     }
 }
 
-// Keys of old systems. They stand behind one reference, so that all other alerts stay small to copy.
+// Keys of old systems. They are behind one reference, so that all other alerts are cheap to copy.
 extension Alert {
     struct Legacy: Sendable, Hashable {
         var action: String?
@@ -95,34 +95,35 @@ extension Alert {
         set { self.change { $0.action = newValue } }
     }
 
-    /// The key of the action button's label: of iOS before 10, ignored since. Source: Apple, "Local and Remote
-    /// Notification Programming Guide".
+    /// The key of the action button's label, for iOS before 10; ignored by later versions. Source: Apple, "Local and
+    /// Remote Notification Programming Guide".
     public var actionLocKey: String? {
         get { self.legacy?.actionLocKey }
         set { self.change { $0.actionLocKey = newValue } }
     }
 
-    /// What a group's summary names: iOS 12 to 14, ignored since. Source: Apple, "Generating a remote notification".
+    /// The name in a group's summary, for iOS 12 to 14; ignored by later versions. Source: Apple, "Generating a remote
+    /// notification".
     public var summaryArg: String? {
         get { self.legacy?.summaryArg }
         set { self.change { $0.summaryArg = newValue } }
     }
 
-    /// How many items the notification adds to its group's summary: iOS 12 to 14, ignored since.
+    /// How many items the notification adds to its group's summary, for iOS 12 to 14; ignored by later versions.
     public var summaryArgCount: Int? {
         get { self.legacy?.summaryArgCount }
         set { self.change { $0.summaryArgCount = newValue } }
     }
 }
 
-/// What a notification sounds like: `aps.sound`.
+/// The sound of a notification: `aps.sound`.
 ///
 /// Source: Apple, "Generating a remote notification", table 3 for critical alerts.
 public struct Sound: Sendable, Hashable {
     /// A file in the app's bundle or in Library/Sounds, or `default`.
     public var name: String
-    /// From 0 (silent) to 1 (full) for a critical sound, which plays even if the device is muted and needs an
-    /// entitlement; nil for a normal sound.
+    /// The volume of a critical sound, from 0 (silent) to 1 (full); nil for a normal sound. A critical sound plays even
+    /// if the device is muted, and needs an entitlement.
     public var criticalVolume: Double?
 
     /// The system's sound.
@@ -133,13 +134,13 @@ public struct Sound: Sendable, Hashable {
         Sound(name: name, criticalVolume: nil)
     }
 
-    /// A critical sound. `volume` outside 0...1 is refused by validation.
+    /// A critical sound. Validation rejects a `volume` outside 0...1.
     public static func critical(name: String = "default", volume: Double = 1) -> Sound {
         Sound(name: name, criticalVolume: volume)
     }
 }
 
-/// How much a notification may interrupt: `aps.interruption-level`. Open.
+/// How much a notification may interrupt the user: `aps.interruption-level`. Open: later versions may add values.
 ///
 /// Source: Apple, "Generating a remote notification", table 1.
 public struct InterruptionLevel: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
@@ -153,7 +154,7 @@ public struct InterruptionLevel: RawRepresentable, Sendable, Hashable, Codable, 
 
     /// Shown in the list without light or sound.
     public static let passive = InterruptionLevel(rawValue: "passive")
-    /// What the system assumes.
+    /// The system's default.
     public static let active = InterruptionLevel(rawValue: "active")
     /// Needs an entitlement.
     public static let timeSensitive = InterruptionLevel(rawValue: "time-sensitive")

@@ -1,10 +1,10 @@
 extension PreparedPush {
-    /// What is known of the badge's place in a payload.
+    /// Where the badge is in a payload, as far as known.
     enum BadgePlace: Sendable {
         case at(BadgePosition)
         /// The payload has no `aps`.
         case nowhere
-        /// The payload came as bytes.
+        /// The payload was given as bytes and has not been searched.
         case unsearched
 
         func position(in payload: [UInt8]) -> BadgePosition? {
@@ -17,14 +17,15 @@ extension PreparedPush {
     }
 }
 
-/// Where the number of `aps.badge` stands in a payload, or where key and number can be put.
+/// The position of the number of `aps.badge` in a payload, or the position at which key and number can be inserted.
 struct BadgePosition: Sendable, Equatable {
-    /// The bytes of the value; empty if there is none, and then it lies behind the opening brace of `aps`.
+    /// The bytes of the number. Empty if there is none; then the position is after the opening brace of `aps`.
     var range: Range<Int>
 
     private static let key: StaticString = "\"badge\":"
 
-    /// The payload with this number, and the number's place in it. One allocation: this is done for each device.
+    /// Returns the payload with this number, and the number's new position. One allocation, because this runs for each
+    /// device.
     func patched(_ payload: [UInt8], _ number: Int) -> ([UInt8], BadgePosition) {
         let key = self.range.isEmpty ? Self.key.utf8CodeUnitCount : 0
         let comma = self.range.isEmpty && !self.endsObject(payload) ? 1 : 0
@@ -54,7 +55,7 @@ struct BadgePosition: Sendable, Equatable {
         return (patched, BadgePosition(range: numberStart..<numberEnd))
     }
 
-    /// The characters of a number.
+    /// The number of characters of a number.
     private static func length(_ number: Int) -> Int {
         var length = number < 0 ? 2 : 1
         var rest = number.magnitude / 10
@@ -65,7 +66,7 @@ struct BadgePosition: Sendable, Equatable {
         return length
     }
 
-    /// Whether only blanks stand between the place and the end of `aps`.
+    /// Whether only blanks are between the position and the end of `aps`.
     private func endsObject(_ payload: [UInt8]) -> Bool {
         for byte in payload[self.range.upperBound...] where ![0x20, 0x09, 0x0A, 0x0D].contains(byte) {
             return byte == JSONByte.closeObject

@@ -4,11 +4,11 @@
     import Foundation
 #endif
 
-/// A value as JSON by Foundation's encoder, or why it has none.
+/// A value as JSON from Foundation's encoder, or the error that prevents it.
 struct EncodedCustom: Sendable {
     let json: Result<[UInt8], ValidationError>
 
-    /// - Parameter field: what the error names; the path to the faulty value follows it.
+    /// - Parameter field: the field that an error names, followed by the path to the invalid value.
     init(_ value: some Encodable, field: String, _ encoder: JSONEncoder) {
         do {
             self.json = .success(Array(try encoder.encode(value)))

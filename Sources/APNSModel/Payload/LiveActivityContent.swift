@@ -4,7 +4,7 @@
     public import Foundation
 #endif
 
-/// What happens to a Live Activity: `aps.event`. Open.
+/// The event of a Live Activity's push: `aps.event`. Open: later versions may add values.
 ///
 /// Source: Apple, "Starting and updating Live Activities with ActivityKit push notifications".
 public struct LiveActivityEvent: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
@@ -24,10 +24,10 @@ public struct LiveActivityEvent: RawRepresentable, Sendable, Hashable, Codable, 
     public static let end = LiveActivityEvent(rawValue: "end")
 }
 
-/// The keys of `aps` that only Live Activities have.
+/// The keys of `aps` that only Live Activities have. All times are in seconds since 1970.
 struct LiveActivityContent: Sendable {
     var event: LiveActivityEvent?
-    /// All times are seconds since 1970. Nil: the time at which the push is prepared.
+    /// Nil: the time at which the push is prepared.
     var timestamp: Int64?
     var contentState: (any Encodable & Sendable)?
     var attributesType: String?
@@ -37,12 +37,12 @@ struct LiveActivityContent: Sendable {
     var inputPushToken = false
     var inputPushChannel: ChannelID?
 
-    /// Seconds since 1970, the fraction dropped; out of range it becomes a value that validation refuses.
+    /// Seconds since 1970, without the fraction. A date out of range becomes a value that validation rejects.
     static func seconds(_ date: Date) -> Int64 {
         Int64(exactly: date.timeIntervalSince1970.rounded(.down)) ?? .max
     }
 
-    /// Checks what the device would ignore without a word.
+    /// Checks for content that the device would silently ignore.
     func validate(hasAlert: Bool) throws(ValidationError) {
         func require(_ isThere: Bool, _ key: String) throws(ValidationError) {
             if !isThere {
@@ -50,7 +50,7 @@ struct LiveActivityContent: Sendable {
             }
         }
         func only(_ allowed: LiveActivityEvent, _ isThere: Bool, _ key: String) throws(ValidationError) {
-            // An event this library does not know may have any key.
+            // An event that this library does not know may have any key.
             if isThere, self.event != allowed, self.event == .start || self.event == .update || self.event == .end {
                 throw ValidationError(code: .contentNotAllowed, field: "aps.\(key)", value: self.event?.rawValue)
             }
@@ -90,11 +90,12 @@ struct LiveActivityContent: Sendable {
 
 // Source of the rules: Apple, "Starting and updating Live Activities with ActivityKit push notifications".
 extension PushNotification {
-    /// Starts a Live Activity on devices whose app has none (iOS 17.2), addressed by the app's push-to-start token.
+    /// Starts a Live Activity on devices where the app has none (iOS 17.2). Send it to the app's push-to-start token.
     ///
-    /// The device decodes `attributes` and `contentState` as the app's `ActivityAttributes` and its `ContentState`, with
-    /// a plain `JSONDecoder`: the property names are the keys, a `Date` is seconds since 2001 (what `Encodable` writes
-    /// here, too). What does not decode is dropped there without a word, while APNs answers 200.
+    /// The device decodes `attributes` and `contentState` as the app's `ActivityAttributes` and its `ContentState`,
+    /// with a plain `JSONDecoder`: the property names are the keys, and a `Date` is seconds since 2001, which is also
+    /// what `Encodable` writes here. The device silently drops a push that it cannot decode, although APNs responds
+    /// with 200.
     ///
     ///     let push = PushNotification.liveActivityStart(
     ///         topic: "com.grasscove.Fern",
@@ -107,9 +108,9 @@ extension PushNotification {
     /// - Parameters:
     ///   - topic: the app's bundle ID; the suffix is added.
     ///   - attributesType: the name of the app's Swift type.
-    ///   - attributes: what stays the same for the whole activity; must encode as an object.
-    ///   - contentState: what changes; must encode as an object.
-    ///   - alert: must be there. Only title and body are shown.
+    ///   - attributes: the values that stay constant during the activity; must encode as an object.
+    ///   - contentState: the values that change; must encode as an object.
+    ///   - alert: the required alert. Only title and body are shown.
     public static func liveActivityStart(
         topic: String,
         attributesType: String,
@@ -123,42 +124,43 @@ extension PushNotification {
             .alert(alert)
     }
 
-    /// Changes what a Live Activity shows. Silent, unless it is given an `alert`.
+    /// Changes the content of a Live Activity. Silent unless you add an `alert`.
     ///
     ///     PushNotification.liveActivityUpdate(topic: "com.grasscove.Fern", contentState: DeliveryState(stop: "Oak Street"))
     ///         .staleDate(.now.addingTimeInterval(900))
     ///         .priority(.conserve)
     ///
-    /// Priority 10 counts against the device's hourly budget, 5 does not.
+    /// Pushes with priority 10 count against the device's hourly budget; those with priority 5 do not.
     public static func liveActivityUpdate(topic: String, contentState: some Encodable & Sendable) -> PushNotification {
         self.liveActivity(topic: topic, event: .update).contentState(contentState)
     }
 
-    /// Ends a Live Activity with what it shows last. `dismissalDate` says how long it stays; by default the system
-    /// decides, at most four hours.
+    /// Ends a Live Activity and sets its final content. `dismissalDate` sets how long it stays visible; by default the
+    /// system decides, at most four hours.
     public static func liveActivityEnd(topic: String, contentState: some Encodable & Sendable) -> PushNotification {
         self.liveActivity(topic: topic, event: .end).contentState(contentState)
     }
 
-    /// Ends a Live Activity as it is. Apple advises to send the last content state along.
+    /// Ends a Live Activity without changing its content. Apple advises sending the final content state as well.
     public static func liveActivityEnd(topic: String) -> PushNotification {
         self.liveActivity(topic: topic, event: .end)
     }
 
-    /// A push to a Live Activity with any event, also one that Apple adds later.
+    /// A push to a Live Activity with any event, including events that Apple adds later.
     public static func liveActivity(topic: String, event: LiveActivityEvent) -> PushNotification {
         var notification = PushNotification(topic: topic, pushType: .liveactivity)
         notification.content.changeLiveActivity { $0.event = event }
         return notification
     }
 
-    /// What the Live Activity shows: must encode as an object that decodes as the app's `ContentState`.
+    /// The content of the Live Activity. Must encode as an object that decodes as the app's `ContentState`.
     public consuming func contentState(_ state: some Encodable & Sendable) -> PushNotification {
         self.content.changeLiveActivity { $0.contentState = state }
         return consume self
     }
 
-    /// What stays the same for the whole activity, and the name of the app's Swift type for it. With `start` only.
+    /// The values that stay constant during the activity, and the name of the app's Swift type for them. With `start`
+    /// only.
     public consuming func attributes(_ attributes: some Encodable & Sendable, type: String) -> PushNotification {
         self.content.changeLiveActivity {
             $0.attributes = attributes
@@ -167,49 +169,51 @@ extension PushNotification {
         return consume self
     }
 
-    /// When this state was true: of two pushes the device keeps the one with the later timestamp, whichever comes last.
-    /// Whole seconds. Left out, it is the time at which the push is prepared (or coded).
+    /// When this state was valid, in whole seconds. Of two pushes the device keeps the one with the later timestamp, in
+    /// whatever order they arrive. Default: the time at which the push is prepared (or coded).
     public consuming func timestamp(_ date: Date) -> PushNotification {
         self.timestamp(secondsSince1970: LiveActivityContent.seconds(date))
     }
 
-    /// As `timestamp(_:)`, in seconds since 1970. Below 0 and in milliseconds it is refused (`timeInvalid`).
+    /// Sets the timestamp in seconds since 1970. A negative value or one in milliseconds is rejected (`timeInvalid`).
     public consuming func timestamp(secondsSince1970 seconds: Int64) -> PushNotification {
         self.content.changeLiveActivity { $0.timestamp = seconds }
         return consume self
     }
 
-    /// From when on the Live Activity counts as outdated. Whole seconds.
+    /// The time from which the Live Activity is considered outdated, in whole seconds.
     public consuming func staleDate(_ date: Date) -> PushNotification {
         self.staleDate(secondsSince1970: LiveActivityContent.seconds(date))
     }
 
-    /// As `staleDate(_:)`, in seconds since 1970. Below 0 and in milliseconds it is refused (`timeInvalid`).
+    /// Sets the stale date in seconds since 1970. A negative value or one in milliseconds is rejected (`timeInvalid`).
     public consuming func staleDate(secondsSince1970 seconds: Int64) -> PushNotification {
         self.content.changeLiveActivity { $0.staleDate = seconds }
         return consume self
     }
 
-    /// When an ended Live Activity leaves the Lock Screen: at once if the date has passed, then if it lies within four
-    /// hours. With `end` only. Whole seconds.
+    /// When an ended Live Activity leaves the Lock Screen: immediately if the date has passed, or at the date if it is
+    /// within four hours. With `end` only. Whole seconds.
     public consuming func dismissalDate(_ date: Date) -> PushNotification {
         self.dismissalDate(secondsSince1970: LiveActivityContent.seconds(date))
     }
 
-    /// As `dismissalDate(_:)`, in seconds since 1970. Below 0 and in milliseconds it is refused (`timeInvalid`).
+    /// Sets the dismissal date in seconds since 1970. A negative value or one in milliseconds is rejected
+    /// (`timeInvalid`).
     public consuming func dismissalDate(secondsSince1970 seconds: Int64) -> PushNotification {
         self.content.changeLiveActivity { $0.dismissalDate = seconds }
         return consume self
     }
 
-    /// Whether the app is asked for the token of the activity that starts, for updates (iOS 18). With `start` only.
+    /// Whether the app is asked for the push token of the new activity, which later updates need (iOS 18). With `start`
+    /// only.
     public consuming func inputPushToken(_ enabled: Bool = true) -> PushNotification {
         self.content.changeLiveActivity { $0.inputPushToken = enabled }
         return consume self
     }
 
-    /// The broadcast channel that the starting activity takes its updates from (iOS 18; older devices do not start it).
-    /// The channel must exist. With `start` only, and not together with `inputPushToken`.
+    /// The broadcast channel from which the new activity gets its updates (iOS 18; older devices do not start the
+    /// activity). The channel must exist. With `start` only, and not together with `inputPushToken`.
     public consuming func inputPushChannel(_ channel: ChannelID) -> PushNotification {
         self.content.changeLiveActivity { $0.inputPushChannel = channel }
         return consume self

@@ -1,14 +1,14 @@
-/// Writes the typed fields straight to bytes. This is the hot path of every push: no coder, no dictionary.
+/// Writes the typed fields directly to bytes. Every push runs this code, so it uses no coder and no dictionary.
 ///
-/// Each member is written with a comma before it; where an object begins, its brace takes the place of the first comma.
+/// Each member is written with a comma before it. The opening brace of an object then replaces the first comma.
 ///
-/// A number that is not finite is a typed error even if validation is skipped, since JSON cannot hold it.
+/// A number that is not finite is an error even if validation is skipped, because JSON cannot represent it.
 struct PayloadWriter: ~Copyable {
     private(set) var json: JSONByteWriter
-    /// Where the badge stands, or can be put.
+    /// The position of the badge, or where one can be inserted.
     private(set) var badge = BadgePosition(range: 0..<0)
 
-    /// Begins the root object.
+    /// Starts the root object.
     init(capacity: Int) {
         self.json = JSONByteWriter(capacity: capacity)
         self.json.byte(JSONByte.openObject)
@@ -73,19 +73,19 @@ struct PayloadWriter: ~Copyable {
         self.end(start)
     }
 
-    /// Ends the root object, if no custom values follow.
+    /// Ends the root object if there are no custom values.
     mutating func closeRoot() {
         self.json.byte(JSONByte.closeObject)
     }
 
-    /// The root object as it stands, still open, for the encoder of custom values.
+    /// The text so far, with the root object still open, for the encoder of custom values.
     consuming func taken() -> JSONByteWriter {
         self.json
     }
 
     // MARK: - Objects
 
-    /// Where the object that comes next begins: its members are written with a comma before each.
+    /// The start of the next object. Its members are written with a comma before each.
     private func begin() -> Int {
         self.json.count
     }
@@ -140,7 +140,8 @@ struct PayloadWriter: ~Copyable {
         self.seconds(",\"summary-arg-count\":", legacy.summaryArgCount.map { Int64($0) })
     }
 
-    /// The form that ActivityKit reads: title and body hold their own localisation, the sound stands beside them.
+    /// Writes the form that ActivityKit reads: title and body contain their localisation, and the sound is a member of
+    /// the alert.
     private mutating func nestedAlert(_ form: APSContent.AlertForm?, _ sound: Sound?) throws(ValidationError) {
         let alert: Alert
         switch form {
@@ -185,7 +186,7 @@ struct PayloadWriter: ~Copyable {
         self.json.byte(JSONByte.closeObject)
     }
 
-    // MARK: - What few pushes have
+    // MARK: - Rare fields
 
     private mutating func liveActivity(
         _ activity: LiveActivityContent,
@@ -234,7 +235,7 @@ struct PayloadWriter: ~Copyable {
         }
     }
 
-    /// A value of the app's that must be an object.
+    /// Writes a value of the app that must be an object.
     private mutating func object(
         _ key: StaticString,
         _ value: (any Encodable & Sendable)?,

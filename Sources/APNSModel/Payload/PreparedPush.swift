@@ -4,7 +4,8 @@
     import Foundation
 #endif
 
-/// A notification ready to be sent to any number of devices: the exact bytes of its payload and its checked headers.
+/// A notification that is ready to be sent to any number of devices: the exact bytes of its payload, and checked
+/// headers.
 ///
 /// Coded form, stable, read by all later versions; keys that are nil are left out:
 ///
@@ -12,9 +13,9 @@
 ///      "expiration": seconds since 1970 | "system-default",
 ///      "payload": the JSON object | "payloadBase64": string}
 ///
-/// As `payload` the bytes come back equal as JSON, not byte for byte.
+/// A payload coded as `payload` is preserved as JSON, but not byte for byte.
 public struct PreparedPush: Sendable, Hashable {
-    /// One reference, so that handing a push to a million devices copies one word each time.
+    /// One reference, so that sending a push to a million devices copies only one word each time.
     private final class Storage: Sendable, Hashable {
         let payload: [UInt8]
         let badge: BadgePlace
@@ -23,7 +24,7 @@ public struct PreparedPush: Sendable, Hashable {
         let priority: Priority?
         let expiration: Expiration
         let collapseID: CollapseID?
-        /// The push that this one was made of by another badge: its headers are the same.
+        /// The push from which this one was created with another badge. Both have equal headers.
         let origin: Storage?
 
         init(
@@ -83,24 +84,24 @@ public struct PreparedPush: Sendable, Hashable {
     public var topic: String { self.storage.topic }
     /// The header `apns-push-type`.
     public var pushType: PushType { self.storage.pushType }
-    /// Nil leaves the header out.
+    /// The header `apns-priority`; nil leaves it out.
     public var priority: Priority? { self.storage.priority }
     /// The header `apns-expiration`; `systemDefault` leaves it out.
     public var expiration: Expiration { self.storage.expiration }
     /// The header `apns-collapse-id`; nil leaves it out.
     public var collapseID: CollapseID? { self.storage.collapseID }
 
-    /// Made of raw parts, for relays and queues: nothing is added, the topic must have its suffix already.
+    /// Creates a push from raw parts, for relays and queues. Nothing is added; the topic must already have its suffix.
     ///
     /// - Parameters:
-    ///   - topic: with the suffix of the push type.
-    ///   - pushType: what the payload is.
-    ///   - payload: JSON, sent byte for byte as it is.
-    ///   - priority: nil leaves the header out.
-    ///   - expiration: `systemDefault` leaves the header out.
-    ///   - collapseID: nil leaves the header out.
-    ///   - skippingValidation: leaves out the checks of size, suffix, priority and expiration. That a header is one header
-    ///     is checked all the same.
+    ///   - topic: the topic with the suffix of the push type.
+    ///   - pushType: the type of the push.
+    ///   - payload: JSON, sent byte for byte.
+    ///   - priority: the priority; nil leaves the header out.
+    ///   - expiration: the expiration; `systemDefault` leaves the header out.
+    ///   - collapseID: the collapse id; nil leaves the header out.
+    ///   - skippingValidation: skips the checks of size, suffix, priority and expiration. The check that each value
+    ///     fits into a single header is never skipped.
     /// - Throws: `topicMissing`, `topicInvalid`, `topicSuffixMissing`, `pushTypeInvalid`, `payloadEmpty`,
     ///   `payloadTooLarge`, `priorityNotAllowed`, `expirationInvalid`.
     public init(
@@ -146,7 +147,7 @@ public struct PreparedPush: Sendable, Hashable {
         self.storage = Storage(payload, badge, topic, pushType, priority, expiration, collapseID)
     }
 
-    /// Size, priority and expiration by the table of push types.
+    /// Checks size, priority and expiration against the table of push types.
     static func check(
         payload: [UInt8],
         priority: Priority?,
@@ -178,13 +179,14 @@ public struct PreparedPush: Sendable, Hashable {
         self.storage = storage
     }
 
-    /// Whether both are the same object: then they are equal, and nothing was compared.
+    /// Whether both are one object, and therefore equal. Compares no contents.
     package func isIdentical(to other: PreparedPush) -> Bool { self.storage === other.storage }
 
-    /// Whether both have one set of headers, as pushes do that differ by their badge. True only if the headers are equal.
+    /// Whether both share one set of headers, as pushes that differ only by their badge do. True only if the headers
+    /// are equal.
     package func sharesHeaders(with other: PreparedPush) -> Bool { self.storage.first === other.storage.first }
 
-    /// Whether APNs would drop the push by now: its date has come. False without a date, and for `immediate`.
+    /// Whether the push has expired, so that APNs would drop it. False without a date, and for `immediate`.
     public func isExpired(atSecondsSince1970 now: Int64) -> Bool {
         switch self.expiration {
         case .systemDefault, .immediate, .at(secondsSince1970: 0): false
@@ -194,21 +196,24 @@ public struct PreparedPush: Sendable, Hashable {
 }
 
 extension PreparedPush {
-    /// The same push with another number on the app's icon, or with one if it has none: bytes are copied, nothing is
-    /// encoded anew. Made for one notification to many devices, each with a badge of its own:
+    /// Returns the push with another badge number, or with a badge if it had none.
+    ///
+    /// The bytes are copied and not encoded again. Use it to send one notification to many devices, each with its own
+    /// badge:
     ///
     ///     let push = try notification.prepared()
     ///     for device in devices {
     ///         try await client.send(push.badge(device.unread), to: device.token)
     ///     }
     ///
-    /// A payload given as raw bytes is searched for its `aps` first.
+    /// A payload given as raw bytes is first searched for its `aps`.
     ///
     /// - Parameters:
-    ///   - number: 0 removes the badge.
-    ///   - skippingValidation: leaves out the checks of the number, the push type and the size.
+    ///   - number: the badge; 0 removes it.
+    ///   - skippingValidation: skips the checks of the number, the push type and the size.
     /// - Throws: `badgeInvalid` below 0; `contentNotAllowed` if the push type has no badge; `payloadTooLarge` if the
-    ///   number needs more digits than there is room for; `payloadIsRaw` if the payload is no JSON object with an `aps`.
+    ///   number does not fit into the payload's limit; `payloadIsRaw` if the payload is not a JSON object with an
+    ///   `aps`.
     public func badge(_ number: Int, skippingValidation: Bool = false) throws(ValidationError) -> PreparedPush {
         let rule = self.pushType.rule
         if !skippingValidation {
@@ -227,7 +232,7 @@ extension PreparedPush {
             throw ValidationError(code: .payloadIsRaw, field: "aps.badge")
         }
         let (patched, newPosition) = position.patched(self.storage.payload, number)
-        // A payload that was too large before was meant to be.
+        // If the payload was too large before, the caller intended it.
         if !skippingValidation, patched.count > rule.payloadLimit, patched.count > self.storage.payload.count {
             throw ValidationError(
                 code: .payloadTooLarge,
@@ -245,7 +250,7 @@ extension PreparedPush: Codable {
         case topic, pushType, priority, expiration, collapseID
     }
 
-    /// Checks only what a header cannot hold: the push may come from a version with other limits.
+    /// Checks only that headers can hold the values: the push may come from a version with other limits.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         try self.init(
@@ -272,7 +277,7 @@ extension PreparedPush: Codable {
     }
 }
 
-/// The payload inside another coder's document: as the JSON object that it is, or as base64 if it is none.
+/// The payload inside another coder's document: as a JSON object, or as base64 if it is not one.
 struct CodedPayload: Codable {
     var bytes: [UInt8]
 

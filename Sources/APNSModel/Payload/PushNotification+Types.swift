@@ -1,32 +1,33 @@
-// One function for each push type, with what the type needs.
+// One function for each push type. Its parameters are the fields that the type requires.
 extension PushNotification {
-    /// A background push: `content-available` and nothing the user notices, priority 5. Custom values may be added.
+    /// A background push: `content-available`, priority 5 and nothing that the user notices. You may add custom values.
     ///
     /// Source: Apple, "Pushing background updates to your App".
     public static func background(topic: String) -> PushNotification {
         PushNotification(topic: topic, pushType: .background).contentAvailable()
     }
 
-    /// An incoming call for PushKit, to the app's VoIP token, up to 5,120 bytes. What the app needs goes into custom values.
-    /// Not stored by default, and always priority 10.
+    /// An incoming call for PushKit, sent to the app's VoIP token, up to 5,120 bytes. Put the app's data into custom
+    /// values. Not stored by default, and always priority 10.
     ///
     /// Source: Apple, "Responding to VoIP Notifications from PushKit".
     public static func voip(topic: String) -> PushNotification {
         PushNotification(topic: topic, pushType: .voip)
     }
 
-    /// An update for a watchOS complication, to its PushKit token. Its data goes into custom values.
+    /// An update for a watchOS complication, sent to its PushKit token. Put its data into custom values.
     ///
     /// Source: Apple, "Keeping your complications up to date".
     public static func complication(topic: String) -> PushNotification {
         PushNotification(topic: topic, pushType: .complication)
     }
 
-    /// Says that files of a File Provider have changed.
+    /// Notifies the system that files of a File Provider have changed.
     ///
     /// - Parameters:
     ///   - topic: the app's bundle ID; the suffix is added.
-    ///   - containerIdentifier: what has changed. A replicated extension always takes the working set, the default.
+    ///   - containerIdentifier: the container that has changed. A replicated extension always uses the working set, the
+    ///     default.
     ///   - domain: the provider's domain, if it has several.
     ///
     /// Source: Apple, "Using push notifications to signal changes".
@@ -41,26 +42,26 @@ extension PushNotification {
         return notification.custom(key: "domain", domain)
     }
 
-    /// Has a managed device ask its server for commands.
+    /// Makes a managed device request commands from its server.
     ///
     /// - Parameters:
     ///   - topic: the UID of the MDM push certificate, `com.apple.mgmt.…`.
-    ///   - pushMagic: from the device's TokenUpdate message.
+    ///   - pushMagic: the value from the device's TokenUpdate message.
     ///
     /// Source: Apple, "Sending MDM commands to a device".
     public static func mdm(topic: String, pushMagic: String) -> PushNotification {
         PushNotification(topic: topic, pushType: .mdm).custom(key: "mdm", pushMagic)
     }
 
-    /// Asks the app's Location Push extension where the device is, to the token of location pushes. Needs a provider token;
-    /// certificates are refused.
+    /// Asks the app's Location Push extension for the device's location. Send it to the token for location pushes.
+    /// Needs a provider token; certificates are rejected.
     ///
     /// Source: Apple, "Creating a location push service extension".
     public static func location(topic: String) -> PushNotification {
         PushNotification(topic: topic, pushType: .location)
     }
 
-    /// Something in a Push to Talk channel, to its ephemeral token. What the app needs, such as who speaks, goes into
+    /// An event in a Push to Talk channel, sent to its ephemeral token. Put the app's data, such as the speaker, into
     /// custom values. Not stored by default, and always priority 10.
     ///
     /// Source: Apple, "Creating a Push to Talk app".
@@ -68,7 +69,7 @@ extension PushNotification {
         PushNotification(topic: topic, pushType: .pushtotalk)
     }
 
-    /// A service update in a Push to Talk channel (iOS 17.2), which shows nobody as speaking.
+    /// A service update in a Push to Talk channel (iOS 17.2). It shows no active speaker.
     ///
     /// Source: Apple's engineers in the developer forums; the articles do not describe it.
     public static func pushToTalkServiceUpdate(topic: String) -> PushNotification {
@@ -77,28 +78,28 @@ extension PushNotification {
         return notification
     }
 
-    /// Has WidgetKit reload the app's widgets.
+    /// Makes WidgetKit reload the app's widgets.
     ///
     /// Source: Apple, "Updating widgets with WidgetKit push notifications".
     public static func widgets(topic: String) -> PushNotification {
         PushNotification(topic: topic, pushType: .widgets).contentChanged()
     }
 
-    /// Has WidgetKit reload the app's controls (iOS 18).
+    /// Makes WidgetKit reload the app's controls (iOS 18).
     ///
     /// Source: Apple, "Updating controls locally and remotely".
     public static func controls(topic: String) -> PushNotification {
         PushNotification(topic: topic, pushType: .controls).contentChanged()
     }
 
-    /// A notification forwarded to an accessory (iOS 26.5), sealed for it.
+    /// A notification forwarded to an accessory (iOS 26.5), encrypted for it.
     ///
     /// - Parameters:
     ///   - topic: the app's bundle ID; the suffix is added.
-    ///   - encryptedData: the sealed message, as text.
-    ///   - sessionIdentifier: the session that it is sealed for.
-    ///   - keyID: the key that it is sealed with.
-    ///   - messageIndex: written as a decimal text, as Apple has it.
+    ///   - encryptedData: the encrypted message, as text.
+    ///   - sessionIdentifier: the session for which it is encrypted.
+    ///   - keyID: the key with which it is encrypted.
+    ///   - messageIndex: the index of the message, written as decimal text as in Apple's documentation.
     ///
     /// Source: Apple, documentation of AccessoryTransportExtension.
     public static func accessory(

@@ -4,17 +4,17 @@
     public import Foundation
 #endif
 
-/// One notification as a value: what to show and how to deliver it, without the device it goes to.
+/// One notification as a value: its content and delivery headers, without a device.
 ///
-/// It is built without `try`, by an initialiser and modifiers that each give a changed copy:
+/// Build it without `try`, with an initialiser and modifiers that each return a changed copy:
 ///
 ///     let notification = PushNotification(topic: "com.grasscove.Fern", alert: Alert(title: "Hey There"))
 ///         .badge(1)
 ///         .sound("cow.wav")
 ///         .custom(Acme(acme2: ["bang", "whiz"]))
 ///
-/// Everything is checked by `prepared()`, which is also what a client calls before it sends. Prepare once to send the
-/// same notification to many devices.
+/// `prepared()` checks everything; a client also calls it before it sends. To send one notification to many devices,
+/// prepare it once.
 ///
 /// Coded form, stable, read by all later versions; keys that are nil are left out:
 ///
@@ -22,15 +22,16 @@
 ///      "expiration": seconds since 1970 | "system-default",
 ///      "payload": the JSON object | "payloadBase64": string}
 ///
-/// A Live Activity's push without a timestamp is coded with the time of its coding. A notification that was decoded has a
-/// raw payload: it equals the original one as JSON, its whole numbers are exact,
-/// its keys are sorted. `payloadBase64` stands for raw bytes that are not a JSON object or that a foreign coder would
-/// change (repeated keys, numbers of more than 15 digits with a fraction).
+/// A Live Activity's push without a timestamp is coded with the time of coding.
+///
+/// A decoded notification has a raw payload. The payload equals the original one as JSON, with exact whole numbers and
+/// sorted keys. `payloadBase64` is used for raw bytes that are not a JSON object or that a foreign coder would change
+/// (repeated keys, numbers of more than 15 digits with a fraction).
 public struct PushNotification: Sendable {
     enum Custom: Sendable {
         case merged(any Encodable & Sendable)
         case member(String, any Encodable & Sendable)
-        /// By the user's own encoder; without a key, the members of an object.
+        /// Encoded by the user's encoder. Without a key, these are the members of an object.
         case encoded(key: String?, EncodedCustom)
     }
 
@@ -41,24 +42,26 @@ public struct PushNotification: Sendable {
     package var pushType: PushType { self.type }
     var content: APSContent
     var customs: [Custom] = []
-    /// The whole payload if it was given as bytes; then `content` and `customs` must be empty.
+    /// The whole payload if it was given as bytes. In that case `content` and `customs` must be empty.
     var raw: [UInt8]?
     var urgency: Priority?
-    /// Nil for the push type's own default.
+    /// The explicitly set expiration; nil for the push type's default.
     var storage: Expiration?
     var collapse: String?
 }
 
-// Outside, so that the compiler's own initialiser is there to be called: assigning the fields one by one copies them all
-// once more in the end.
+// In an extension, to keep the compiler's memberwise initialiser. Assigning the fields one by one copies all of them
+// once more at the end.
 extension PushNotification {
-    /// A notification without content, for pushes that show a badge or make a sound only, or that consist of custom
-    /// values. For each push type there is also a function that says what it needs: `background`, `voip`,
+    /// A notification without content, for pushes that only show a badge or play a sound, or that consist of custom
+    /// values.
+    ///
+    /// Each push type also has a function whose parameters are its required fields: `background`, `voip`,
     /// `liveActivityUpdate`, `fileProvider`, `mdm` and others.
     ///
     /// - Parameters:
-    ///   - topic: the app's bundle ID. The suffix of the push type is added where it is missing.
-    ///   - pushType: what kind of push it is.
+    ///   - topic: the app's bundle ID. The suffix of the push type is added if it is missing.
+    ///   - pushType: the type of the push.
     public init(topic: String, pushType: PushType = .alert) {
         self.init(topic: topic, type: pushType, content: APSContent())
     }
@@ -67,40 +70,41 @@ extension PushNotification {
     ///
     /// - Parameters:
     ///   - topic: the app's bundle ID.
-    ///   - alert: what it says.
+    ///   - alert: the visible text.
     public init(topic: String, alert: Alert) {
         self.init(topic: topic, type: .alert, content: APSContent(alert: .dictionary(alert)))
     }
 
-    /// The short form of an alert: only a text, which becomes the body.
+    /// The short form of an alert: a text that becomes the body.
     public init(topic: String, alert: String) {
         self.init(topic: topic, type: .alert, content: APSContent(alert: .text(alert)))
     }
 
-    /// A payload of JSON bytes, sent untouched. Only its size is checked; modifiers that would change it make
+    /// A payload of JSON bytes, sent unchanged. Only its size is checked. Modifiers that would change it make
     /// `prepared()` throw `payloadIsRaw`.
     public init(topic: String, pushType: PushType = .alert, rawPayload: [UInt8]) {
         self.init(topic: topic, type: pushType, content: APSContent(), raw: rawPayload)
     }
 
-    /// As the form with an array; for `Data`, `ByteBufferView` and others.
+    /// A payload of JSON bytes from `Data`, `ByteBufferView` and other sequences, sent unchanged.
     public init(topic: String, pushType: PushType = .alert, rawPayload: some Sequence<UInt8>) {
         self.init(topic: topic, pushType: pushType, rawPayload: Array(rawPayload))
     }
 }
 
 extension PushNotification {
-    /// Encodes and checks the notification. The work is done here, on the caller's thread, once.
+    /// Encodes and checks the notification once, on the caller's thread.
     ///
     /// - Parameters:
-    ///   - skippingValidation: leaves out the checks of sizes, ranges and rules, for the day on which Apple relaxes one.
-    ///     What JSON or a header cannot hold is refused all the same.
-    ///   - now: becomes the timestamp of a Live Activity's push that has none; not asked for otherwise.
-    /// - Returns: checked bytes and headers, for one device or a million.
-    /// - Throws: the first thing that is wrong, with its field and, where there is one, the limit: a size
-    ///   (`payloadTooLarge`: 4,096 bytes, 5,120 for `voip`; `collapseIDTooLong`), content that contradicts the push type or
-    ///   that it lacks (`contentNotAllowed`, `contentMissing`, `contentContradictory`), a value out of its range, a custom
-    ///   value that cannot be encoded (`notEncodable`) or whose key is taken (`customKeyReserved`, `customKeyDuplicate`).
+    ///   - skippingValidation: skips the checks of sizes, ranges and rules, in case Apple relaxes one of them. Values
+    ///     that JSON or a header cannot hold are still rejected.
+    ///   - now: the timestamp of a Live Activity's push that has none; not evaluated otherwise.
+    /// - Returns: checked bytes and headers, for any number of devices.
+    /// - Throws: the first error found, with its field and, if there is one, the limit: a size (`payloadTooLarge`:
+    ///   4,096 bytes, 5,120 for `voip`; `collapseIDTooLong`), content that contradicts the push type or is missing for
+    ///   it (`contentNotAllowed`, `contentMissing`, `contentContradictory`), a value out of its range, a custom value
+    ///   that cannot be encoded (`notEncodable`) or whose key is already used (`customKeyReserved`,
+    ///   `customKeyDuplicate`).
     public func prepared(
         skippingValidation: Bool = false,
         now: @autoclosure () -> Date = Date()
@@ -108,12 +112,12 @@ extension PushNotification {
         try self.prepared(self.type.rule, skippingValidation: skippingValidation) { LiveActivityContent.seconds(now()) }
     }
 
-    /// The same with the timestamp in seconds since 1970, for senders that see to it that it never goes backwards.
+    /// Prepares with a timestamp in seconds since 1970, for senders that ensure that timestamps never decrease.
     package func prepared(timestamp: Int64) throws(ValidationError) -> PreparedPush {
         try self.prepared(self.type.rule, skippingValidation: false) { timestamp }
     }
 
-    /// Whether preparing fills in a timestamp: a Live Activity's push without one of its own.
+    /// Whether preparing adds a timestamp: a Live Activity's push without its own timestamp.
     package var takesTimestamp: Bool {
         guard self.raw == nil, let activity = self.content.rare?.liveActivity else { return false }
         return activity.event != nil && activity.timestamp == nil
@@ -147,7 +151,7 @@ extension PushNotification {
         )
     }
 
-    /// The suffix exactly once, whether the caller gave it or not.
+    /// Returns the topic with the suffix exactly once, whether or not the caller included it.
     private static func topic(_ topic: String, suffix: String) -> String {
         suffix.isEmpty || topic.isEmpty || topic.hasSuffix(suffix) ? topic : topic + suffix
     }
@@ -202,7 +206,7 @@ extension PushNotification {
         return bytes
     }
 
-    /// The payload as it would be sent now, unchecked: for the coded form.
+    /// The payload as it would be sent now, without checks, for the coded form.
     fileprivate func uncheckedPayload() throws(ValidationError) -> [UInt8] {
         var badge = PreparedPush.BadgePlace.unsearched
         return try self.payload(
@@ -231,7 +235,7 @@ extension PushNotification: Codable {
         self.collapse = try container.decodeIfPresent(String.self, forKey: .collapseID)
     }
 
-    /// Throws a `ValidationError` if a custom value cannot be encoded. Other faults stay for `prepared()` to report.
+    /// Throws a `ValidationError` if a custom value cannot be encoded. `prepared()` reports all other errors.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(self.topic, forKey: .topic)

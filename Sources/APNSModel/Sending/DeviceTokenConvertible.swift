@@ -1,15 +1,15 @@
-/// What a sender takes as the address of a push: a ``DeviceToken``, or its text as the app reported it.
+/// The address of a push: a ``DeviceToken``, or its text as the app reported it.
 ///
-/// A type of your own, such as a row of a database, conforms with ``deviceToken()`` and can then be sent to.
+/// To send to a type of your own, such as a row of a database, implement ``deviceToken()``.
 public protocol DeviceTokenConvertible {
     /// The device token.
     ///
-    /// - Throws: `ValidationError` for text that is no device token.
+    /// - Throws: `ValidationError` for text that is not a device token.
     func deviceToken() throws(ValidationError) -> DeviceToken
 }
 
 extension DeviceToken: DeviceTokenConvertible {
-    /// Itself.
+    /// Returns this token.
     @inlinable
     public func deviceToken() -> DeviceToken { self }
 }

@@ -1,11 +1,11 @@
-/// What a sender takes as a push: a ``PushNotification``, which is encoded and checked when it is sent, or a
-/// ``PreparedPush``, which is already encoded and checked.
+/// The content of a push: a ``PushNotification``, which is encoded and checked when it is sent, or a ``PreparedPush``,
+/// which is already encoded and checked.
 ///
-/// A type of your own conforms with ``prepared()`` alone.
+/// A type of your own only needs to implement ``prepared()``.
 public protocol PushContent: Sendable {
     /// The checked bytes and headers.
     ///
-    /// - Throws: `ValidationError` for content that APNs would refuse or ignore.
+    /// - Throws: `ValidationError` for content that APNs would reject or ignore.
     func prepared() throws(ValidationError) -> PreparedPush
 
     /// Delivers the push with the sender's `deliver`. The generic `deliver` and `send` of ``PushSender`` call this; bulk
@@ -18,7 +18,7 @@ public protocol PushContent: Sendable {
 }
 
 extension PushContent {
-    /// Prepares the push and delivers the result; content that cannot be prepared ends as `validation`, not sent.
+    /// Prepares the push and delivers the result. Content that cannot be prepared ends as `validation`, not sent.
     @inlinable
     public consuming func deliver(
         with sender: some PushSender,
@@ -45,21 +45,21 @@ extension PushContent {
 }
 
 extension PreparedPush: PushContent {
-    /// Itself.
+    /// Returns this push.
     @inlinable
     public func prepared() -> PreparedPush { self }
 }
 
 extension PushNotification: PushContent {
-    /// Encodes and checks the notification, now. ``prepared(skippingValidation:now:)`` says what is checked.
+    /// Encodes and checks the notification. ``prepared(skippingValidation:now:)`` describes the checks.
     ///
-    /// - Returns: checked bytes and headers, for one device or a million.
-    /// - Throws: `ValidationError`: the first thing that is wrong.
+    /// - Returns: checked bytes and headers, for any number of devices.
+    /// - Throws: `ValidationError`: the first error found.
     public func prepared() throws(ValidationError) -> PreparedPush {
         try self.prepared(skippingValidation: false)
     }
 
-    /// Delivers it with the sender, which prepares it.
+    /// Delivers the notification with the sender, which prepares it.
     @inlinable
     public consuming func deliver(
         with sender: some PushSender,

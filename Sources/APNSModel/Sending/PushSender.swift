@@ -1,25 +1,27 @@
-/// How one push is delivered: its deadline, its id, its lane, and what it replaces.
+/// Options for one push: its deadline, its id, its lane, and the pushes that it replaces.
 public struct DeliveryOptions: Sendable, Hashable {
-    /// How long the push may take in all, from the call to its outcome; nil takes the client's default.
+    /// The longest time from the call to the outcome; nil for the client's default.
     public var deadline: Duration?
-    /// The id of the push, the same over all attempts. If nil, the sender generates one.
+    /// The id of the push, which all its attempts share. If nil, the sender generates one.
     public var apnsID: APNSID?
     /// The priority when no stream is free. Default `interactive`.
     public var lane: PushLane
-    /// A newer push with the same key replaces this one. Of the pushes with one key, device token and topic
-    /// - one is on its way at a time; a newer one waits until that one has its outcome;
-    /// - one that was not written yet when a newer one came is not sent: its outcome is `superseded`, not sent;
-    /// - a Live Activity's `end` is never superseded;
-    /// - timestamps that a client fills in (``PushNotification`` without one of its own) rise, by a second at least.
+    /// Pushes with this key replace each other. Default nil: nothing is replaced.
     ///
-    /// The deadline and the task's cancellation hold while it waits. Default nil: nothing is replaced.
+    /// Among pushes with equal key, device token and topic:
+    /// - Only one is sent at a time; a newer push waits until that one has its outcome.
+    /// - A push that has not been written when a newer one arrives is not sent; its outcome is `superseded`, not sent.
+    /// - A Live Activity's `end` is never superseded.
+    /// - Timestamps that a client adds (to a ``PushNotification`` without one) increase by at least one second.
+    ///
+    /// The deadline and the task's cancellation also apply while a push waits.
     public var supersedes: SupersedeKey?
 
     /// - Parameters:
-    ///   - deadline: how long the push may take in all; nil takes the client's default.
+    ///   - deadline: the longest time from the call to the outcome; nil for the client's default.
     ///   - apnsID: the id of the push; if nil, the sender generates one.
     ///   - lane: the priority when no stream is free.
-    ///   - supersedes: the key of pushes that replace each other; nil: nothing is replaced.
+    ///   - supersedes: the key of pushes that replace each other; nil to replace nothing.
     public init(
         deadline: Duration? = nil,
         apnsID: APNSID? = nil,
@@ -33,24 +35,25 @@ public struct DeliveryOptions: Sendable, Hashable {
     }
 }
 
-/// The two priorities for a stream: a one-time code must not wait behind a campaign.
+/// The two priorities for a stream, so that a one-time code does not wait behind a campaign.
 public enum PushLane: Sendable, Hashable {
-    /// Goes before all bulk pushes. A fifth of each connection's streams is kept free for it. Single sends use this lane.
+    /// Served before all bulk pushes. A fifth of each connection's streams is reserved for this lane. The default for
+    /// single pushes.
     case interactive
-    /// Takes turns with other bulk work. Bulk calls use this lane.
+    /// Takes turns with other bulk work. The default for bulk calls.
     case bulk
 }
 
-/// Something that delivers pushes: a client, an app of a group, a recorder in tests, a queue.
+/// A type that delivers pushes: a client, an app of a group, a recorder in tests, a queue.
 ///
-/// Code that sends should ask for `some PushSender` or `any PushSender`, so that a test can hand in another one. A sender
-/// of your own implements one function, `deliver(_:to:options:)` for a ``PreparedPush``; the others call it.
+/// Your code should accept `some PushSender` or `any PushSender`, so that a test can pass another sender. Your own
+/// sender implements one function, `deliver(_:to:options:)` for a ``PreparedPush``; the other functions call it.
 public protocol PushSender: Sendable {
-    /// Delivers one prepared push. It never throws: each push ends in exactly one outcome.
+    /// Delivers one prepared push. Never throws: each push ends with exactly one outcome.
     func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome
 
-    /// Delivers one notification. The default prepares it and delivers the result; a notification that cannot be
-    /// prepared ends as `validation`, not sent.
+    /// Delivers one notification. The default implementation prepares it and delivers the result. A notification that
+    /// cannot be prepared ends as `validation`, not sent.
     func deliver(
         _ notification: consuming PushNotification,
         to token: DeviceToken,
@@ -59,13 +62,14 @@ public protocol PushSender: Sendable {
 }
 
 extension PushSender {
-    /// Not here: without it, the generic `deliver` below would meet the requirement, and call itself for ever.
+    /// Unavailable. Without this overload, the generic `deliver` below would satisfy the requirement and call itself
+    /// forever.
     @available(*, unavailable, message: "a PushSender implements deliver(_: PreparedPush, to: DeviceToken, options:)")
     public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
         .failed(PushError(code: .internalFault, certainty: .notSent, message: "the sender delivers nothing"))
     }
 
-    /// Prepares the notification and delivers the result; one that cannot be prepared ends as `validation`, not sent.
+    /// Prepares the notification and delivers the result. One that cannot be prepared ends as `validation`, not sent.
     public func deliver(
         _ notification: consuming PushNotification,
         to token: DeviceToken,
@@ -81,9 +85,10 @@ extension PushSender {
     /// - Parameters:
     ///   - push: a notification, which is encoded now, or a prepared push. One that cannot be prepared ends as
     ///     `validation`, not sent.
-    ///   - token: the device: a ``DeviceToken`` or its text. Text that is no device token ends as `validation`, not sent.
+    ///   - token: the device: a ``DeviceToken`` or its text. Text that is not a device token ends as `validation`, not
+    ///     sent.
     ///   - options: the deadline, the id and more; by default the client's.
-    /// - Returns: its one outcome.
+    /// - Returns: the outcome.
     @inlinable
     public func deliver(
         _ push: consuming some PushContent,
@@ -108,8 +113,8 @@ extension PushSender {
     ///   - token: the device: a ``DeviceToken`` or its text.
     ///   - options: the deadline, the id and more; by default the client's.
     /// - Returns: the receipt.
-    /// - Throws: `PushError` for every other outcome; `validation`, not sent, for a notification that cannot be prepared
-    ///   and for text that is no device token.
+    /// - Throws: `PushError` for every other outcome; `validation`, not sent, for a notification that cannot be
+    ///   prepared and for text that is not a device token.
     @discardableResult
     @inlinable
     public func send(

@@ -1,12 +1,12 @@
-/// What a push is about: a newer one about the same thing, to the same device, makes those superfluous that were not sent
+/// The subject of a push. A newer push with an equal key to one device replaces older pushes that have not been sent
 /// yet.
 ///
 /// ```swift
 /// let options = DeliveryOptions(supersedes: "match-42")
 /// let outcome = await client.deliver(update, to: activityToken, options: options)
 /// ```
-/// A key counts for one device token and topic; a Live Activity has a token of its own, so that one key will do for all of
-/// them. Any text.
+/// Any text. A key applies to one device token and topic. Each Live Activity has its own token, so you can use one key
+/// for all of them.
 public struct SupersedeKey: RawRepresentable, Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     public let rawValue: String
 
@@ -28,7 +28,7 @@ public struct SupersedeKey: RawRepresentable, Sendable, Hashable, ExpressibleByS
 }
 
 extension PreparedPush {
-    /// Whether it ends a Live Activity.
+    /// Whether the push ends a Live Activity.
     package var endsActivity: Bool {
         self.pushType == .liveactivity && JSONParser.apsEvent(self.payload) == LiveActivityEvent.end.rawValue
     }

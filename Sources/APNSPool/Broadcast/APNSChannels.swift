@@ -1,4 +1,4 @@
-// This folder: broadcasts and the management of their channels. The values that describe them are in
+// This folder handles broadcasts and the management of their channels. The types that describe them are in
 // APNSModel/Broadcast.
 
 public import APNSModel
@@ -10,63 +10,63 @@ import HTTP2Wire
     import Foundation
 #endif
 
-/// A channel that was made.
+/// A channel that was created.
 public struct CreatedChannel: Sendable, Hashable, Codable {
-    /// The channel's id, for broadcasts and for the other calls.
+    /// The channel's id, for broadcasts and for other channel calls.
     public var id: ChannelID
-    /// What APNs keeps of its broadcasts, as it was asked for.
+    /// Which of its broadcasts APNs stores, as you requested.
     public var storage: MessageStoragePolicy
-    /// The call's `apns-request-id`, as APNs answered it.
+    /// The call's `apns-request-id`, as APNs returned it.
     public var requestID: APNSID
-    /// How often the call was sent.
+    /// How many times the call was sent.
     public var attempts: Int
 }
 
-/// What APNs says of a channel.
+/// APNs' description of a channel.
 public struct BroadcastChannel: Sendable, Hashable, Codable {
-    /// The channel's id, as it was asked for.
+    /// The channel's id, as you passed it.
     public var id: ChannelID
-    /// What APNs keeps of its broadcasts.
+    /// Which of its broadcasts APNs stores.
     public var storage: MessageStoragePolicy
-    /// As APNs writes it: `LiveActivity`.
+    /// The push type in APNs' spelling: `LiveActivity`.
     public var pushType: String
     /// The call's `apns-request-id`.
     public var requestID: APNSID
-    /// How often the call was sent.
+    /// How many times the call was sent.
     public var attempts: Int
 }
 
-/// That a channel is gone.
+/// The result of deleting a channel.
 public struct ChannelDeletion: Sendable, Hashable, Codable {
-    /// False: there was no such channel (404 `BadPath`), most often because it was deleted before, perhaps by a try of
-    /// this very call whose answer was lost. The response to an app that APNs does not know is the same.
+    /// False if there was no such channel (404 `BadPath`). Most often it was deleted earlier, perhaps by an attempt of
+    /// this call whose response was lost. APNs responds identically for an unknown app.
     public var existed: Bool
     /// The call's `apns-request-id`.
     public var requestID: APNSID
-    /// How often the call was sent.
+    /// How many times the call was sent.
     public var attempts: Int
 }
 
 /// All channels of an app in one environment.
 public struct ChannelList: Sendable, Hashable, Codable {
-    /// The channels' ids, in the order in which APNs names them; at most 10,000, its limit for an app.
+    /// The channels' ids, in APNs' order; at most 10,000, APNs' limit for an app.
     public var ids: [ChannelID]
     /// The call's `apns-request-id`.
     public var requestID: APNSID
-    /// How often the call was sent.
+    /// How many times the call was sent.
     public var attempts: Int
 }
 
-/// What may be said about one call beyond what it does.
+/// Options for one channel call.
 public struct ChannelCallOptions: Sendable, Hashable {
-    /// How long it may take in all; nil takes the client's default.
+    /// The time limit for the whole call; nil uses the client's default.
     public var deadline: Duration?
-    /// Sent as `apns-request-id` with each try, and the error's `apnsID`; nil has one made.
+    /// Sent as `apns-request-id` with each attempt and used as the error's `apnsID`; nil generates one.
     public var requestID: APNSID?
 
     /// - Parameters:
-    ///   - deadline: how long it may take in all; nil takes the client's default.
-    ///   - requestID: sent as `apns-request-id`; nil has one made.
+    ///   - deadline: The time limit for the whole call; nil uses the client's default.
+    ///   - requestID: Sent as `apns-request-id`; nil generates one.
     public init(deadline: Duration? = nil, requestID: APNSID? = nil) {
         self.deadline = deadline
         self.requestID = requestID
@@ -74,35 +74,36 @@ public struct ChannelCallOptions: Sendable, Hashable {
 }
 
 extension PushError.Code {
-    /// APNs did what was asked, and its response lacks what it should hold, or cannot be read.
+    /// APNs performed the call, but its response lacks required data or cannot be read.
     public static let unreadableResponse = PushError.Code(rawValue: "unreadableResponse")
 }
 
-/// The channels that broadcasts go to: made, looked at, deleted and listed on APNs' management host.
+/// Creates, reads, deletes and lists broadcast channels on APNs' management host.
 ///
 /// ```swift
 /// let channel = try await client.channels.create(for: "com.example.app", storage: .mostRecentMessage)
 /// let all = try await client.channels.list(for: "com.example.app").ids
 /// try await client.channels.delete(channel.id, for: "com.example.app")
 /// ```
-/// Each call ends by its deadline, with a result or one `PushError`, whose certainty says whether it may have been done.
-/// Calls that can be repeated (all but `create`) are sent again where their fate is unknown; a `create` never is, since
-/// it might make a second channel: after the certainty `unknown`, `list` shows whether there is a new one.
+/// Each call ends by its deadline, with a result or one `PushError`. The error's certainty says whether APNs may have
+/// performed the call. Calls that can be repeated (all but `create`) are resent if their outcome is unknown. A `create`
+/// is never resent, because that might create a second channel: after the certainty `unknown`, use `list` to find out
+/// whether there is a new one.
 ///
-/// The host and port are those of `environment.managementHost` and `managementPort`; the connection is made by the first
-/// call and closed after `pool.idleTimeout` without any. Provider token, proxy, trust and time-outs are those of the
-/// pushes. Source: Apple, "Sending channel management requests to APNs".
+/// The host and port are `environment.managementHost` and `managementPort`. The first call opens the connection, and it
+/// closes after `pool.idleTimeout` without calls. Provider token, proxy, trust and timeouts are those of the pushes.
+/// Source: Apple, "Sending channel management requests to APNs".
 public struct APNSChannels: Sendable {
     let context: SendContext
 
-    /// Makes a channel.
+    /// Creates a channel.
     ///
     /// - Parameters:
-    ///   - bundleID: the app, without the suffix of a push type. Broadcast must be switched on for it in the developer
-    ///     portal.
-    ///   - storage: what APNs keeps of its broadcasts.
-    ///   - options: the call's deadline and id.
-    /// - Throws: `PushError`; among its rejections are `BroadcastFeatureNotEnabled`, and `CannotCreateChannelConfig` when
+    ///   - bundleID: The app's bundle id, without the suffix of a push type. You must enable broadcasts for the app in
+    ///     the developer portal.
+    ///   - storage: Which of its broadcasts APNs stores.
+    ///   - options: The call's deadline and id.
+    /// - Throws: `PushError`. Its rejections include `BroadcastFeatureNotEnabled`, and `CannotCreateChannelConfig` if
     ///   the app has 10,000 channels. `unreadableResponse` if the response does not name the new channel.
     public func create(
         for bundleID: String,
@@ -118,10 +119,10 @@ public struct APNSChannels: Sendable {
         return CreatedChannel(id: id, storage: storage, requestID: response.requestID, attempts: response.attempts)
     }
 
-    /// Looks at a channel.
+    /// Reads a channel's settings.
     ///
-    /// - Throws: `PushError`; its rejection is `BadChannelId` for a channel that there never was, `ChannelNotRegistered`
-    ///   for one that was deleted.
+    /// - Throws: `PushError`. Its rejection is `BadChannelId` for a channel that never existed and
+    ///   `ChannelNotRegistered` for a deleted one.
     public func read(
         _ id: ChannelID,
         for bundleID: String,
@@ -140,10 +141,10 @@ public struct APNSChannels: Sendable {
         )
     }
 
-    /// Deletes a channel for good. A stored broadcast may still go out.
+    /// Deletes a channel permanently. A stored broadcast may still be delivered.
     ///
-    /// - Returns: also for a channel that is not there: see ``ChannelDeletion/existed``.
-    /// - Throws: `PushError`, for all responses but that one, and where none came.
+    /// - Returns: The result, even if there was no such channel: see ``ChannelDeletion/existed``.
+    /// - Throws: `PushError` for any other response, and if there was no response.
     @discardableResult
     public func delete(
         _ id: ChannelID,
@@ -161,9 +162,9 @@ public struct APNSChannels: Sendable {
         }
     }
 
-    /// Lists all channels of an app, in the order in which APNs names them.
+    /// Lists all channels of an app, in APNs' order.
     ///
-    /// - Throws: `PushError`; `unreadableResponse` if the list is none.
+    /// - Throws: `PushError`; `unreadableResponse` if the response is not a list.
     public func list(
         for bundleID: String,
         options: ChannelCallOptions = ChannelCallOptions()
@@ -181,7 +182,7 @@ public struct APNSChannels: Sendable {
 }
 
 extension APNSClient {
-    /// The channels that broadcasts go to.
+    /// Manages the channels for broadcasts.
     public var channels: APNSChannels { APNSChannels(context: self.runtime.sending) }
 }
 
@@ -204,7 +205,7 @@ extension ChannelResponse {
         try? JSONDecoder().decode(type, from: Data(self.result.body))
     }
 
-    /// It was done, but to say `accepted` an error has no right.
+    /// APNs performed the call, but an error must not have the certainty `accepted`.
     fileprivate func unreadable(_ message: String) -> PushError {
         PushError(
             code: .unreadableResponse,

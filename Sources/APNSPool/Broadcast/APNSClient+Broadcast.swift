@@ -1,24 +1,24 @@
 public import APNSModel
 
-/// What may be said about one broadcast beyond its content and its channel.
+/// Options for one broadcast.
 public struct BroadcastOptions: Sendable, Hashable {
-    /// How long it may take in all, from the call to its outcome, the wait for the channel's turn included; nil takes
-    /// the client's default.
+    /// The time limit from the call to its outcome, including the wait for the broadcast's send time; nil uses the
+    /// client's default.
     public var deadline: Duration?
-    /// Sent as `apns-request-id` with each try, and the outcome's `apnsID`; nil has one made.
+    /// Sent as `apns-request-id` with each attempt and used as the outcome's `apnsID`; nil generates one.
     public var requestID: APNSID?
-    /// The least time since the broadcast before it to the same channel; nil takes
-    /// ``APNSClientConfiguration/broadcastSpacing``. Zero: it goes at once, before all that wait.
+    /// The minimum time since the previous broadcast to the channel; nil uses
+    /// ``APNSClientConfiguration/broadcastSpacing``. Zero sends it at once, before all waiting broadcasts.
     public var spacing: Duration?
-    /// Leaves out the checks of `PreparedPush.validateForBroadcast(storagePolicy:)` but that of the bundle id, for the day
-    /// on which Apple relaxes one.
+    /// Skips the checks of `PreparedPush.validateForBroadcast(storagePolicy:)` except that of the bundle id. Use it if
+    /// Apple relaxes a rule.
     public var skippingValidation: Bool
 
     /// - Parameters:
-    ///   - deadline: how long it may take in all; nil takes the client's default.
-    ///   - requestID: sent as `apns-request-id`; nil has one made.
-    ///   - spacing: the least time since the broadcast before it; nil takes the client's setting.
-    ///   - skippingValidation: leaves out the checks but that of the bundle id.
+    ///   - deadline: The time limit for the whole broadcast; nil uses the client's default.
+    ///   - requestID: Sent as `apns-request-id`; nil generates one.
+    ///   - spacing: The minimum time since the previous broadcast; nil uses the client's setting.
+    ///   - skippingValidation: Skips the checks except that of the bundle id.
     public init(
         deadline: Duration? = nil,
         requestID: APNSID? = nil,
@@ -33,25 +33,26 @@ public struct BroadcastOptions: Sendable, Hashable {
 }
 
 extension APNSClient {
-    /// Sends an update, or the end, of Live Activities to all devices that subscribe to a channel.
+    /// Sends an update or the end of Live Activities to all devices that subscribe to a channel.
     ///
     /// ```swift
     /// let score = PushNotification(topic: "com.example.app", pushType: .liveactivity, rawPayload: json)
     /// let outcome = await client.broadcast(score, to: try ChannelID("dHN0LXNyY2gtY2hubA=="))
     /// ```
-    /// It goes to the host that pushes go to, over the same connections, and ends as a push does: in exactly one outcome,
-    /// by its deadline; what may have been processed is not sent again. Accepted means that APNs took it, with however
-    /// many subscribers. Broadcasts to one channel are sent one after the other,
-    /// ``APNSClientConfiguration/broadcastSpacing`` apart; one whose turn would come after its deadline fails at once
-    /// (`queueFull`, with `retryAfter`). Which of two arrives first is not promised: devices go by the payload's
-    /// `timestamp`.
+    /// A broadcast uses the host and connections of pushes, and ends like a push: with exactly one outcome, by its
+    /// deadline. A broadcast that may have been processed is not resent. Accepted means that APNs accepted it, however
+    /// many subscribers there are.
+    ///
+    /// Broadcasts to one channel are sent one after the other, ``APNSClientConfiguration/broadcastSpacing`` apart. A
+    /// broadcast whose send time would be after its deadline fails at once (`queueFull`, with `retryAfter`). The order
+    /// of arrival is not guaranteed: devices order broadcasts by the payload's `timestamp`.
     ///
     /// - Parameters:
-    ///   - push: of the type `liveactivity`, with the event `update` or `end`, prepared in any way; one that is no broadcast
-    ///     ends as `validation`, not sent. Without a priority and expiration it goes with 10 and `immediate`.
-    ///   - channel: from `channels.create`. It must belong to the push's app and the client's environment.
-    ///   - options: deadline, id and spacing.
-    /// - Returns: its one outcome.
+    ///   - push: A push of the type `liveactivity` with the event `update` or `end`, prepared in any way. Any other
+    ///     push ends as `validation`, not sent. Without a priority and expiration, it is sent with 10 and `immediate`.
+    ///   - channel: A channel from `channels.create`. It must belong to the push's app and the client's environment.
+    ///   - options: Deadline, id and spacing.
+    /// - Returns: The broadcast's single outcome.
     public func broadcast(
         _ push: PreparedPush,
         to channel: ChannelID,
@@ -69,7 +70,7 @@ extension APNSClient {
         return await BroadcastSend(push, to: channel, options, self.runtime.sending).run()
     }
 
-    /// The same for a notification, which may have up to 5,120 bytes; one that is no broadcast ends as `validation`, not
+    /// Broadcasts a notification of up to 5,120 bytes. A notification that is not a broadcast ends as `validation`, not
     /// sent.
     public func broadcast(
         _ notification: PushNotification,

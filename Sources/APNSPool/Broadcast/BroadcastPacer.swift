@@ -1,10 +1,10 @@
 import SupervisedPool
 import Synchronization
 
-/// When the next broadcast to each channel may go: one after the other, a spacing apart. Pure.
+/// Decides when the next broadcast to each channel may be sent: one after the other, one spacing apart. Pure.
 ///
-/// Apple publishes no limit; about one update a second for each channel is its engineers' advice, and more is answered
-/// 429 `TooManyRequests`.
+/// Apple publishes no limit. Its engineers advise about one update per second for each channel; APNs responds to more
+/// with 429 `TooManyRequests`.
 struct BroadcastPaceMachine {
     struct Channel: Hashable {
         var bundleID: String
@@ -12,25 +12,25 @@ struct BroadcastPaceMachine {
     }
 
     enum Answer: Equatable {
-        /// Its turn is at this instant, which may be now.
+        /// The broadcast may be sent at this instant, which may be now.
         case at(MonotonicInstant)
-        /// Its turn would come at this instant, after its deadline. It got none.
+        /// The send time would be this instant, after the deadline. No send time was reserved.
         case tooLate(MonotonicInstant)
     }
 
-    /// The last turn that was given.
+    /// The last send time reserved for each channel.
     private var last: [Channel: MonotonicInstant] = [:]
-    /// The longest spacing that was asked for: what is older decides nothing any more.
+    /// The longest spacing requested so far. Send times longer ago affect no decision.
     private var longest = Duration.zero
-    /// Above so many, channels whose turns are long over are forgotten.
+    /// Above this count, channels with old send times are forgotten.
     private var limit = BroadcastPaceMachine.smallest
     private static let smallest = 1024
 
     var count: Int { self.last.count }
 
-    /// Gives a turn of the channel away, behind all others that wait.
+    /// Reserves the channel's next send time, after all waiting broadcasts.
     ///
-    /// - Parameter spacing: the least time since the turn before it. Zero: at once, whoever waits.
+    /// - Parameter spacing: The minimum time since the previous send time. Zero: now, before all waiting broadcasts.
     mutating func take(
         _ channel: Channel,
         spacing: Duration,
@@ -40,14 +40,14 @@ struct BroadcastPaceMachine {
         self.longest = max(self.longest, spacing)
         let before = spacing > .zero ? self.last[channel] : nil
         let sendTime = before.map { max(now, $0.advanced(by: spacing)) } ?? now
-        // At the deadline itself nothing could be sent any more.
+        // A broadcast whose send time equals its deadline could not be sent in time.
         guard sendTime == now || sendTime < deadline else { return .tooLate(sendTime) }
         self.forgetIdle(now)
         self.last[channel] = max(sendTime, self.last[channel] ?? sendTime)
         return .at(sendTime)
     }
 
-    /// The one whose turn it was has gone before it came. Only the last turn can be given anew.
+    /// Releases a send time that was not used. Only the last one can be reserved again.
     mutating func cancel(_ channel: Channel, sendTime: MonotonicInstant, spacing: Duration) {
         guard self.last[channel] == sendTime else { return }
         self.last[channel] = sendTime.advanced(by: .zero - spacing)
@@ -60,7 +60,7 @@ struct BroadcastPaceMachine {
     }
 }
 
-/// The same for all callers of a client.
+/// Shares one `BroadcastPaceMachine` among all callers of a client.
 final class BroadcastPacer: Sendable {
     private let machine = Mutex(BroadcastPaceMachine())
 

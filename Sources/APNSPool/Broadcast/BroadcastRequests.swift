@@ -1,27 +1,26 @@
 import APNSModel
 import HTTP2Wire
 
-/// What is done to channels, as requests to the management host.
+/// The operations on channels, as requests to the management host.
 enum ChannelOperation: Sendable, Hashable {
     case create(MessageStoragePolicy)
     case read(ChannelID)
     case delete(ChannelID)
     case list
 
-    /// Whether doing it twice does the same as doing it once: then an unanswered call may be sent again (RFC 9110,
-    /// section 9.2.2). A second `create` would make a second channel.
+    /// Whether the operation is idempotent, so that a call without a response may be resent (RFC 9110, section 9.2.2).
+    /// A second `create` would create a second channel.
     var isRepeatable: Bool {
         if case .create = self { false } else { true }
     }
 }
 
-/// Turns broadcasts and calls about channels into what the wire needs. They are few, so each gets a header block of its
-/// own.
+/// Converts broadcasts and channel calls to HTTP/2 requests. They are rare, so each one gets its own header block.
 ///
 /// Source: Apple, "Sending broadcast push notification requests to APNs" and "Sending channel management requests to
 /// APNs".
 enum BroadcastRequests {
-    /// Only the path varies; all other fields stand in the block.
+    /// Only the path varies; the header block contains all other fields.
     static let variableNames = [":path"]
 
     static func broadcast(
@@ -39,7 +38,7 @@ enum BroadcastRequests {
                 .init("apns-push-type", PushType.liveactivity.rawValue),
                 .init("apns-priority", String(broadcast.broadcastPriority.rawValue)),
                 .init("apns-expiration", String(broadcast.broadcastExpiration), .never),
-                // An id repeats, but there may be thousands of them.
+                // Ids repeat, but there may be thousands of them, so they must not fill the HPACK table.
                 .init("apns-channel-id", channel.rawValue, .never),
                 .init("apns-request-id", id.description, .never),
             ],

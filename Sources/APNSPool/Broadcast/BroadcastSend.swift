@@ -2,7 +2,7 @@ import APNSModel
 import HTTP2Wire
 import SupervisedPool
 
-/// One broadcast to a channel, which was validated before.
+/// One broadcast to a channel. It has already been validated.
 final class BroadcastSend: SendLoop {
     private let broadcast: PreparedPush
     private let channel: ChannelID
@@ -24,7 +24,7 @@ final class BroadcastSend: SendLoop {
 
     override var mustPrepare: Bool { true }
 
-    /// Waits until the client runs, then until it is this broadcast's turn in its channel.
+    /// Waits until the client runs, then until the broadcast's send time.
     override func prepare() async -> PushOutcome? {
         if let outcome = await self.waitUntilRunning() { return outcome }
         let clock = self.context.clock
@@ -38,11 +38,11 @@ final class BroadcastSend: SendLoop {
             _ = await self.context.lifecycle.ended.wait(until: sendTime, clock: clock)
             guard Task.isCancelled else { return nil }
             pacer.cancel(key, sendTime: sendTime, spacing: self.spacing)
-            return self.fail(.cancelled, "the sending task was cancelled while the broadcast waited for its sendTime")
+            return self.fail(.cancelled, "the sending task was cancelled while the broadcast waited for its send time")
         case .tooLate(let sendTime):
             return self.fail(
                 .queueFull,
-                "its sendTime would come after its deadline: broadcasts to one channel go \(self.spacing) apart",
+                "the deadline is earlier than the send time: broadcasts to one channel are sent \(self.spacing) apart",
                 retryAfter: now.duration(to: sendTime)
             )
         }

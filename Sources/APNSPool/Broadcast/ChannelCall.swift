@@ -2,11 +2,11 @@ import APNSModel
 import HTTP2Wire
 import SupervisedPool
 
-/// One call about the channels of an app.
+/// One call to manage the channels of an app.
 final class ChannelCall: SendLoop {
     private let operation: ChannelOperation
     private let bundleID: String
-    /// The response that did what was asked for (status 200 to 299).
+    /// The successful response (status 200 to 299).
     private var response: StreamResult?
 
     init(_ operation: ChannelOperation, bundleID: String, _ options: ChannelCallOptions, _ context: SendContext) {
@@ -25,9 +25,9 @@ final class ChannelCall: SendLoop {
         )
     }
 
-    /// Ends by the deadline.
+    /// Performs the call. It ends by its deadline.
     ///
-    /// - Throws: the error of the call, if APNs did not do what was asked for.
+    /// - Throws: The error of the call if APNs did not perform it.
     func response() async throws(PushError) -> ChannelResponse {
         let outcome = await self.run()
         if let error = outcome.error { throw error }
@@ -77,7 +77,7 @@ final class ChannelCall: SendLoop {
     }
 }
 
-/// The response to a call about channels that APNs did (status 200 to 299).
+/// The response to a successful channel call (status 200 to 299).
 struct ChannelResponse: Sendable {
     var result: StreamResult
     var requestID: APNSID

@@ -2,20 +2,21 @@ import HTTP2Wire
 import Logging
 import SupervisedPool
 
-/// The host that channels are managed on, which is another one than the pushes', with a pool of its own: one connection,
-/// made by the first call and closed when it is idle.
+/// The host that manages channels, which differs from the host of pushes.
+///
+/// It has its own pool with one connection, which the first call opens and which closes when idle.
 final class ManagementEndpoint: Sendable {
     let settings: ConnectionSettings
     let pools: CurrentPool
 
     var pool: Pool<ConnectionActor> { self.pools.current }
 
-    /// A list of 10,000 channels has about 300 KiB.
+    /// A list of 10,000 channels takes about 300 KiB.
     static let responseBodyLimit = 4 * 1024 * 1024
-    /// Calls that may wait for the connection.
+    /// The limit of calls that may wait for the connection.
     private static let maxWaiters = 1000
 
-    /// - Parameter pushes: the connections and the pool of pushes, whose settings hold here, too.
+    /// - Parameter pushes: The connection settings of pushes, most of which also apply here.
     init(
         _ configuration: APNSClientConfiguration,
         connection pushes: Connection.Configuration,
@@ -45,7 +46,7 @@ final class ManagementEndpoint: Sendable {
         )
     }
 
-    /// What of the pushes' pool holds here, too.
+    /// Adapts the pool settings of pushes to this endpoint.
     static func poolConfiguration(_ pushes: PoolConfiguration) -> PoolConfiguration {
         var configuration = pushes
         configuration.size = 0
@@ -54,7 +55,7 @@ final class ManagementEndpoint: Sendable {
         return configuration
     }
 
-    /// Names the host, so that its troubles are not taken for the pushes'.
+    /// Names the host, so that its errors are not mistaken for those of pushes.
     static func logger(_ configuration: APNSClientConfiguration) -> Logger {
         var logger = configuration.logger
         logger[metadataKey: "endpoint"] = "\(configuration.environment.managementAuthority)"

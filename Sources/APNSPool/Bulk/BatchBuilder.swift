@@ -2,18 +2,18 @@ import APNSModel
 import HTTP2Wire
 import SupervisedPool
 
-/// Puts the pushes of one grant into batches, and hands each to the connection as soon as it is whole.
+/// Groups the pushes of one lease into batches, and hands each batch to the connection as soon as it is complete.
 struct BatchBuilder {
     private let lease: UnownedLease<ConnectionActor>
     private let collector: BulkCollector
     private let route: SendRoute
     private let isBulk: Bool
-    /// How many pushes are expected.
+    /// The expected number of pushes.
     private let room: Int
     private var batch: PushBatch?
-    /// The push whose payload is the batch's.
+    /// The push whose payload the batch shares.
     private var common: PreparedPush?
-    /// How many pushes were added.
+    /// The number of pushes added so far.
     private(set) var count = 0
 
     init(
@@ -30,9 +30,11 @@ struct BatchBuilder {
         self.room = room
     }
 
+    /// Adds a push.
+    ///
     /// - Parameters:
-    ///   - index: what the call names the push.
-    ///   - block: the fields that it shares with others.
+    ///   - index: the push's index in the bulk call.
+    ///   - block: the header block that it shares with other pushes.
     mutating func add(
         _ index: Int,
         _ push: PreparedPush,
@@ -53,15 +55,15 @@ struct BatchBuilder {
         self.count += 1
     }
 
-    /// Hands over what is left.
+    /// Hands over the last batch.
     mutating func finish() {
         guard let batch else { return }
         self.batch = nil
         self.lease.worker.send(batch)
     }
 
-    /// Whether the push goes with the batch: it needs the same fields, and the batch's payload or one of its own, since
-    /// an empty one stands for the batch's.
+    /// Whether the push fits into the batch: the batch has room and the same header block, and the push has either the
+    /// batch's payload or a non-empty payload of its own. (An empty payload stands for the batch's.)
     private func fits(_ push: PreparedPush, _ block: HeaderBlock, isCommon: Bool) -> Bool {
         guard let batch, batch.indices.count < BulkGroups.groupSize else { return false }
         return isCommon || !push.payload.isEmpty && batch.requests.shared === block

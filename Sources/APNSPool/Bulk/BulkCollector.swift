@@ -2,44 +2,45 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// Where connections put the results of one bulk call, in arrays, and the pool its response; and where the call's task
-/// waits for either.
+/// Collects what one bulk call waits for: results, delivered in arrays by connections, and the pool's response to a
+/// checkout. The call's task waits here for either.
 final class BulkCollector: Sendable {
     struct Item: Sendable {
-        /// What the bulk call calls the push.
+        /// The push's index in the bulk call.
         var index: Int
         var result: StreamResult
     }
 
-    /// What became of the call's one checkout.
+    /// The result of the call's one checkout.
     enum Checkout {
         case leased(UnownedLease<ConnectionActor>)
         case failed(PoolError)
-        /// Streams came while the consumer was busy, and went back to the pool.
+        /// Streams were leased while the consumer was busy, so they were returned to the pool.
         case returned
     }
 
-    /// About how many results the call's task takes at once. If everything is answered in one burst, the caller gets its
-    /// first outcome before all of them are processed.
+    /// The approximate number of results that the call's task takes at once. If all responses arrive in one burst, the
+    /// caller gets its first outcome before all of them are processed.
     static let portion = 512
 
     private struct State {
-        /// As they were delivered: neither copied nor in one array that grows.
+        /// The arrays as they were delivered. They are neither copied nor appended to one growing array.
         var items: [[Item]] = []
         var checkout: Checkout?
-        /// Whether a response would find nobody.
+        /// Whether leases are returned to the pool because nobody waits for a checkout any more.
         var refusesCheckouts = false
-        /// Whether the consumer has control: nobody knows when it asks for the next outcome.
+        /// Whether the consumer is busy with an outcome. It is unknown when it asks for the next one.
         var isConsumerAway = false
         var isSignalled = false
         var waiter: CheckedContinuation<Void, Never>?
-        /// The consumer is gone: how many results are still to come, and what to call after the last.
+        /// Set when the consumer is gone: the number of results still to come, and the function to call after the last
+        /// one.
         var abandoned: (left: Int, onLast: @Sendable () -> Void)?
     }
 
     private let state = Mutex(State())
 
-    /// Called on a connection's loop, once a tick.
+    /// Adds results. Called on a connection's event loop, at most once per tick.
     func deliver(_ items: [Item]) {
         let (waiter, onLast) = self.state.withLock { state in
             if let abandoned = state.abandoned {
@@ -56,11 +57,11 @@ final class BulkCollector: Sendable {
         onLast?()
     }
 
-    /// The consumer has gone: results are counted and dropped from now on.
+    /// Records that the consumer is gone. Results are counted and discarded from now on.
     ///
     /// - Parameters:
-    ///   - count: how many results have not been taken.
-    ///   - onLast: called once they are all here.
+    ///   - count: the number of results that have not been taken.
+    ///   - onLast: called once all of them have arrived.
     func abandon(expecting count: Int, onLast: @escaping @Sendable () -> Void) {
         let isLast = self.state.withLock { state in
             let left = count - state.items.reduce(0) { $0 + $1.count }
@@ -71,7 +72,7 @@ final class BulkCollector: Sendable {
         if isLast { onLast() }
     }
 
-    /// The pool's answer to the checkout of this call. Streams that nobody would use at once go back.
+    /// Adds the pool's response to the call's checkout. Streams that would not be used immediately are returned.
     func completeCheckout(_ result: Result<UnownedLease<ConnectionActor>, PoolError>, from pool: Pool<ConnectionActor>)
     {
         let (unused, waiter) = self.state.withLock { state in
@@ -89,13 +90,13 @@ final class BulkCollector: Sendable {
         if let unused { pool.checkin(unused.origin, count: unused.count) }
     }
 
-    /// The consumer asks for the next outcome.
+    /// Records that the consumer asks for the next outcome.
     func consumerWaits() {
         self.state.withLock { $0.isConsumerAway = false }
     }
 
-    /// The consumer has an outcome. Streams that are here, or come until it asks for the next, go back: it may take
-    /// any time, and may need one of them itself.
+    /// Records that the consumer has an outcome. Leased streams are returned until it asks for the next one, because it
+    /// may take any amount of time, and may need one of the streams itself.
     func consumerLeaves(_ pool: Pool<ConnectionActor>?) {
         let unused = self.state.withLock { state -> UnownedLease<ConnectionActor>? in
             state.isConsumerAway = true
@@ -110,7 +111,7 @@ final class BulkCollector: Sendable {
         self.state.withLock { $0.checkout.take() }
     }
 
-    /// Nobody waits for a response any more.
+    /// Returns the lease of a checkout that arrived, and any later one. Nobody waits for a checkout any more.
     func refuseCheckouts(from pool: Pool<ConnectionActor>) {
         let late = self.state.withLock { state in
             state.refusesCheckouts = true
@@ -119,7 +120,7 @@ final class BulkCollector: Sendable {
         if case .leased(let lease) = late { pool.checkin(lease.origin, count: lease.count) }
     }
 
-    /// Wakes the waiting task although no result came.
+    /// Wakes the waiting task even though no result arrived.
     func signal() {
         let waiter = self.state.withLock { state in
             state.isSignalled = true
@@ -128,7 +129,7 @@ final class BulkCollector: Sendable {
         waiter?.resume()
     }
 
-    /// Takes what has come, oldest first, or as much of it as makes a portion.
+    /// Takes the delivered results, oldest first, up to about one portion.
     func take() -> [[Item]] {
         self.state.withLock { state in
             state.isSignalled = false
@@ -148,7 +149,7 @@ final class BulkCollector: Sendable {
         }
     }
 
-    /// Returns when there is something to take, or after a signal. One task at a time.
+    /// Waits until there is something to take, or for a signal. Only one task may wait at a time.
     func wait() async {
         await withCheckedContinuation { continuation in
             let isReady = self.state.withLock { state in

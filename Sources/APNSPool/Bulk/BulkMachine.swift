@@ -1,33 +1,32 @@
-// This folder: bulk calls. `BulkMachine` decides, `BulkRun` performs, `BulkCollector` brings results from the
-// connections' event loops. The values that callers see are in APNSModel/Bulk. Whether a push is sent again is decided
-// in Sending.
+// This folder: bulk calls. `BulkMachine` decides, `BulkRun` performs, and `BulkCollector` brings results from the
+// connections' event loops. The public types are in APNSModel/Bulk. Sending decides whether a push is resent.
 
 import APNSModel
 import SupervisedPool
 
 /// Decides what a bulk call does next: pull, admit, expire, resend, back off, finish.
 ///
-/// A value without I/O: time and randomness are parameters. `BulkRun` tells it what happened and performs the
-/// ``Step`` that ``next(_:)`` returns. The machine knows a push by its index and deadline only; what is sent again, and
-/// how often, is decided by `PushHistory`.
+/// A value without I/O: time and randomness are parameters. `BulkRun` reports events to the machine and performs the
+/// ``Step`` that ``next(_:)`` returns. The machine knows only the index and deadline of a push. `PushHistory` decides
+/// what is resent and how often.
 ///
-/// The input is pulled no faster than pushes are answered. While sending makes no sense the machine holds the input
-/// back: elements that were pulled wait for their own deadlines, and no others are pulled.
+/// The input is pulled no faster than responses arrive. While sending is pointless, the machine holds the input back:
+/// elements that were pulled wait until their own deadlines, and no others are pulled.
 struct BulkMachine {
-    /// What the shell does next.
+    /// The next step for the shell.
     enum Step {
-        /// Ask the input for up to so many elements. Report each of them, and an input that has none.
+        /// Pull up to this many elements from the input. Report each element, and report an input that has none.
         case pull(Int)
-        /// Tell the input that no further element is wanted. Those that it has read already are still pulled.
+        /// Close the input: no further element is wanted. Elements that it has already read are still pulled.
         case closeInput
         /// End these pushes. None of them is on a connection.
         case end([Int], AttemptEnd)
-        /// Ask the pool for streams: how many, and until when. Report `granted` or `checkoutFailed`.
+        /// Request streams from the pool: how many, and until when. Report `granted` or `checkoutFailed`.
         case checkOut(Int, MonotonicInstant)
-        /// Wait for an event, at most until this instant. If outcomes are ready, hand them over and begin a new round
+        /// Wait for an event, at most until this instant. If outcomes are ready, deliver them and begin a new round
         /// instead of waiting.
         case wait(until: MonotonicInstant)
-        /// Every element that was pulled has its outcome, and no further one will be pulled.
+        /// Finish: every pulled element has its outcome, and no further element will be pulled.
         case finish
     }
 
@@ -37,19 +36,19 @@ struct BulkMachine {
         let deadline: MonotonicInstant
     }
 
-    /// Whether pushing makes sense at present.
+    /// Whether pushes are sent at present.
     private enum Flow {
-        /// Up to `limit` pushes at once.
+        /// Up to `limit` pushes are in flight at once.
         case open
         /// Nothing is sent before `until`, for this reason.
         case held(because: AttemptEnd, until: MonotonicInstant)
-        /// One push at a time, until one has been answered.
+        /// One push at a time, until there is a response.
         case probing(because: AttemptEnd)
     }
 
     private enum Input {
         case open
-        /// Told to end. It may still have elements that it read before.
+        /// Closed by the machine. It may still contain elements that it read earlier.
         case closed
         case over
     }
@@ -59,11 +58,12 @@ struct BulkMachine {
         let notBefore: MonotonicInstant
     }
 
-    /// Elements pulled at once.
+    /// The maximum number of elements pulled at once.
     static let batchSize = BulkGroups.groupSize
-    /// Pushes under way until the first accepted one shows that environment and topic are right.
+    /// The maximum number of pushes in flight until the first accepted one shows that the environment and topic are
+    /// right.
     static let firstInFlight = 500
-    /// The first pause of a hold; it doubles up to `longestPause`.
+    /// The first pause of a hold. It doubles up to `longestPause`.
     static let shortestPause = Duration.milliseconds(50)
     static let longestPause = Duration.seconds(1)
 
@@ -81,30 +81,30 @@ struct BulkMachine {
     private let maxInFlight: Int
     private var limit: Int
     private var flow = Flow.open
-    /// Holds since the last response.
+    /// The number of holds since the last response.
     private var holds = 0
     private var input = Input.open
-    /// The input had nothing when it was last asked.
+    /// Whether the input had no element when it was last asked.
     private var isInputEmpty = false
     private var hasPulled = false
     private var orders = BulkControl.Orders()
     private var limiter: RateLimiter?
-    /// What the rate allows of the pull that was asked for last.
+    /// The part of the last requested pull that the rate limit allows.
     private var allowance = 0
-    /// A queue: what stands before `head` has left it.
+    /// A queue. The elements before `head` have already been removed.
     private var waiting: [Waiting] = []
     private var head = 0
-    /// No waiting push has an earlier deadline.
+    /// A lower bound for the deadlines of all waiting pushes.
     private var earliestDeadline = MonotonicInstant.distantFuture
     private var resends: [Resend] = []
     private var nextResend = MonotonicInstant.distantFuture
     private(set) var inFlight = 0
     private var isCheckingOut = false
-    /// Pushes that the last failed checkout ended.
+    /// The pushes ended by the last failed checkout.
     private var refused: (pushes: [Int], end: AttemptEnd)?
-    /// Why nothing more is sent.
+    /// Why no more pushes are sent.
     private var stop: AttemptEnd?
-    /// An element still has to be ended with `stop`, so that the caller learns the reason.
+    /// Whether an element must still be ended with `stop`, so that the caller learns the reason.
     private var isStopUntold = false
     private var isClientGone = false
 
@@ -115,10 +115,10 @@ struct BulkMachine {
 
     var waitingCount: Int { self.waiting.count - self.head }
 
-    /// Pushes that were pulled and have no outcome.
+    /// The number of pulled pushes without an outcome.
     var unfinished: Int { self.waitingCount + self.inFlight + self.resends.count }
 
-    /// Why the input is held back; nil while pushes are sent.
+    /// The reason why the input is held back; nil while pushes are sent.
     var hold: AttemptEnd? {
         switch self.flow {
         case .open: nil
@@ -128,7 +128,7 @@ struct BulkMachine {
 
     // MARK: Decisions
 
-    /// The next step. Call it until it says `wait` or `finish`.
+    /// Returns the next step. Call it until it returns `wait` or `finish`.
     mutating func next(_ now: MonotonicInstant) -> Step {
         self.returnAllowance()
         if let refused {
@@ -161,7 +161,7 @@ struct BulkMachine {
         return .wait(until: self.wakeUp(now))
     }
 
-    /// Something may have happened: the input is asked again.
+    /// Begins a new round, in which the input is asked again.
     mutating func beginRound() {
         self.isInputEmpty = false
         self.hasPulled = false
@@ -178,7 +178,7 @@ struct BulkMachine {
         return self.submittable > 0
     }
 
-    /// How many of the waiting pushes may go now.
+    /// The number of waiting pushes that may be sent now.
     private var submittable: Int {
         switch self.flow {
         case .open: self.waitingCount
@@ -186,7 +186,7 @@ struct BulkMachine {
         }
     }
 
-    /// How many elements may be pulled now.
+    /// The number of elements that may be pulled now.
     private mutating func allowedPulls(_ now: MonotonicInstant) -> Int {
         if self.input == .over || self.isInputEmpty { return 0 }
         if self.stop != nil, !self.isStopUntold { return Self.batchSize }
@@ -202,15 +202,16 @@ struct BulkMachine {
     private var room: Int {
         switch self.flow {
         case .open: min(Self.batchSize, self.limit - self.inFlight - self.resends.count) - self.waitingCount
-        // One element, which tries whether sending makes sense again.
+        // One element, which tests whether sending works again.
         case .held, .probing: self.unfinished == 0 ? 1 : 0
         }
     }
 
-    /// When there is something to do without an event.
+    /// When there is something to do even without an event.
     private func wakeUp(_ now: MonotonicInstant) -> MonotonicInstant {
         var instant = min(self.nextResend, self.earliestDeadline)
-        // Nothing to do at the end of a hold while something else stands in the way: an event ends that.
+        // The end of a hold needs a wake-up only if nothing else blocks sending. Otherwise the event that removes the
+        // block wakes the call.
         if !self.isCheckingOut, self.submittable > 0, case .held(_, let until) = self.flow {
             instant = min(instant, until)
         }
@@ -228,34 +229,35 @@ struct BulkMachine {
         if orders.isStopped { self.tryOnceMore() }
     }
 
-    /// The client drains: no further element is pulled.
+    /// Records that the client drains: no further element is pulled.
     mutating func drain() {
         guard !self.isClientGone else { return }
         self.isClientGone = true
         self.tryOnceMore()
     }
 
-    /// Nothing more is sent, for this reason. What is on a connection finishes.
+    /// Stops sending for this reason. Pushes on a connection finish.
     ///
-    /// - Parameter mustBeTold: whether at least one element must end with it, pulled for that if necessary, so that the
-    ///   caller learns of it.
+    /// - Parameter mustBeTold: whether at least one element must end with this reason, so that the caller learns it. An
+    ///   element is pulled for this if necessary.
     mutating func stop(_ end: AttemptEnd, mustBeTold: Bool = false) {
         if self.stop == nil {
             self.stop = end
             self.isStopUntold = mustBeTold
         } else if !mustBeTold {
-            // Nobody listens any more.
+            // After a later stop, such as a cancellation, the first reason need not be reported any more.
             self.isStopUntold = false
         }
     }
 
-    /// The client has ended: an input that has nothing now is not waited for.
+    /// Records that the client has ended. An input without a ready element is not waited for.
     mutating func clientEnded(_ end: AttemptEnd) {
         self.drain()
         self.stop(end)
     }
 
-    /// The input is closed, so the hold has nothing to protect: the waiting pushes are tried once more, and then fail.
+    /// Tries the waiting pushes once more, after which they fail. The input is closed, so the hold has nothing left to
+    /// protect.
     private mutating func tryOnceMore() {
         if case .held(let cause, _) = self.flow {
             self.flow = .held(because: cause, until: MonotonicInstant(nanoseconds: .min))
@@ -269,10 +271,10 @@ struct BulkMachine {
         self.append(Waiting(index: index, deadline: deadline))
     }
 
-    /// An element that makes no push.
+    /// Records an element that could not be made into a push.
     mutating func pulledInvalid() { self.allowance -= 1 }
 
-    /// The input has no element yet.
+    /// Records that the input has no element yet.
     mutating func inputIsEmpty() {
         self.isInputEmpty = true
         if self.stop != nil, self.isClientGone { self.input = .over }
@@ -287,15 +289,15 @@ struct BulkMachine {
 
     // MARK: Streams
 
-    /// The pool leased streams.
+    /// Records that the pool leased streams.
     ///
-    /// - Returns: how many of the waiting pushes may be sent: at most `count`.
+    /// - Returns: how many of the waiting pushes may be sent, at most `count`.
     mutating func granted(_ count: Int) -> Int {
         self.isCheckingOut = false
         return min(count, self.submittable)
     }
 
-    /// The first waiting push, which is sent or ended now.
+    /// Removes and returns the first waiting push, which the caller sends or ends now.
     mutating func popWaiting() -> Waiting? {
         guard self.head < self.waiting.count else { return nil }
         let push = self.waiting[self.head]
@@ -304,16 +306,16 @@ struct BulkMachine {
         return push
     }
 
-    /// So many pushes were handed to a connection.
+    /// Records that `count` pushes were handed to a connection.
     mutating func submitted(_ count: Int) {
         self.inFlight += count
         if count > 0, case .held(let cause, _) = self.flow { self.flow = .probing(because: cause) }
     }
 
-    /// The checkout was given up, or its streams were returned: ask again.
+    /// Records that the checkout was given up or its streams were returned. A new checkout is needed.
     mutating func checkoutWithdrawn() { self.isCheckingOut = false }
 
-    /// No streams for this reason.
+    /// Records that the checkout failed.
     mutating func checkoutFailed(
         _ end: AttemptEnd,
         now: MonotonicInstant,
@@ -325,8 +327,8 @@ struct BulkMachine {
             return
         }
         let isTemporary = [.unavailable, .queueFull, .credential, .notRunning].contains(code)
-        // A checkout that timed out ends none here: each push has its own deadline. A fault of the configuration does not
-        // pass by itself, so no push waits for that.
+        // A timed-out checkout ends no pushes here, because each push has its own deadline. No push waits for a
+        // configuration fault, because it does not pass by itself.
         if code != .deadlineExceeded, !isTemporary || self.isPullingOver {
             self.refused = (self.takeAllWaiting(), end)
         }
@@ -346,16 +348,16 @@ struct BulkMachine {
 
     // MARK: Results
 
-    /// So many pushes came back from a connection.
+    /// Records that `count` pushes came back from a connection.
     mutating func landed(_ count: Int) { self.inFlight -= count }
 
-    /// The push is to be sent again, not before `notBefore`.
+    /// Queues the push for a resend, not before `notBefore`.
     mutating func resend(_ index: Int, deadline: MonotonicInstant, notBefore: MonotonicInstant) {
         self.resends.append(Resend(push: Waiting(index: index, deadline: deadline), notBefore: notBefore))
         self.nextResend = min(self.nextResend, notBefore)
     }
 
-    /// APNs answered a push.
+    /// Records that APNs responded to a push. Ends a hold or a probe.
     mutating func receivedResponse() {
         guard case .open = self.flow else {
             self.flow = .open
@@ -364,12 +366,12 @@ struct BulkMachine {
         }
     }
 
-    /// A push was written and got no response.
+    /// Records that a push was written and got no response.
     mutating func receivedNoResponse() {
         if case .open = self.flow { self.flow = .probing(because: Self.noResponse) }
     }
 
-    /// A push reached a device of this environment and topic.
+    /// Records a response which proves that the environment and topic are right.
     mutating func tokenWorks() { self.limit = self.maxInFlight }
 
     // MARK: Queues
@@ -400,7 +402,7 @@ struct BulkMachine {
         return expired.isEmpty ? nil : expired
     }
 
-    /// Puts the resends whose time has come, or all of them when nothing more is sent, before all that waits.
+    /// Moves the resends that are due to the front of the waiting pushes. Moves all resends if sending has stopped.
     private mutating func admitResends(_ now: MonotonicInstant) {
         guard !self.resends.isEmpty, now >= self.nextResend || self.stop != nil else { return }
         let due = self.resends.filter { $0.notBefore <= now || self.stop != nil }.map(\.push)

@@ -5,19 +5,22 @@ import NIOCore
 import ServiceLifecycle
 import SupervisedPool
 
-/// One run of a bulk call: performs what ``BulkMachine`` decides. It lives in the consumer's task: `next()` pulls,
-/// encodes and hands arrays of pushes to connections; their results come back in arrays through the collector.
+/// One run of a bulk call: performs what ``BulkMachine`` decides.
 ///
-/// Sending starts with the first `next()`. A run that is dropped pulls no more; what is in flight finishes. It knows
-/// elements by an index only: generic code that a user's module cannot specialise would cost more than the sending.
+/// It runs in the consumer's task. `next()` pulls elements, encodes them and hands arrays of pushes to connections. The
+/// results come back in arrays through the collector.
+///
+/// Sending starts with the first call of `next()`. A run that is dropped stops pulling; pushes in flight finish. The
+/// run knows only the indices of the elements, because generic code that a user's module cannot specialise would cost
+/// more than the sending.
 final class BulkRun: BulkEngine {
     private struct Attempt {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
-        /// The route it was sent by: an index into `routes`; -1: none yet.
+        /// The route that the push was sent by, as an index into `routes`; -1: none yet.
         var route: Int32 = -1
-        /// How many elements were pulled before it.
+        /// The number of elements pulled before this one.
         var sequence: UInt64
     }
 
@@ -34,16 +37,16 @@ final class BulkRun: BulkEngine {
     private let deadlineNanoseconds: Int64
     private var random = SplitMix64(seed: nil)
 
-    // Unchecked, here and below: confined to the consumer's task, and nothing that an access calls comes back here.
+    // Unchecked, here and below: confined to the consumer's task, and nothing that an access calls re-enters it.
     @exclusivity(unchecked) private var machine: BulkMachine
     private let attempts = Slab<Attempt>()
-    /// The routes that pushes were sent by; one more every 50 minutes, with the next provider token.
+    /// The routes that pushes were sent by. One is added about every 50 minutes, with the next provider token.
     private var routes: [SendRoute] = []
-    /// The pushes that probe a candidate credential: they alone keep their probe.
+    /// The pushes that probe a candidate credential. Only they retain their probe.
     private var probes: [Int: SendRoute] = [:]
-    /// The pool that has been asked for streams and has not answered: a call is one waiter at a time.
+    /// The checkout that waits in the pool. A call has at most one checkout at a time.
     private var asked: (route: SendRoute, ticket: PoolTicket)?
-    /// When that was; nil unless queue times are measured.
+    /// When the checkout was requested; nil unless queue times are measured.
     private var askedAt: MonotonicInstant?
     private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
     private var hasEntered = false
@@ -55,21 +58,21 @@ final class BulkRun: BulkEngine {
     @exclusivity(unchecked) private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
     private var readyPosition = 0
     @exclusivity(unchecked) private var tally = AcceptedTally()
-    /// Nil: nobody traces.
+    /// Nil if tracing is off.
     private var span: BulkSpan?
-    /// The fields of the last push, which the next one shares most often.
+    /// The header block of the last push. The next push usually has the same one.
     private var lastHeaders: (push: PreparedPush, block: HeaderBlock)?
 
     private var breaker: MassRejectionBreaker
     private var hasTrippedBreaker = false
     private let control: BulkControl
-    /// The control's number of this run; 0: it has not begun.
+    /// The number of this run in the control; 0: not begun.
     private var run = 0
     private var ordersVersion = -1
     @exclusivity(unchecked) private var progress = BulkProgress()
     private let given = GivenOutcomes()
     @exclusivity(unchecked) private var prefix = CompletedPrefix()
-    /// The element whose outcome the consumer has, until it asks for the next.
+    /// The element whose outcome the consumer is processing, until it asks for the next one.
     private var handedOut: UInt64?
 
     init(_ context: SendContext, _ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) {
@@ -92,13 +95,14 @@ final class BulkRun: BulkEngine {
         self.reportProgress()
         self.span?.end(.left)
         guard self.hasEntered, !self.isOver else { return }
-        // A drain waits for what is in flight.
+        // A drain waits for the pushes in flight.
         self.collector.abandon(expecting: self.machine.inFlight) { [context] in context.lifecycle.leave(.bulk) }
     }
 
     // MARK: The consumer
 
-    /// An outcome that is there already, and the index of its element, which may be another's from the next call on.
+    /// Returns an outcome that is already available, with the index of its element. The index may be reused after the
+    /// next call.
     func takeReady() -> (index: Int, outcome: PushOutcome)? {
         if let done = self.handedOut {
             self.handedOut = nil
@@ -113,14 +117,14 @@ final class BulkRun: BulkEngine {
         return (delivery.index, delivery.outcome)
     }
 
-    /// The next outcome; nil at the end.
+    /// Returns the next outcome; nil at the end.
     func next() async -> (index: Int, outcome: PushOutcome)? {
         self.collector.consumerWaits()
         while true {
             if let delivery = self.takeReady() {
-                // Whatever the consumer does with it, this call holds no streams meanwhile.
+                // The call holds no streams while the consumer processes the outcome.
                 self.collector.consumerLeaves(self.asked?.route.pool)
-                // The consumer may stay away for long: another push may probe the candidate credential meanwhile.
+                // The consumer may take a long time. Meanwhile another push may probe the candidate credential.
                 self.asked?.route.probe?.end()
                 return delivery
             }
@@ -145,7 +149,7 @@ final class BulkRun: BulkEngine {
             self.control.listeners.add(self.collector) { [collector] in collector.signal() }
             self.context.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
         } else {
-            // The client is shutting down: nothing was pulled, so no outcome is due.
+            // The client is shutting down. Nothing was pulled, so no outcome is due.
             self.isOver = true
             self.source.close()
         }
@@ -163,7 +167,8 @@ final class BulkRun: BulkEngine {
 
     // MARK: A round
 
-    /// Takes what has come, and performs the machine's steps until it has nothing to do or asked the pool.
+    /// Takes the results that have arrived, and performs the machine's steps until there is nothing to do or a checkout
+    /// is requested.
     private func performRound() async {
         self.takeResults()
         self.readOrders()
@@ -181,7 +186,7 @@ final class BulkRun: BulkEngine {
             case .checkOut(let count, let deadline):
                 return await self.checkOut(count, deadline)
             case .wait(let instant):
-                // Outcomes are handed over first.
+                // Outcomes are delivered first.
                 if self.ready.isEmpty { await self.wait(until: instant) }
                 return
             case .finish:
@@ -214,13 +219,14 @@ final class BulkRun: BulkEngine {
         self.ordersVersion = version
         if isShutdownNew { self.hasHeardOfShutdown = true }
         var orders = self.control.orders
-        // A service that is asked to end pulls no more, and ends when what is in flight has its outcome.
+        // A service that is shutting down pulls no more elements, and ends when the pushes in flight have their
+        // outcomes.
         if self.hasHeardOfShutdown { orders.isStopped = true }
         self.machine.set(orders, now: self.context.clock.now)
     }
 
     private func noteInterruptions() {
-        // A cancelled consumer gets what is in flight, and the end.
+        // A cancelled consumer still gets the outcomes of pushes in flight, and then the end.
         if Task.isCancelled {
             self.machine.stop(.notSent(.cancelled, "the sending task was cancelled", isFinal: true))
         }
@@ -234,8 +240,8 @@ final class BulkRun: BulkEngine {
 
     private func wait(until instant: MonotonicInstant) async {
         self.arm(instant)
-        // A cancellation and a graceful shutdown must wake the call. Once one of them is known, its handler is not installed
-        // again: it would run at once, and the call would spin.
+        // A cancellation and a graceful shutdown must wake the call. After one of them is known, its handler is not
+        // installed again: it would run immediately, and the call would spin.
         if Task.isCancelled {
             if self.hasHeardOfCancellation { await self.collector.wait() }
             self.hasHeardOfCancellation = true
@@ -253,7 +259,7 @@ final class BulkRun: BulkEngine {
         }
     }
 
-    /// Wakes the consumer's task at `instant` or before.
+    /// Schedules a signal to the consumer's task at `instant` or earlier.
     private func arm(_ instant: MonotonicInstant) {
         let clock = self.context.clock
         if let timer, clock.now < timer.instant {
@@ -263,7 +269,7 @@ final class BulkRun: BulkEngine {
         self.timer = nil
         guard instant < .distantFuture else { return }
         let task = Task { @concurrent [collector] in
-            // Cancelled: an earlier one took over, or the run has ended.
+            // Throws if cancelled: an earlier timer replaced this one, or the run has ended.
             if (try? await clock.sleep(until: instant)) != nil { collector.signal() }
         }
         self.timer = (instant, task)
@@ -271,7 +277,7 @@ final class BulkRun: BulkEngine {
 
     // MARK: Streams
 
-    /// Asks the pool. Its answer may come later, together with results.
+    /// Requests streams from the pool. The response may arrive later, together with results.
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant) async {
         if self.context.lifecycle.current == .notStarted, await !self.context.waitUntilRunning(deadline) {
             return self.checkoutFailed(
@@ -316,7 +322,7 @@ final class BulkRun: BulkEngine {
             self.checkoutFailed(route.end(error))
         case .leased(let lease):
             guard let renewed = self.context.router.renewed(route, now: self.context.clock.now) else {
-                // The token ran out meanwhile: no stream is held while one is signed.
+                // The token expired meanwhile, and no stream is held while a new one is signed.
                 route.pool.checkin(lease.origin, count: lease.count)
                 return self.machine.checkoutWithdrawn()
             }
@@ -324,11 +330,11 @@ final class BulkRun: BulkEngine {
         }
     }
 
-    /// Hands the first waiting pushes to the connection, as many as there are streams; those that are not to be sent any
+    /// Hands the first waiting pushes to the connection, as many as there are streams. Pushes that must not be sent any
     /// more end here.
     private func submit(_ lease: UnownedLease<ConnectionActor>, by route: SendRoute) {
         self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
-        // While the credential is refused what was admitted is a probe: one push.
+        // While the credential is refused, the lease is for a single push, which probes the credential.
         let room = self.machine.granted(route.limit(lease.count))
         let now = self.context.clock.now
         let routeIndex = self.remember(route)
@@ -378,14 +384,14 @@ final class BulkRun: BulkEngine {
         return Int32(truncatingIfNeeded: self.routes.count - 1)
     }
 
-    /// The route that the push with this result was sent by.
+    /// The route that this push was sent by. Also releases the probe of the push.
     private func takeRoute(_ index: Int) -> SendRoute? {
         if !self.probes.isEmpty, let probe = self.probes.removeValue(forKey: index) { return probe }
         guard let place = self.attempts[index]?.route, place >= 0 else { return nil }
         return self.routes[Int(place)]
     }
 
-    /// The call has ended; streams that still come go back.
+    /// Gives up the pending checkout because the call has ended. Streams that are leased later are returned.
     private func giveUpCheckout() {
         guard let asked else { return }
         self.asked = nil
@@ -393,7 +399,8 @@ final class BulkRun: BulkEngine {
         asked.route.pool.withdraw(asked.ticket)
     }
 
-    /// The shared fields. The block of the push before is used again if the fields match; the badge may differ.
+    /// The header block of the push. Reuses the block of the previous push if the headers match. The payload may
+    /// differ, for example in the badge.
     private func headerBlock(_ push: PreparedPush) -> HeaderBlock {
         if let lastHeaders, lastHeaders.push.sharesHeaders(with: push) { return lastHeaders.block }
         let block = self.context.encoder.block(for: push)
@@ -409,12 +416,12 @@ final class BulkRun: BulkEngine {
         while left > 0 {
             guard self.pullOne(room: left) else { return }
             left -= 1
-            // An input may take its time.
+            // An input may take a long time, so check for interruptions after each element.
             if !self.context.lifecycle.current.takesPushes || Task.isCancelled { return self.noteInterruptions() }
         }
     }
 
-    /// Whether an element was there.
+    /// Pulls one element. Returns false if there was none.
     private func pullOne(room: Int) -> Bool {
         let index = self.attempts.number()
         let sequence = UInt64(self.progress.pulled)
@@ -432,7 +439,7 @@ final class BulkRun: BulkEngine {
             self.ready.append((index, sequence, .failed(error)))
             self.machine.pulledInvalid()
         case .push(let push, let token, let id):
-            // An input that blocks takes its own time; the deadline starts when it has given the element.
+            // The deadline starts after the input has returned the element, because an input may block.
             let deadline = self.context.deadline(after: self.deadlineNanoseconds)
             self.attempts[index] = Attempt(
                 push: push,
@@ -478,7 +485,7 @@ final class BulkRun: BulkEngine {
     private func learn(from end: AttemptEnd, _ index: Int) {
         switch end {
         case .rejected(let rejection, _):
-            // A refused credential says nothing of the pushes to come.
+            // A refused credential says nothing about later pushes.
             if rejection.status != 403 { self.machine.receivedResponse() }
             self.watch(rejection, index)
         case .unknown(let code, _) where code == .connectionLost || code == .deadlineExceeded:
@@ -514,7 +521,7 @@ final class BulkRun: BulkEngine {
         self.context.tokenWorks(token)
     }
 
-    /// An attempt has ended: the push is done, or waits for its next attempt.
+    /// Handles the end of an attempt: the push either finishes or waits for its next attempt.
     private func end(_ index: Int, _ end: AttemptEnd) {
         guard var attempt = self.attempts[index] else { return }
         switch self.context.decide(end, &attempt.history) {

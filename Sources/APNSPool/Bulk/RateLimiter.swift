@@ -1,12 +1,12 @@
 import APNSModel
 import SupervisedPool
 
-/// A token bucket: what was not used within a hundredth of a second is lost, so that a pause is not followed by a flood.
-/// Pure.
+/// A token bucket that limits the rate of a bulk call. Turns that are not used within 0.01 s are lost, so that a pause
+/// is not followed by a burst. Pure.
 struct RateLimiter: Sendable {
     /// How long unused turns are kept, in seconds.
     static let burstTime = 0.01
-    /// How long to sleep for several turns at once, in seconds: a timer a push would cost more than the push.
+    /// How long to wait for several turns at once, in seconds. A timer for each push would cost more than the push.
     static let slumber = 0.002
 
     let rate: PushRate
@@ -20,7 +20,7 @@ struct RateLimiter: Sendable {
 
     private var burst: Double { max(1, self.rate.perSecond * Self.burstTime) }
 
-    /// How many of `wanted` pushes may begin now; they are taken.
+    /// Takes up to `wanted` turns. Returns how many pushes may start now.
     mutating func take(upTo wanted: Int, now: MonotonicInstant) -> Int {
         self.earn(now)
         let taken = min(Double(max(wanted, 0)), self.credit.rounded(.down))
@@ -28,12 +28,12 @@ struct RateLimiter: Sendable {
         return Int(taken)
     }
 
-    /// What was taken and not used.
+    /// Returns turns that were taken but not used.
     mutating func giveBack(_ count: Int) {
         self.credit = min(self.burst, self.credit + Double(count))
     }
 
-    /// When it makes sense to ask again.
+    /// When to ask for turns again.
     func next(now: MonotonicInstant) -> MonotonicInstant {
         let wanted = min(self.burst, max(1, self.rate.perSecond * Self.slumber))
         let seconds = (wanted - self.credit) / self.rate.perSecond

@@ -1,10 +1,10 @@
-/// Elements by number, in plain memory: a push touches its own a few times, and each time neither an array is copied nor
-/// an access checked. Addresses are used at once and never kept. Confined to one task.
+/// Stores elements by index in plain memory. A push accesses its element several times, and no access copies an array
+/// or checks exclusivity. Addresses are used immediately and never kept. Confined to one task.
 final class Slab<Element> {
     private var base: UnsafeMutablePointer<Element?>
     private var capacity = 64
     private var used = 0
-    // Unchecked: nothing that an access calls comes back here.
+    // Unchecked: nothing that an access calls re-enters it.
     @exclusivity(unchecked) private var free: [Int32] = []
 
     init() {
@@ -16,13 +16,13 @@ final class Slab<Element> {
         self.base.deallocate()
     }
 
-    /// - Parameter index: one that `number()` gave.
+    /// - Parameter index: an index returned by `number()`.
     subscript(index: Int) -> Element? {
         unsafeAddress { UnsafePointer(self.base + index) }
         unsafeMutableAddress { self.base + index }
     }
 
-    /// A number that no element has.
+    /// Returns an index that no element uses.
     func number() -> Int {
         if let index = self.free.popLast() { return Int(index) }
         if self.used == self.capacity { self.grow() }
@@ -31,7 +31,7 @@ final class Slab<Element> {
         return self.used - 1
     }
 
-    /// The number may be another element's from now on.
+    /// Releases the index, which may be reused for another element.
     func release(_ index: Int) {
         self.free.append(Int32(truncatingIfNeeded: index))
     }

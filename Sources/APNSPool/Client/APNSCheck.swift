@@ -1,11 +1,11 @@
 import APNSModel
 import SupervisedPool
 
-/// What ``APNSClient/check(topic:within:)`` found out, step by step. The first step that fails is the last one.
+/// The result of ``APNSClient/check(topic:within:)``, step by step. The check stops at the first step that fails.
 public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
-    /// One step of the check, and how it went.
+    /// One step of the check and its result.
     public struct Step: Sendable, Hashable, CustomStringConvertible {
-        /// Later versions may add names.
+        /// The name of a step. Later versions may add names.
         public struct Name: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
             public let rawValue: String
 
@@ -15,25 +15,25 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
 
             public var description: String { self.rawValue }
 
-            /// The client runs.
+            /// The client is running.
             public static let client = Name(rawValue: "client")
-            /// A connection to APNs can be had: name, network, TLS, protocol.
+            /// The client can open a connection to APNs: name resolution, network, TLS and protocol all work.
             public static let connection = Name(rawValue: "connection")
-            /// APNs answers.
+            /// APNs responds to a request.
             public static let response = Name(rawValue: "response")
-            /// APNs takes the key or certificate.
+            /// APNs accepts the key or certificate.
             public static let credential = Name(rawValue: "credential")
-            /// The credential may send to the topic.
+            /// The credential is allowed to send to the topic.
             public static let topic = Name(rawValue: "topic")
         }
 
-        /// Which step it is.
+        /// The name of the step.
         public let name: Name
-        /// Whether it went well.
+        /// Whether the step succeeded.
         public let isOK: Bool
-        /// What was found, for people. Holds no secret.
+        /// The finding, as text for people. Contains no secrets.
         public let message: String
-        /// What to do; nil if nothing.
+        /// What to do about a failure; nil if nothing needs to be done.
         public let advice: String?
 
         public var description: String {
@@ -41,12 +41,12 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The steps in their order, up to the first that failed.
+    /// The steps in order, up to and including the first one that failed.
     public private(set) var steps: [Step] = []
-    /// How long APNs took for its response, the wait for a connection aside; nil without one.
+    /// The time APNs took to respond, without the wait for a connection. Nil if there was no response.
     public internal(set) var roundTrip: Duration?
 
-    /// Whether all is well.
+    /// Whether every step succeeded. False if there are no steps.
     public var isOK: Bool { !self.steps.isEmpty && self.steps.allSatisfy(\.isOK) }
 
     public var description: String { self.steps.map { "\($0)" }.joined(separator: "\n") }
@@ -59,10 +59,10 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
         self.steps.append(Step(name: name, isOK: false, message: message, advice: advice))
     }
 
-    /// Reads what became of a push to a device token that cannot exist. Pure.
+    /// Evaluates the outcome of a push to a device token that cannot exist. Pure.
     mutating func read(_ outcome: PushOutcome, topic: String) {
         guard let error = outcome.error else {
-            // A simulator takes any token.
+            // A simulator accepts any token.
             self.pass(.response, "accepted")
             self.pass(.credential, "accepted")
             return self.pass(.topic, "'\(topic)' may be sent to")
@@ -109,27 +109,29 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension APNSClient {
-    /// Makes one round trip to APNs: has a connection opened if none is, and sends a background push to a device token
-    /// that cannot exist. What APNs answers tells whether it takes the credential and the topic: `BadDeviceToken` means
-    /// that all is well. For a deployment's smoke test or a button in an admin page, not for each readiness probe.
+    /// Checks the credential and the topic with one round trip to APNs.
+    ///
+    /// Opens a connection if there is none and sends a background push to a device token that cannot exist. The
+    /// response shows whether APNs accepts the credential and the topic: `BadDeviceToken` means that everything works.
+    /// Use it for a smoke test after a deployment or a button on an admin page, not for every readiness probe.
     ///
     /// ```swift
     /// let check = await client.check(topic: "com.example.app")
     /// if !check.isOK { print(check) }
     /// ```
     ///
-    /// The push is one in the counts and metrics (`rejected`, `BadDeviceToken`).
+    /// The push appears in the counts and metrics (`rejected`, `BadDeviceToken`).
     ///
     /// - Parameters:
     ///   - topic: the app's bundle ID.
-    ///   - time: until when there is a result in any case. Default 15 s.
+    ///   - time: the time limit for the whole check. Default 15 s.
     public func check(topic: String, within time: Duration = .seconds(15)) async -> APNSCheck {
         await self.runtime.check(topic: topic, within: time)
     }
 }
 
 extension ClientRuntime {
-    /// 32 bytes of zeros.
+    /// A device token of 32 zero bytes, in hexadecimal.
     private static let impossibleToken = String(repeating: "0", count: 64)
 
     func check(topic: String, within time: Duration) async -> APNSCheck {

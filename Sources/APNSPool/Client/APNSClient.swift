@@ -1,5 +1,6 @@
-// This folder: the client as a whole. Its configuration and status, the tree of its actors, and how it starts, drains
-// and ends. The way of a push is in Sending, what a credential owns is in Credentials.
+// This folder: the client as a whole. It contains the configuration and status, the supervision tree, and how a client
+// starts, drains and stops. The steps of a single push are in Sending. Everything that belongs to one credential is in
+// Credentials.
 
 public import APNSModel
 public import Logging
@@ -15,19 +16,23 @@ import Synchronization
 /// - `withAPNSClient { client in … }`, which runs it around a body;
 /// - `start()` … `shutdown(within:)`, for frameworks that own the process.
 ///
-/// Every push ends in exactly one outcome, by its deadline: `deliver` returns it and never throws; `send` returns the
-/// receipt of an accepted push and throws a `PushError` otherwise.
+/// Every push ends in exactly one outcome, no later than its deadline. `deliver` returns the outcome and never throws.
+/// `send` returns the receipt of an accepted push and throws a `PushError` otherwise.
 public final class APNSClient: PushSender, Service {
     let runtime: ClientRuntime
     private let task = Mutex<Task<Void, any Error>?>(nil)
 
-    /// - Throws: `APNSConfigurationError` naming the setting: a key that cannot be used, trust roots that cannot be
-    ///   read, a number out of its limits.
+    /// Creates a client with a full configuration.
+    ///
+    /// - Throws: `APNSConfigurationError`, which names the invalid setting: an unusable key, unreadable trust roots, or
+    ///   a number out of range.
     public init(configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
         self.runtime = try ClientRuntime(configuration)
     }
 
-    /// The same with the settings that most servers need.
+    /// Creates a client from the settings that most servers need. All other settings have their defaults.
+    ///
+    /// - Throws: `APNSConfigurationError`, as `init(configuration:)`.
     public convenience init(
         authentication: APNSAuthentication,
         environment: APNSEnvironment = .production,
@@ -52,13 +57,14 @@ public final class APNSClient: PushSender, Service {
         task.cancel()
     }
 
-    // MARK: Life
+    // MARK: Lifecycle
 
-    /// Runs the client until it is shut down, its service group shuts down gracefully, or the task is cancelled
-    /// (which drains nothing). Returns after the last outcome was delivered.
+    /// Runs the client until one of these happens: `shutdown(within:)` is called, its service group shuts down
+    /// gracefully, or the task is cancelled. Cancellation skips the drain. Returns after the last outcome was
+    /// delivered.
     ///
-    /// - Throws: `APNSConfigurationError` (`alreadyRunning`) when called twice; `SupervisorError` when the supervision
-    ///   tree gives up and `onEscalation` is `throw`.
+    /// - Throws: `APNSConfigurationError` (`alreadyRunning`) if the client was already run; `SupervisorError` if the
+    ///   supervision tree gives up and `onEscalation` is `throw`.
     public func run() async throws {
         let runtime = self.runtime
         try await withGracefulShutdownHandler {
@@ -68,9 +74,9 @@ public final class APNSClient: PushSender, Service {
         }
     }
 
-    /// Starts the client in a task of its own and returns. Pushes may be sent at once.
+    /// Runs the client in a new task and returns as soon as the client is serving. You can send pushes right away.
     ///
-    /// - Throws: `APNSConfigurationError` (`alreadyRunning`).
+    /// - Throws: `APNSConfigurationError` (`alreadyRunning`) if the client is running or has stopped.
     public func start() async throws(APNSConfigurationError) {
         let runtime = self.runtime
         let isFirst = self.task.withLock { task in
@@ -88,24 +94,25 @@ public final class APNSClient: PushSender, Service {
         await runtime.lifecycle.serving.wait()
     }
 
-    /// Takes no further pushes, lets those in flight and in the queue finish, and ends the client. Returns after the last
-    /// outcome was delivered; what became of the pushes is in `status.drain` and in the log.
+    /// Drains and stops the client: accepts no new pushes and lets queued and in-flight pushes finish.
     ///
-    /// - Parameter time: how long that may take; what is left then ends as `notSent` (queued) or `unknown` (written).
-    ///   Nil: `timeouts.drain`.
+    /// Returns after the last outcome was delivered. `status.drain` and the log report how the pushes ended.
+    ///
+    /// - Parameter time: the time limit for the drain. Pushes that are left after it end as `notSent` (queued) or
+    ///   `unknown` (written). Nil: `timeouts.drain`.
     public func shutdown(within time: Duration? = nil) async {
         let runtime = self.runtime
         runtime.lifecycle.beginDrain(within: time ?? runtime.live.settings.timeouts.drain)
-        // Not to be cut short by the caller's cancellation: what runs must have ended when this returns.
+        // Not interrupted by the caller's cancellation: when this returns, the client must have stopped.
         await Task { _ = await runtime.lifecycle.stopped.wait() }.value
         if let task = self.task.withLock({ $0 }) { _ = await task.result }
-        // A client that never ran has readers and spans, too.
+        // A client that never ran also has event readers and spans to end.
         self.runtime.monitor.finish()
     }
 
     // MARK: Sending
 
-    /// Sends what was encoded and checked before.
+    /// Sends a push that was encoded and validated earlier.
     public func deliver(
         _ prepared: PreparedPush,
         to token: DeviceToken,
@@ -114,8 +121,10 @@ public final class APNSClient: PushSender, Service {
         await PushSend(prepared, to: token, options, dated: nil, self.runtime.sending).run()
     }
 
-    /// Encodes, checks and sends; what cannot be prepared ends as `validation`, not sent. With
-    /// `DeliveryOptions.supersedes`, a timestamp that is missing is filled in so that it rises.
+    /// Encodes, validates and sends a notification.
+    ///
+    /// A notification that cannot be prepared ends as `notSent` with the code `validation`. With
+    /// `DeliveryOptions.supersedes`, a missing timestamp is filled in so that the timestamps of a key always increase.
     public func deliver(
         _ notification: consuming PushNotification,
         to token: DeviceToken,
@@ -130,8 +139,8 @@ public final class APNSClient: PushSender, Service {
         }
     }
 
-    /// Not inlined: its temporary values would lie in the task's memory for as long as the push takes. The notification
-    /// ends here: what it holds serves the next one before it has left the core's cache.
+    /// Not inlined, so that its temporary values do not occupy the task's memory for the duration of the push. Consumes
+    /// the notification: its memory can then be reused for the next one while it is still in the core's cache.
     @inline(never)
     private func prepared(
         _ notification: consuming PushNotification,
@@ -145,7 +154,7 @@ public final class APNSClient: PushSender, Service {
         }
     }
 
-    /// The error of a notification that cannot be prepared.
+    /// Counts and traces a notification that cannot be prepared, and returns its error.
     private func refused(
         _ notification: borrowing PushNotification,
         to token: DeviceToken,
@@ -179,13 +188,16 @@ public final class APNSClient: PushSender, Service {
 
     // MARK: Connections
 
-    /// Opens connections before they are needed, one at a time, and returns when they are ready. Those above `pool.size`
-    /// are closed again after `pool.idleTimeout` without work.
+    /// Opens connections before they are needed, one at a time, and returns when they are ready.
+    ///
+    /// Connections above `pool.size` are closed again after they have been idle for `pool.idleTimeout`.
     ///
     /// - Parameters:
-    ///   - connections: how many are to be ready, with those that already are; at most `pool.size + pool.maxOverflow`.
-    ///   - time: how long to wait. Connects go on after it.
-    /// - Throws: `PoolError` when they are not ready by then, or it is known before that they will not be.
+    ///   - connections: the number of ready connections to wait for, including those that are already open; at most
+    ///     `pool.size + pool.maxOverflow`.
+    ///   - time: how long to wait. Connections continue to open after this time.
+    /// - Throws: `PoolError` if the connections are not ready in time, or as soon as it is certain that they will not
+    ///   be.
     public func prewarm(_ connections: Int, within time: Duration = .seconds(30)) async throws(PoolError) {
         let deadline = self.runtime.clock.now.advanced(by: time)
         guard await self.runtime.sending.waitUntilRunning(deadline) else {
@@ -194,31 +206,35 @@ public final class APNSClient: PushSender, Service {
         try await self.runtime.pool.prewarm(connections, deadline: deadline)
     }
 
-    /// Has every connection replaced by a fresh one, one after another, `pool.connectSpacing` apart, while pushes go on:
-    /// after a change in the network, for example. Does not wait; `status` shows the connections' ages.
+    /// Replaces every connection with a new one, for example after a network change. Pushes continue meanwhile.
+    ///
+    /// Connections are replaced one after another, `pool.connectSpacing` apart. Returns immediately; `status` shows the
+    /// age of each connection.
     public func replaceConnections() {
         self.runtime.pool.replaceAll()
         self.runtime.credentials.latest.management.pool.replaceAll()
     }
 
-    // MARK: Looking
+    // MARK: Invalid device tokens
 
-    /// The device tokens that APNs answers with 410, from now on, whatever call has sent to them: what to remove from a
-    /// database. The outcomes carry the same. The stream ends when the client has stopped.
+    /// A stream of the device tokens that APNs reports as invalid (410) from now on, for all kinds of sends.
     ///
-    /// - Parameter bufferingNewest: how many wait for a slow reader; older ones are dropped, and the stream's
-    ///   `missedCount` counts them.
+    /// Remove these tokens from your database. The outcomes contain the same information. The stream ends when the
+    /// client has stopped.
+    ///
+    /// - Parameter bufferingNewest: how many tokens are buffered for a slow reader. When the buffer is full, the oldest
+    ///   tokens are dropped and counted in the stream's `missedCount`.
     public func invalidTokens(bufferingNewest: Int) -> EventStream<InvalidToken> {
         self.runtime.monitor.invalidTokens.stream(bufferingNewest: bufferingNewest)
     }
 
-    /// The same with room for 10,000.
+    /// A stream of invalid device tokens with a buffer of 10,000. See ``invalidTokens(bufferingNewest:)``.
     public var invalidTokens: EventStream<InvalidToken> { self.invalidTokens(bufferingNewest: 10_000) }
 }
 
-/// Runs a client around `body` and shuts it down afterwards, draining for at most `timeouts.drain`.
+/// Runs a client while `body` executes, then shuts it down, draining for at most `timeouts.drain`.
 ///
-/// - Throws: `APNSConfigurationError`, or what `body` throws.
+/// - Throws: `APNSConfigurationError`, or any error thrown by `body`.
 public func withAPNSClient<Result: Sendable>(
     configuration: APNSClientConfiguration,
     _ body: (APNSClient) async throws -> Result

@@ -1,34 +1,37 @@
 import HTTP2Wire
 
 extension APNSClientConfiguration {
-    /// An HTTP proxy that all connections go through: it is asked for a tunnel (CONNECT, RFC 9110, section 9.3.6), and TLS
-    /// with APNs runs inside the tunnel. The proxy sees host and port, and looks the host up; it never sees a push.
+    /// An HTTP proxy for all connections.
     ///
-    /// What the proxy refuses (407, 403 and other 4xx) is a fault of the configuration: pushes fail at once with the code
-    /// `configuration`. Its 5xx and a closed connection are tried again as every failed connect is. The time for the
-    /// proxy's answer is part of `timeouts.connect`.
+    /// The client asks the proxy for a tunnel (CONNECT, RFC 9110, section 9.3.6) and runs TLS with APNs inside it. The
+    /// proxy sees the host and port and resolves the host name. It never sees a push.
+    ///
+    /// If the proxy refuses the tunnel (407, 403 or another 4xx), this is a configuration fault: pushes fail at once
+    /// with the code `configuration`. A 5xx response or a closed connection is retried like any other failed connect.
+    /// The time the proxy takes to respond counts towards `timeouts.connect`.
     ///
     /// ```swift
     /// configuration.proxy = .init(host: "proxy.example.com", port: 3128, username: "fern", password: password)
     /// ```
-    /// The password appears in no log, error or description.
+    /// The password never appears in logs, errors or descriptions.
     public struct Proxy: Sendable, Hashable {
-        /// The proxy's name or address.
+        /// The proxy's host name or address.
         public var host: String
         /// The proxy's port, 1 to 65535.
         public var port: Int
-        /// For Basic authentication (RFC 7617), in UTF-8, without a colon. Nil: the proxy asks for none.
+        /// The user name for Basic authentication (RFC 7617), in UTF-8, without a colon. Nil: no authentication.
         public var username: String?
-        /// The password for `username`; nil: an empty one. Not without a user name.
+        /// The password for `username`; nil: an empty password. Requires a user name.
         public var password: String?
 
-        /// Nothing is checked here: a client that is made with it throws `APNSConfigurationError`.
+        /// Creates the settings of a proxy. They are validated when a client is created, which then throws
+        /// `APNSConfigurationError`.
         ///
         /// - Parameters:
-        ///   - host: the proxy's name or address.
+        ///   - host: the proxy's host name or address.
         ///   - port: 1 to 65535.
-        ///   - username: for Basic authentication; nil: none.
-        ///   - password: only with a user name.
+        ///   - username: the user name for Basic authentication; nil: no authentication.
+        ///   - password: the password; requires a user name.
         public init(host: String, port: Int, username: String? = nil, password: String? = nil) {
             self.host = host
             self.port = port
@@ -68,7 +71,7 @@ extension APNSClientConfiguration {
                     message: "'proxy.password' is set, but 'proxy.username' is not"
                 )
             }
-            // What is wrong with it is said without showing it.
+            // The message describes the problem without revealing the password.
             if hasControls(password) { throw wrong("proxy.password", "has control characters") }
         }
     }
@@ -83,6 +86,6 @@ extension APNSClientConfiguration.Proxy: CustomStringConvertible, CustomDebugStr
 
     public var debugDescription: String { self.description }
 
-    /// Shows the description only, so that `dump` does not print the password.
+    /// Contains only the description, so that `dump` does not print the password.
     public var customMirror: Mirror { Mirror(self, children: ["url": self.description]) }
 }

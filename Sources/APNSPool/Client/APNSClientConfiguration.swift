@@ -4,50 +4,57 @@ public import NIOCore
 package import SupervisedPool
 public import Tracing
 
-/// All settings of a client. Each has a default that needs no thought except the authentication.
+/// All settings of a client. Every setting except the authentication has a sensible default.
 public struct APNSClientConfiguration: Sendable {
-    /// How many connections the client keeps, opens on demand, and how pushes wait for them.
+    /// The number of connections, when they open and close, and how pushes queue for them.
     public struct Pool: Sendable {
         /// Which connection gets the next push.
         public struct Strategy: Sendable, Hashable {
             let kind: PoolConfiguration.Strategy
-            /// The one with the smallest share of its streams in use.
+            /// The connection with the smallest share of its streams in use.
             public static let leastLoaded = Strategy(kind: .leastLoaded)
-            /// The one used last: at low rates the others idle and overflow connections close.
+            /// The connection that was used most recently. At low rates the other connections become idle, and overflow
+            /// connections close.
             public static let lifo = Strategy(kind: .lifo)
-            /// The one used longest ago: all in turn.
+            /// The connection that was used least recently, so that all connections are used in turn.
             public static let fifo = Strategy(kind: .fifo)
         }
 
-        /// Connections that are kept open. 0: none before the first push. Default 1; with `maxOverflow` 1 to 1,000.
+        /// The number of connections to keep open. 0: none before the first push. Default 1; 0 to 1,000, and `size`
+        /// plus `maxOverflow` must be 1 to 1,000.
         public var size: Int
-        /// Connections that are opened above `size` when pushes wait, and closed after `idleTimeout`. Default 3; 0 to 1,000.
+        /// The number of extra connections above `size`. They open when pushes wait and close after `idleTimeout`.
+        /// Default 3; 0 to 1,000.
         public var maxOverflow: Int
         /// Which connection gets the next push. Default `leastLoaded`.
         public var strategy: Strategy
-        /// Pushes that may wait for a free stream; more fail at once with `queueFull`. Default 10,000; 1 to 1,000,000.
+        /// How many pushes may wait for a free stream. Further pushes fail at once with `queueFull`. Default 10,000; 1
+        /// to 1,000,000.
         public var maxQueued: Int
-        /// Bytes of payload that may wait; more fail at once with `queueFull`. Default 16 MiB; 8 KiB to 1 TiB.
+        /// How many bytes of payload may wait. Further pushes fail at once with `queueFull`. Default 16 MiB; 8 KiB to 1
+        /// TiB.
         public var maxQueuedBytes: Int
-        /// How long a push may wait for a stream, whatever its deadline: 1 ms to a day. Default nil: only its deadline
-        /// counts.
+        /// The longest time a push may wait for a stream, regardless of its deadline. 1 ms to a day. Default nil: only
+        /// the deadline applies.
         public var maxQueueAge: Duration?
-        /// Streams on one connection, if APNs allows as many: 1 to 1,000, which is the default.
+        /// The maximum number of streams on one connection, if APNs allows that many. Default 1,000; 1 to 1,000.
         public var maxConcurrentStreams: Int
-        /// How long an overflow connection may idle: 1 s to a day. Default 5 minutes.
+        /// How long an overflow connection may be idle before it closes. Default 5 minutes; 1 s to a day.
         public var idleTimeout: Duration
-        /// How long a connection is kept before another one, perhaps to another of APNs' addresses, takes its place without a
-        /// gap; 10 % more or less at random. 1 s to a year; default 24 h; nil: for ever.
+        /// How long a connection is used before a new one replaces it, varied at random by up to 10 % either way. The
+        /// replacement leaves no gap, and the new connection may use another of APNs' addresses. Default 24 h; 1 s to a
+        /// year; nil: never replaced because of its age.
         public var maximumLifetime: Duration?
-        /// The pause between two connects of the pool, since APNs takes many at once for an attack. Default 1 s; zero to
-        /// an hour.
+        /// The pause between two connects of the pool. APNs treats many connects at once as an attack. Default 1 s;
+        /// zero to an hour.
         public var connectSpacing: Duration
-        /// Without any connection for this long, pushes fail at once instead of waiting. Default 10 s; 100 ms to an hour.
+        /// After this long without any connection, pushes fail at once instead of waiting. Default 10 s; 100 ms to an
+        /// hour.
         public var unavailableAfter: Duration
-        /// What pushes do while there has been no connection for `unavailableAfter`. Default: they fail at once.
+        /// Whether pushes wait or fail after `unavailableAfter` without a connection. Default: they fail at once.
         public var whenUnavailable: WhenUnavailable
 
-        /// All parameters have the defaults that their properties name. Limits are checked when a client is made.
+        /// Every parameter has the default of its property. Limits are checked when a client is created.
         public init(
             size: Int = 1,
             maxOverflow: Int = 3,
@@ -77,28 +84,30 @@ public struct APNSClientConfiguration: Sendable {
         }
     }
 
-    /// What pushes do while there is no connection to be had.
+    /// Whether pushes wait or fail while no connection is available.
     public struct WhenUnavailable: Sendable, Hashable {
         private let waits: Bool
-        /// Pushes fail at once; the error says when to come again.
+        /// Pushes fail at once. The error's `retryAfter` says when to retry.
         public static let fail = WhenUnavailable(waits: false)
         /// Pushes wait until their deadlines.
         public static let wait = WhenUnavailable(waits: true)
     }
 
-    /// How long things may take.
+    /// Time limits for pushes, connects and shutdown.
     public struct Timeouts: Sendable {
-        /// The deadline of a push that names none: queue, connect, every try and answer together. Default 30 s; 1 ms to a
-        /// day.
+        /// The deadline of a push that sets none of its own. Covers the queue, connecting, every attempt and the
+        /// response. Default 30 s; 1 ms to a day.
         public var deadline: Duration
-        /// For the response to one try. Default 10 s; 1 ms to a day.
+        /// The time limit for the response to one attempt. Default 10 s; 1 ms to a day.
         public var response: Duration
-        /// For look-up, TCP, TLS and APNs' first SETTINGS together. Default 10 s; 1 ms to an hour.
+        /// The time limit for DNS lookup, TCP, TLS and the first SETTINGS frame of APNs together. Default 10 s; 1 ms to
+        /// an hour.
         public var connect: Duration
-        /// For a graceful shutdown. Default 20 s, below the 30 s that a pod usually has; zero to a day.
+        /// The time limit for a graceful shutdown. Default 20 s, which is below the 30 s that a pod usually has; zero
+        /// to a day.
         public var drain: Duration
 
-        /// All parameters have the defaults that their properties name. Limits are checked when a client is made.
+        /// Every parameter has the default of its property. Limits are checked when a client is created.
         public init(
             deadline: Duration = .seconds(30),
             response: Duration = .seconds(10),
@@ -112,37 +121,40 @@ public struct APNSClientConfiguration: Sendable {
         }
     }
 
-    /// What the client trusts, beside the system's roots.
+    /// Trust roots in addition to the system's roots.
     public struct Trust: Sendable {
-        /// A file with further trust roots (PEM).
+        /// The path of a PEM file with additional trust roots.
         public var caFile: String?
-        /// Further trust roots as PEM text.
+        /// Additional trust roots as PEM text.
         public var caPEM: String?
 
         /// - Parameters:
-        ///   - caFile: the path of a PEM file; it is read when a client is made.
-        ///   - caPEM: PEM text.
+        ///   - caFile: the path of a PEM file. It is read when a client is created.
+        ///   - caPEM: trust roots as PEM text.
         public init(caFile: String? = nil, caPEM: String? = nil) {
             self.caFile = caFile
             self.caPEM = caPEM
         }
     }
 
-    /// What is sent again, and how often. What may have been processed is never sent again, unless that is asked for.
+    /// Which pushes are retried, and how often. A push that may have been processed is never resent unless you opt in
+    /// with `resendsUnknown`.
     public struct Retry: Sendable {
-        /// Tries of one push, the first included: 1 to 5. Default 5; 1 turns retries off.
+        /// The maximum number of attempts for one push, including the first. Default 5; 1 to 5. 1 turns retries off.
         public var maxAttempts: Int
-        /// Whether a response 500 is tried again. Default true.
+        /// Whether a push is retried after a response with status 500. Default true.
         public var retriesInternalServerError: Bool
-        /// Retries of 503 and 500 as a share of the last ten seconds' responses, in per cent (never fewer than 100
-        /// retries). Default 20; 0 to 100.
+        /// The maximum share of retries after 503 and 500, in per cent of the responses of the last ten seconds. 100
+        /// retries in ten seconds are always allowed. Default 20; 0 to 100.
         public var budgetPercent: Int
-        /// Whether a push that was written and got no response is sent again, with the same `apns-id`. It may then arrive
-        /// twice, for APNs does not promise to recognise the id; and unless a later try is accepted its outcome stays
-        /// `unknown`. A push whose time is over, or whose task was cancelled, is not sent again. Default false.
+        /// Whether a push that was written but got no response is resent with the same `apns-id`. Default false.
+        ///
+        /// The push may then arrive twice, because APNs does not promise to recognise the id. Unless a later attempt is
+        /// accepted, the outcome stays `unknown`. A push is not resent after its deadline or after its task was
+        /// cancelled.
         public var resendsUnknown: Bool
 
-        /// All parameters have the defaults that their properties name. Limits are checked when a client is made.
+        /// Every parameter has the default of its property. Limits are checked when a client is created.
         public init(
             maxAttempts: Int = 5,
             retriesInternalServerError: Bool = true,
@@ -156,66 +168,68 @@ public struct APNSClientConfiguration: Sendable {
         }
     }
 
-    /// What `run()` does when the supervision tree gives up, which takes a bug in the library.
+    /// How `run()` reacts when the supervision tree gives up. Only a bug in the library can cause that.
     public struct OnEscalation: Sendable, Hashable {
         private enum Kind { case restart, fail }
         private let kind: Kind
-        /// Queued pushes fail with one error, the fault is logged at `critical`, and the tree is started anew after
-        /// 30 s, doubling to 5 min. The server lives.
+        /// Restarts the tree after 30 s, doubling up to 5 min. Queued pushes fail with one error, and the fault is
+        /// logged at `critical`. The server keeps running.
         public static let restart = OnEscalation(kind: .restart)
         /// `run()` throws.
         public static let `throw` = OnEscalation(kind: .fail)
     }
 
-    /// How the client proves to APNs who it is. The one setting without a default.
+    /// The credential that authenticates the client to APNs. The only setting without a default.
     public var authentication: APNSAuthentication
-    /// Where pushes go. Default `production`.
+    /// The APNs service that pushes are sent to. Default `production`.
     public var environment: APNSEnvironment
-    /// Connections and the queue in front of them.
+    /// The connections and the queue in front of them.
     public var pool: Pool
-    /// How long a push, a response, a connect and a shutdown may take.
+    /// Time limits for pushes, responses, connects and shutdown.
     public var timeouts: Timeouts
-    /// Which servers the client believes. Default: the system's roots.
+    /// The trust roots for servers' certificates. Default: the system's roots.
     public var trust: Trust
-    /// The HTTP proxy that connections go through. Default nil: none.
+    /// The HTTP proxy for all connections. Default nil: no proxy.
     public var proxy: Proxy?
-    /// What is sent again, and how often.
+    /// Which pushes are retried, and how often.
     public var retry: Retry
-    /// When so many device tokens are refused that the environment or topic must be wrong. A bulk call then stops; for
-    /// single pushes it is one critical line in the log and a flag in the status.
+    /// How many rejected device tokens indicate a wrong environment or topic. When the limit is reached, a bulk call
+    /// stops. For single pushes, the client logs one critical line and sets a flag in the status.
     public var massRejection: MassRejectionLimits
-    /// The least time between two broadcasts to one channel. Default 1 s, the advice of Apple's engineers; more are
-    /// answered 429 `TooManyRequests`. Zero: they are not held back. At most an hour.
+    /// The minimum time between two broadcasts to one channel. APNs responds to more frequent ones with 429
+    /// `TooManyRequests`. Default 1 s, as Apple's engineers advise; zero (broadcasts are not delayed) to an hour.
     public var broadcastSpacing = Duration.seconds(1)
-    /// What `run()` does when the supervision tree gives up. Default `restart`.
+    /// How `run()` reacts when the supervision tree gives up. Default `restart`.
     public var onEscalation: OnEscalation
-    /// Where the client logs. Default: a logger with the label `apns-pool`.
+    /// The client's logger. Default: a logger with the label `apns-pool`.
     public var logger: Logger
-    /// What log lines and spans say beyond what they always do.
+    /// Optional details in log lines and spans.
     public var logging = Logging()
-    /// Who gets the spans of pushes and calls (`Docs/Operations.md`, "Traces"). Default nil: the tracer of
-    /// `InstrumentationSystem.bootstrap`, or the one that `withTracer` sets around the client's making or its run; without
-    /// one there are no spans.
+    /// The tracer for the spans of pushes and calls (`Docs/Operations.md`, "Traces"). Default nil: the tracer given to
+    /// `InstrumentationSystem.bootstrap`, or the one that `withTracer` sets around the creation or the run of the
+    /// client. Without a tracer there are no spans.
     public var tracer: (any Tracer)?
-    /// Where connections live. Default: NIO's own group, as many loops as the machine has cores.
+    /// The event loops of the connections. Default: NIO's own group, with as many loops as the machine has cores.
     public var eventLoopGroup: (any EventLoopGroup)?
-    /// Time, for tests. The deadlines and timers of the connections follow it, too.
+    /// The client's clock, replaceable in tests. The deadlines and timers of the connections use it, too.
     package var clock: any MonotonicClock = SystemMonotonicClock()
-    /// Labels of all metrics beside those that every client has.
+    /// Labels for all metrics, in addition to those that every client has.
     var metricLabels: [MetricSample.Label] = []
-    /// Where the client's group hears of invalid device tokens.
+    /// The event hub through which the client's group receives invalid device tokens.
     var groupInvalidTokens: EventHub<InvalidToken>?
-    /// Seconds since 1970, for tests.
+    /// The wall clock in seconds since 1970, replaceable in tests.
     package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
-    /// Shared with other clients of the same trust; nil: the client's own.
+    /// TLS contexts shared with other clients that have the same trust settings; nil: the client makes its own.
     var tlsContexts: TLSContexts?
-    /// What the random parts of the waits between connects follow from; for tests that need the same in each run.
+    /// The seed for the random part of connect backoffs, for tests that must be reproducible.
     var connectionSeed: UInt64?
-    /// What a connection's own settings are, for tests; those to the management host's, too.
+    /// Adjusts the settings of each connection in tests, including connections to the management host.
     var adjustConnection: (@Sendable (inout Connection.Configuration) -> Void)?
 
-    /// Only `authentication` must be given. Nothing is read or checked here: that is done when a client is made, which
-    /// throws ``APNSConfigurationError`` with the setting's name.
+    /// Creates a configuration. Only `authentication` is required.
+    ///
+    /// Nothing is read or validated here. That happens when a client is created, which throws
+    /// ``APNSConfigurationError`` with the name of the invalid setting.
     public init(
         authentication: APNSAuthentication,
         environment: APNSEnvironment = .production,
@@ -242,7 +256,7 @@ public struct APNSClientConfiguration: Sendable {
         self.eventLoopGroup = eventLoopGroup
     }
 
-    /// The pool's part of it.
+    /// The settings of the connection pool.
     var poolConfiguration: PoolConfiguration {
         var configuration = PoolConfiguration()
         configuration.size = self.pool.size
@@ -259,7 +273,7 @@ public struct APNSClientConfiguration: Sendable {
         return configuration
     }
 
-    /// Throws for the first setting that is out of its limits, by name.
+    /// Validates all settings. Throws an error that names the first setting that is out of range.
     func validate() throws(APNSConfigurationError) {
         func check(_ setting: String, _ value: Int, _ range: ClosedRange<Int>) throws(APNSConfigurationError) {
             guard range.contains(value) else {

@@ -1,13 +1,15 @@
-/// The settings that may change while a client runs; see ``APNSClient/update(_:)``. What is not here, such as the
-/// environment, trust, the proxy, retries or the logger, needs another client; the authentication has
-/// ``APNSClient/replaceAuthentication(_:within:)``.
+/// The settings that you can change while a client runs; see ``APNSClient/update(_:)``.
+///
+/// All other settings, such as the environment, trust, the proxy, retries and the logger, require a new client. To
+/// change the authentication, call ``APNSClient/replaceAuthentication(_:within:)``.
 public struct APNSClientSettings: Sendable {
-    /// All of it. `maxConcurrentStreams` takes hold with each connection's next session; `replaceConnections()` has them
-    /// begin now.
+    /// The pool settings; all of them can change. A new `maxConcurrentStreams` applies from each connection's next
+    /// session; call `replaceConnections()` to start new sessions now.
     public var pool: APNSClientConfiguration.Pool
-    /// All of them. Pushes and bulk calls that have begun keep their deadlines; `connect` takes hold with the next connect.
+    /// The time limits; all of them can change. Pushes and bulk calls that have started keep their deadlines. A new
+    /// `connect` applies to the next connect.
     public var timeouts: APNSClientConfiguration.Timeouts
-    /// The least time between two broadcasts to one channel; those that wait keep their turns.
+    /// The minimum time between two broadcasts to one channel. Broadcasts that already wait keep their turns.
     public var broadcastSpacing: Duration
 
     init(_ configuration: APNSClientConfiguration) {
@@ -26,10 +28,10 @@ public struct APNSClientSettings: Sendable {
 }
 
 extension APNSClient {
-    /// The settings as they are now.
+    /// The current settings.
     public var settings: APNSClientSettings { self.runtime.live.settings }
 
-    /// Changes settings while the client runs, or before. No push is lost by it.
+    /// Changes settings before the client runs or while it runs. No push is lost.
     ///
     /// ```swift
     /// try client.update { settings in
@@ -37,17 +39,23 @@ extension APNSClient {
     ///     settings.timeouts.deadline = .seconds(10)
     /// }
     /// ```
-    /// Calls from several tasks take effect one after the other, each on what the one before it left. All calls that come
-    /// after it see the new values. It does not wait for connections: those that `pool.size` wants more are opened one after
-    /// the other, `pool.connectSpacing` apart (`prewarm` waits for them); those above `pool.size + pool.maxOverflow` take
-    /// no further push, and close when the pushes in flight on them have their outcomes. Connections between `pool.size`
-    /// and that number close after `pool.idleTimeout` without work. Pushes that wait go on waiting, beyond a smaller
-    /// `pool.maxQueued`, too. Not for the clients of a group, whose connections the group counts:
-    /// ``APNSClientGroup/update(_:)`` changes all of them.
     ///
-    /// - Parameter change: changes what it is given. Called at once, and again if another update came between.
-    /// - Throws: `APNSConfigurationError` (`outOfRange`) naming the setting that is out of its limits. Nothing is changed
-    ///   then.
+    /// Calls from several tasks are applied one after another; each one starts from the result of the previous one.
+    /// Every later call on the client sees the new values. This method does not wait for connections:
+    /// - If `pool.size` grows, the additional connections open one after another, `pool.connectSpacing` apart.
+    ///   `prewarm` waits for them.
+    /// - Connections above `pool.size + pool.maxOverflow` accept no more pushes and close when their pushes in flight
+    ///   have their outcomes.
+    /// - Connections above `pool.size`, up to that number, close after they have been idle for `pool.idleTimeout`.
+    /// - Pushes that already wait keep waiting, even if there are more of them than a smaller `pool.maxQueued` allows.
+    ///
+    /// Do not call this on the clients of a group, because the group counts their connections. Use
+    /// ``APNSClientGroup/update(_:)``, which changes all of them.
+    ///
+    /// - Parameter change: modifies the settings that it receives. It is called immediately, and again if another
+    ///   update was applied in between.
+    /// - Throws: `APNSConfigurationError` (`outOfRange`), which names the setting that is out of range. Nothing is
+    ///   changed in that case.
     public func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
         try self.runtime.update(change)
     }

@@ -1,50 +1,52 @@
-/// A setting of the client that cannot work, found before anything is sent.
+/// An invalid setting of the client, detected before anything is sent.
 ///
-/// Nothing but a change of the configuration helps: the same settings give the same error again.
+/// Only a change of the configuration resolves it: the same settings cause the same error again.
 public struct APNSConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What is wrong with the setting. Later versions may add codes, so a `switch` needs a default.
+    /// The kind of problem. Later versions may add codes, so a `switch` needs a default.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        /// The name of the code, as in logs.
+        /// The name of the code, as it appears in logs.
         public let rawValue: String
 
-        /// Makes a code of any name.
+        /// Creates a code with any name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
 
         public var description: String { self.rawValue }
 
-        /// A setting that is needed is absent or empty.
+        /// A required setting is absent or empty.
         public static let missing = Code(rawValue: "missing")
         /// The file does not exist or cannot be read.
         public static let fileUnreadable = Code(rawValue: "file-unreadable")
-        /// The text or file is not a private key at all (a certificate, a public key, something else).
+        /// The text or file is not a private key, but for example a certificate or a public key.
         public static let notAKey = Code(rawValue: "not-a-key")
         /// The key is protected by a password.
         public static let keyEncrypted = Code(rawValue: "key-encrypted")
-        /// The key is cut off or damaged.
+        /// The key is truncated or damaged.
         public static let keyDamaged = Code(rawValue: "key-damaged")
-        /// The key is a good one for another purpose: RSA, or another curve than P-256.
+        /// The key is valid but of an unsupported type: RSA, or a curve other than P-256.
         public static let keyTypeWrong = Code(rawValue: "key-type-wrong")
-        /// A key id or a team id has the wrong form.
+        /// A key ID or team ID has the wrong format.
         public static let identifierInvalid = Code(rawValue: "identifier-invalid")
-        /// Two settings contradict each other, for example a key id and the name of the key's file.
+        /// Two settings contradict each other, for example a key ID and the name of the key file.
         public static let conflict = Code(rawValue: "conflict")
-        /// A number or a time is outside its limits.
+        /// A number or duration is out of range.
         public static let outOfRange = Code(rawValue: "out-of-range")
     }
 
-    /// What is wrong.
+    /// The kind of problem.
     public let code: Code
-    /// Which setting is wrong, as a path: `authentication.keyFile`, `pool.size`.
+    /// The path of the invalid setting: `authentication.keyFile`, `pool.size`.
     public let setting: String
-    /// What was found and what to do about it, for people. Holds no secret.
+    /// The problem and how to fix it, as text for people. Contains no secrets.
     public let message: String
 
+    /// Creates a configuration error.
+    ///
     /// - Parameters:
-    ///   - code: What is wrong.
-    ///   - setting: Which setting is wrong, as a path: `pool.size`.
-    ///   - message: What was found and what to do about it. It is printed and logged, so it must hold no secret.
+    ///   - code: the kind of problem.
+    ///   - setting: the path of the invalid setting, for example `pool.size`.
+    ///   - message: the problem and how to fix it. The message is printed and logged, so it must not contain secrets.
     public init(_ code: Code, setting: String, message: String) {
         self.code = code
         self.setting = setting

@@ -1,30 +1,31 @@
-/// The APNs service that pushes go to.
+/// The APNs service that receives the pushes.
 ///
-/// Device tokens, channels and most keys belong to one environment: a token of a build that Xcode installed is a
-/// development token, one from TestFlight or the App Store a production token. Source: Apple, "Sending notification
-/// requests to APNs" and "Sending channel management requests to APNs".
+/// Device tokens, channels and most keys belong to one environment. Builds installed by Xcode get development tokens;
+/// builds from TestFlight or the App Store get production tokens. Source: Apple, "Sending notification requests to
+/// APNs" and "Sending channel management requests to APNs".
 public struct APNSEnvironment: Sendable, Hashable, CustomStringConvertible {
-    /// The host that is connected to, verified and named in `:authority`.
+    /// The host to connect to. Its name is verified in the certificate and sent in `:authority`.
     public var host: String
-    /// 443, or 2197 where a firewall must tell APNs from other HTTPS.
+    /// 443, or 2197 if a firewall has to distinguish APNs from other HTTPS traffic.
     public var port: Int
     private var ownManagementHost: String?
     private var ownManagementPort: Int?
 
-    /// The host that broadcast channels are managed on; see `APNSClient.channels`. The same as `host` where it was not set.
+    /// The host for managing broadcast channels; see `APNSClient.channels`. Equals `host` for a custom environment
+    /// unless set.
     public var managementHost: String {
         get { self.ownManagementHost ?? self.host }
         set { self.ownManagementHost = newValue }
     }
 
-    /// The port that broadcast channels are managed on: 2196 in production, 2195 in development, the same as `port` where
-    /// it was not set.
+    /// The port for managing broadcast channels: 2196 in production, 2195 in development. Equals `port` for a custom
+    /// environment unless set.
     public var managementPort: Int {
         get { self.ownManagementPort ?? self.port }
         set { self.ownManagementPort = newValue }
     }
 
-    /// `api.push.apple.com`; channels are managed on `api-manage-broadcast.push.apple.com:2196`.
+    /// `api.push.apple.com`. The host for managing channels is `api-manage-broadcast.push.apple.com:2196`.
     public static let production = APNSEnvironment(
         host: "api.push.apple.com",
         port: 443,
@@ -32,7 +33,8 @@ public struct APNSEnvironment: Sendable, Hashable, CustomStringConvertible {
         ownManagementPort: 2196
     )
 
-    /// `api.sandbox.push.apple.com`; channels are managed on `api-manage-broadcast.sandbox.push.apple.com:2195`.
+    /// `api.sandbox.push.apple.com`. The host for managing channels is
+    /// `api-manage-broadcast.sandbox.push.apple.com:2195`.
     public static let development = APNSEnvironment(
         host: "api.sandbox.push.apple.com",
         port: 443,
@@ -40,14 +42,14 @@ public struct APNSEnvironment: Sendable, Hashable, CustomStringConvertible {
         ownManagementPort: 2195
     )
 
-    /// The same service on another port for pushes: `.production(port: 2197)`.
+    /// The production environment with another port for pushes: `.production(port: 2197)`.
     public static func production(port: Int) -> APNSEnvironment { Self.production.with(port) }
 
-    /// The same service on another port for pushes: `.development(port: 2197)`.
+    /// The development environment with another port for pushes: `.development(port: 2197)`.
     public static func development(port: Int) -> APNSEnvironment { Self.development.with(port) }
 
-    /// Another server that speaks APNs' protocol: a simulator, a relay. Channels are managed on the same host and port,
-    /// unless that is changed by `managementHost` and `managementPort`.
+    /// Another server that implements the APNs protocol, such as a simulator or a relay. Channels are managed on the
+    /// same host and port unless you set `managementHost` and `managementPort`.
     public static func custom(host: String, port: Int = 443) -> APNSEnvironment {
         APNSEnvironment(host: host, port: port, ownManagementHost: nil, ownManagementPort: nil)
     }
@@ -77,13 +79,13 @@ public struct APNSEnvironment: Sendable, Hashable, CustomStringConvertible {
         return port == 443 ? host : "\(host):\(port)"
     }
 
-    /// Whether the host is one of Apple's, which requires a credential.
+    /// Whether the host belongs to Apple. Apple's hosts require a credential.
     package var isApples: Bool {
         let name = self.host.lowercased()
         return name == "push.apple.com" || name.hasSuffix(".push.apple.com")
     }
 
-    /// Whether it may be a host name or an address: visible ASCII characters, without a dot at the beginning.
+    /// Whether the text can be a host name or an address: visible ASCII characters without a leading dot.
     static func isHost(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.first != UInt8(ascii: ".")
             && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }

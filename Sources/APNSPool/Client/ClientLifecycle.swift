@@ -1,7 +1,8 @@
 import SupervisedPool
 import Synchronization
 
-/// Whether a client takes pushes, and when it may end: one state machine under all three ways to own it.
+/// The lifecycle of a client: whether it accepts pushes, and when it can stop. All three ways to run a client use this
+/// state machine.
 ///
 /// ```
 /// notStarted ──run──▶ running ──drain──▶ draining ──▶ stopped
@@ -9,10 +10,10 @@ import Synchronization
 /// ```
 final class ClientLifecycle: Sendable {
     enum State: UInt8, AtomicRepresentable, Sendable {
-        /// Nobody has called `run()` yet: pushes wait within their deadlines.
+        /// `run()` has not been called yet. Pushes wait until their deadlines.
         case notStarted
         case running
-        /// No new pushes; those that are there go on.
+        /// Accepts no new pushes. Pushes already in the client continue.
         case draining
         case stopped
 
@@ -23,46 +24,48 @@ final class ClientLifecycle: Sendable {
         var within: Duration
     }
 
-    /// What comes in. Bulk calls are counted apart: nobody knows when their consumer asks for the next outcome.
+    /// The kinds of work that are counted. Bulk calls are counted separately, because it is unknown when their consumer
+    /// asks for the next outcome.
     enum Work: Int {
         case push = 1
         case bulk = 0x1_0000_0000
     }
 
     private let state = Atomic<State>(.notStarted)
-    /// Advanced when nothing is sent any more.
+    /// Advanced when the client stops sending.
     private let version: SendRouteVersion
-    /// Pushes in the lower half, bulk calls in the upper: whether any is left is one look at one number.
+    /// The number of pushes in the lower half and of bulk calls in the upper half, so that one read shows whether any
+    /// work is left.
     private let inFlight = Atomic<Int>(0)
     private let drain = Mutex<DrainRequest?>(nil)
-    /// Opens when the run begins, or when the client ends without one.
+    /// Opens when the run begins, or when the client ends without ever running.
     let running = Latch()
-    /// Opens when the pool has been started once, or the client has ended.
+    /// Opens when the pool has been started for the first time, or the client has ended.
     let serving = Latch()
     let drainRequested = Latch()
-    /// Opens when, after the drain began, the last push has its outcome.
+    /// Opens after a drain has begun and the last push has its outcome.
     let idle = Latch()
-    /// Opens when the tree is gone for good: nobody need wait for anything any longer.
+    /// Opens when the supervision tree has ended for good. Waiting for connections is pointless from then on.
     let ended = Latch()
-    /// Opens when, after `ended`, the last push (bulk calls aside) has its outcome.
+    /// Opens after `ended`, when the last push has its outcome. Bulk calls do not count.
     let quiet = Latch()
     let stopped = Latch()
-    /// Bulk calls, which the beginning of the drain and the end of the tree must reach wherever they wait.
+    /// Wakes waiting bulk calls when the drain begins or the tree ends.
     let listeners = Listeners()
 
     init(version: SendRouteVersion = SendRouteVersion()) {
         self.version = version
     }
 
-    // `enter` counts, then looks at the state; who ends the client sets the state, then looks at the count. That one of
-    // them sees the other takes sequential consistency.
+    // `enter` increments the count and then reads the state; `beginDrain` and `end` set the state and then read the
+    // count. Sequential consistency guarantees that at least one side sees the other's change.
     var current: State { self.state.load(ordering: .sequentiallyConsistent) }
     private var count: Int { self.inFlight.load(ordering: .sequentiallyConsistent) }
     var pushesInFlight: Int { Self.pushes(self.count) + self.count / Work.bulk.rawValue }
     private static func pushes(_ count: Int) -> Int { count % Work.bulk.rawValue }
     var drainTime: Duration? { self.drain.withLock { $0?.within } }
 
-    /// Whether the caller may run the client; only one may, once.
+    /// Starts the run. Returns true once; a client can be run only once.
     func beginRun() -> Bool {
         let done = self.state.compareExchange(
             expected: .notStarted,
@@ -73,7 +76,7 @@ final class ClientLifecycle: Sendable {
         return done
     }
 
-    /// Closes the intake. The first caller's time counts.
+    /// Stops accepting work. The time limit of the first call applies.
     func beginDrain(within time: Duration) {
         self.drain.withLock { $0 = $0 ?? DrainRequest(within: time) }
         let wasRunning = self.state.compareExchange(
@@ -96,7 +99,7 @@ final class ClientLifecycle: Sendable {
         if self.count == 0 { self.idle.open() }
     }
 
-    /// The tree is gone for good.
+    /// Records that the supervision tree has ended for good.
     func end() {
         self.state.store(.stopped, ordering: .sequentiallyConsistent)
         self.version.advance()
@@ -109,12 +112,12 @@ final class ClientLifecycle: Sendable {
         if self.count == 0 { self.idle.open() }
     }
 
-    /// `run()` returns.
+    /// Called last by `run()`.
     func finish() {
         self.stopped.open()
     }
 
-    /// A push (or bulk call) comes in. False: the client takes none any more.
+    /// Counts a push or bulk call in. Returns false if the client does not accept work any more.
     func enter(_ work: Work = .push) -> Bool {
         self.inFlight.wrappingAdd(work.rawValue, ordering: .sequentiallyConsistent)
         switch self.current {

@@ -5,19 +5,19 @@ import NIOPosix
 import SupervisedPool
 import Synchronization
 
-/// Runs a client: its tree, its drain, its end. Owns the parts that outlive every restart of the tree.
+/// Runs, drains and stops a client. Owns the parts that survive a restart of the supervision tree.
 final class ClientRuntime: Sendable {
     let configuration: APNSClientConfiguration
     let live: LiveSettings
     let lifecycle: ClientLifecycle
     let group: any EventLoopGroup
-    /// Each credential has its own pool and connections.
+    /// The credential sessions. Each one has its own pool and connections.
     let credentials: CredentialManager
     let sending: SendContext
     let monitor: ClientMonitor
     let replacements: ReplacementBudget
     let drainCounter = Mutex(DrainCounter())
-    /// What became of the pushes; nil while the client runs.
+    /// The report of how the pushes ended; nil while the client runs.
     let finalReport = Mutex<DrainReport?>(nil)
 
     private static let firstPause = Duration.seconds(30)
@@ -62,7 +62,7 @@ final class ClientRuntime: Sendable {
 
     // MARK: Run
 
-    /// Runs the tree until a drain has ended or the task is cancelled.
+    /// Runs the tree until a drain has finished or the task is cancelled.
     func run() async throws {
         guard self.lifecycle.beginRun() else {
             throw APNSConfigurationError(
@@ -80,14 +80,14 @@ final class ClientRuntime: Sendable {
         } catch {
             result = .failure(error)
         }
-        // A pool that was never run would let its waiters wait for their deadlines.
+        // Without this, the waiters of a pool that was never run would wait until their deadlines.
         self.credentials.finish()
-        // The run may have been cancelled, or have failed, before the tree of a session was started.
+        // If the run was cancelled or failed early, the tree of a session may never have started.
         for session in self.credentials.all { session.ended.open() }
         for session in self.credentials.all + [self.credentials.latest] {
             await session.failWaiters()
         }
-        // In a task of its own: the cancellation that may have brought us here must not cut this short.
+        // In a new task, because this wait must not be cut short by a cancellation that ended the run.
         _ = await Task { await self.lifecycle.quiet.wait() }.value
         if let metrics {
             await self.export(metrics)
@@ -102,23 +102,23 @@ final class ClientRuntime: Sendable {
     private func runUntilEnd(_ metrics: MetricExporter?) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             self.credentials.start()
-            // Revoked before the run: there is nothing to wait for.
+            // The authentication was revoked before the run, so there is no pool start to wait for.
             if self.credentials.isRevoked { self.lifecycle.serving.open() }
             group.addTask { try await self.runSessions() }
             group.addTask { await self.stopAfterDrain() }
-            // Ends by cancellation alone: the others say when the run is over.
+            // Ends only by cancellation: the other tasks determine when the run is over.
             group.addTask {
                 await self.monitor.run(credential: { self.sending.credentialName }, health: { await self.health() })
             }
             if let metrics { group.addTask { await self.exportMetrics(metrics) } }
-            // The tree ends by cancellation, by an escalation that is handed up, or because the drain stopped it.
+            // The tree ends by cancellation, by an escalation that is rethrown, or because the drain stopped it.
             defer { group.cancelAll() }
             try await group.next()
             if self.lifecycle.current == .draining { try await group.next() }
         }
     }
 
-    /// Runs the tree of each credential: one, or two while one takes another's place.
+    /// Runs one tree for each credential session: one normally, two during a rotation.
     private func runSessions() async throws {
         defer { self.lifecycle.end() }
         try await withThrowingDiscardingTaskGroup { group in
@@ -130,7 +130,7 @@ final class ClientRuntime: Sendable {
                     group.addTask { await self.keepWorkerCount(session) }
                     group.addTask {
                         defer {
-                            // Breaks the cycle of runtime, session, supervisor and runtime.
+                            // Breaks the reference cycle of runtime, session, supervisor and runtime.
                             session.supervisor.clear()
                             self.credentials.forget(session)
                             session.ended.open()
@@ -140,12 +140,12 @@ final class ClientRuntime: Sendable {
                         do {
                             try await self.runTrees(session)
                         } catch {
-                            // A failed child cancels its siblings, not the loop above.
+                            // A failed child cancels its siblings, but not the loop above.
                             self.credentials.finish()
                             await session.failWaiters()
                             throw error
                         }
-                        // A session that was stopped before its tree ran has a pool that nobody ran.
+                        // If the session was stopped before its tree ran, nothing else fails the waiters of its pool.
                         await session.failWaiters()
                     }
                     if session.isWatched { group.addTask { await self.credentials.watch(session) } }
@@ -171,7 +171,7 @@ final class ClientRuntime: Sendable {
                 if Task.isCancelled || self.lifecycle.current != .running || session.isRetired { return }
                 if began.duration(to: self.clock.now) > .seconds(600) { pause = Self.firstPause }
                 self.monitor.reportEscalation(error, pause: pause)
-                // One on trial does not take the others with it.
+                // The failure of a candidate credential must not stop the active one.
                 if self.credentials.giveUp(session, because: .refused("an internal fault: \(error)")) { return }
                 if self.configuration.onEscalation == .throw { throw error }
                 let until = self.clock.now.advanced(by: pause)
@@ -207,7 +207,7 @@ final class ClientRuntime: Sendable {
         )
         let isIdle = await self.lifecycle.idle.wait(until: self.clock.now.advanced(by: time), clock: self.clock)
         if !isIdle {
-            // What waits is not sent; what is on the wire ends with its connection.
+            // Queued pushes are not sent. Pushes on the wire end with their connections.
             for session in self.credentials.all {
                 await session.pool.failWaiters()
                 await session.management.pool.failWaiters()

@@ -2,7 +2,7 @@ import Logging
 import NIOCore
 import SupervisedPool
 
-/// Who supervises whom.
+/// The supervision tree of one credential session.
 ///
 /// ```
 /// Supervisor (rest_for_one, in this order)
@@ -16,9 +16,9 @@ import SupervisedPool
 /// └─ provider-token                         signs one token for all connections
 /// ```
 ///
-/// There is one such tree for each credential: one as a rule, two while one takes another's place. The pool's loss restarts
-/// the connections, whose leases mean nothing without it. The token's child stands last: its token lives in a cache outside
-/// it, so its restart disturbs nobody.
+/// There is one tree for each credential session: one normally, two during a rotation. If the pool fails, the
+/// connections are restarted too, because their leases belong to that pool. `provider-token` is the last child: its
+/// token is cached outside the tree, so its restart affects no other child.
 enum ClientTree {
     static func make(_ runtime: ClientRuntime, _ session: CredentialSession) -> Supervisor {
         let monitor = runtime.monitor
@@ -37,7 +37,7 @@ enum ClientTree {
                     clock: runtime.clock,
                     onEvent: { event in
                         onEvent(event)
-                        // It runs, with as many children as the settings said when it was made.
+                        // The supervisor now runs with the number of children that the settings had when it was made.
                         if case .childStarted = event { session.workers.signal() }
                     }
                 )
@@ -99,7 +99,7 @@ enum ClientTree {
 
     static func workerID(_ index: Int) -> ChildSpec.ID { ChildSpec.ID("connection-\(index)") }
 
-    /// The child at this place of the pool.
+    /// The child specification of the worker with this index in the pool.
     static func worker(
         _ runtime: ClientRuntime,
         _ session: CredentialSession,
@@ -111,14 +111,14 @@ enum ClientTree {
             index,
             isBase: { index < runtime.live.settings.pool.size },
             settings: session.settings,
-            // A credential on trial has one connection.
+            // A candidate credential has a single connection until it is adopted.
             after: index > 0 ? session.adopted : nil
         ) { pool }
     }
 
     /// - Parameters:
-    ///   - door: opens when the worker may begin; nil: at once.
-    ///   - pool: the one that the worker belongs to, asked for at each start.
+    ///   - door: opens when the worker may begin; nil: immediately.
+    ///   - pool: returns the pool that the worker belongs to. Called at each start.
     private static func connection(
         _ runtime: ClientRuntime,
         _ index: Int,
@@ -127,7 +127,7 @@ enum ClientTree {
         after door: Latch? = nil,
         pool: @escaping @Sendable () -> Pool<ConnectionActor>
     ) -> ChildSpec {
-        // One loop for each worker, whatever its generation.
+        // Every generation of a worker uses the same event loop.
         let loop = runtime.group.next()
         return ChildSpec(id: Self.workerID(index), shutdown: .within(.seconds(1))) { context in
             if let door {

@@ -2,8 +2,8 @@ import Logging
 import SupervisedPool
 import Synchronization
 
-/// The pool of a tree as it now stands. There is one before the first run, so that work can wait in it; a restart of
-/// its child makes a new one.
+/// The current pool of a supervision tree. A pool exists before the first run, so that work can wait in it. When its
+/// child restarts, a new pool replaces it.
 final class CurrentPool: Sendable {
     private struct State {
         var configuration: PoolConfiguration
@@ -17,7 +17,7 @@ final class CurrentPool: Sendable {
     private let version: SendRouteVersion
     private let isInitialPoolUsed = Atomic<Bool>(false)
 
-    /// - Parameter version: advanced when there is another pool.
+    /// - Parameter version: advanced when a new pool replaces the current one.
     init(
         _ configuration: PoolConfiguration,
         clock: any MonotonicClock,
@@ -42,7 +42,8 @@ final class CurrentPool: Sendable {
 
     var current: Pool<ConnectionActor> { self.state.withLock { $0.pool } }
 
-    /// The pool for a (re)started child: the first one takes over the pool that work may already wait in.
+    /// Returns the pool for a started or restarted child. The first child uses the initial pool, in which work may
+    /// already wait.
     func forChild() -> Pool<ConnectionActor> {
         let isFirst = self.isInitialPoolUsed.compareExchange(
             expected: false,
@@ -57,7 +58,7 @@ final class CurrentPool: Sendable {
         }
     }
 
-    /// Applies to this pool and later ones. The client has validated the settings.
+    /// Reconfigures the current pool and all later ones. The client has validated the settings.
     func reconfigure(_ configuration: PoolConfiguration) {
         self.state.withLock { state in
             do throws(PoolConfigurationError) {

@@ -3,25 +3,25 @@ import Logging
 import SupervisedPool
 import Synchronization
 
-/// What became of a client's pushes when it ended: `APNSClientStatus.drain`.
+/// Counts how a client's pushes ended during its drain: `APNSClientStatus.drain`.
 ///
-/// Each of these pushes has its outcome; here they are counted. Those of a bulk call count when its reader has asked for
-/// them. Pushes that came when the client took none any more are not among them: they were never taken.
+/// Each of these pushes also has its own outcome. A push of a bulk call is counted when its consumer has asked for the
+/// outcome. Pushes that were sent after the drain began are not counted, because the client did not accept them.
 public struct DrainReport: Sendable, Hashable, CustomStringConvertible {
-    /// How long the drain was allowed to take; nil if there was none: the task that ran the client was cancelled, or
-    /// nobody ran it.
+    /// The time limit of the drain. Nil if there was no drain: the task that ran the client was cancelled, or the
+    /// client never ran.
     public var within: Duration?
-    /// How long it took.
+    /// The duration of the drain.
     public var took: Duration
-    /// Pushes that ended by themselves while it drained, accepted or not.
+    /// Pushes that completed during the drain, accepted or not.
     public var finished: Int
-    /// Pushes that had been taken and that nothing was sent of: `notSent`, `shuttingDown`. They may be sent again.
+    /// Pushes in the client of which nothing was sent: `notSent`, `shuttingDown`. You can send them again.
     public var notSent: Int
-    /// Pushes that were written, and whose answer did not come in time: `unknown`, `shuttingDown`. Those of a run that was
-    /// cancelled lost their connection; their outcomes say so, and they are not counted here.
+    /// Pushes that were written but got no response in time: `unknown`, `shuttingDown`. If the run was cancelled,
+    /// pushes lost their connection instead; their outcomes say so, and they are not counted here.
     public var unknown: Int
 
-    /// Whether every push that had been taken ended by itself.
+    /// Whether every push in the client completed: `notSent` and `unknown` are zero.
     public var isComplete: Bool { self.notSent == 0 && self.unknown == 0 }
 
     public var description: String {
@@ -29,14 +29,14 @@ public struct DrainReport: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Counts how pushes ended at the end of a client. Pure.
+/// Counts how pushes end while a client shuts down. Pure.
 struct DrainCounter: Sendable {
     private struct Totals: Sendable {
         var all = 0
         var notSent = 0
         var unknown = 0
 
-        /// - Parameter refused: pushes that were not taken, which are counted as ended all the same.
+        /// - Parameter refused: pushes that the client did not accept. They are in the totals and are subtracted here.
         init(_ pushes: [PushCounters.Key: Int], refused: Int) {
             for (key, count) in pushes {
                 self.all += count
@@ -53,7 +53,7 @@ struct DrainCounter: Sendable {
     private var began: MonotonicInstant?
     private var atBegin: Totals?
 
-    /// A drain begins. Pushes that ended before do not count.
+    /// Records the beginning of a drain. Pushes that ended earlier are not counted.
     mutating func begin(_ pushes: [PushCounters.Key: Int], refused: Int, within: Duration, now: MonotonicInstant) {
         guard self.began == nil else { return }
         self.within = within
@@ -76,7 +76,7 @@ struct DrainCounter: Sendable {
 }
 
 extension ClientRuntime {
-    /// What became of the pushes. Meaningful when the client has stopped.
+    /// How the pushes ended. Meaningful when the client has stopped.
     var drainReport: DrainReport {
         let counter = self.drainCounter.withLock { $0 }
         return counter.report(self.monitor.pushes.totals, refused: self.refusedPushes, now: self.clock.now)
@@ -90,7 +90,7 @@ extension ClientRuntime {
 
     private var refusedPushes: Int { self.monitor.refusals.load(ordering: .relaxed) }
 
-    /// The last line of a client's life. By the task that ran it, when the last push has its outcome.
+    /// Logs the last line of a client. Called by the task that ran it, after the last push has its outcome.
     func logDrained() {
         let report = self.drainReport
         self.finalReport.withLock { $0 = report }

@@ -1,7 +1,8 @@
 import SupervisedPool
 import Synchronization
 
-/// A door that opens once; many may wait before it, each until it opens, its task is cancelled or its time is over.
+/// A latch that opens once. Any number of tasks can wait for it, each until it opens, the task is cancelled or a
+/// deadline passes.
 final class Latch: Sendable {
     private struct State {
         var isOpen = false
@@ -23,7 +24,7 @@ final class Latch: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Whether the gate is open when the wait ends.
+    /// Waits until the latch opens or the task is cancelled. Returns whether the latch is open.
     @discardableResult
     func wait() async -> Bool {
         let id = self.state.withLock { state in
@@ -45,7 +46,7 @@ final class Latch: Sendable {
         return self.isOpen
     }
 
-    /// The same, but no longer than until `deadline`.
+    /// Waits until the latch opens, the task is cancelled or `deadline` passes. Returns whether the latch is open.
     func wait(until deadline: MonotonicInstant, clock: any MonotonicClock) async -> Bool {
         if self.isOpen { return true }
         return await withTaskGroup(of: Void.self) { group in

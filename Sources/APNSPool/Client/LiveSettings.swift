@@ -2,11 +2,11 @@ import NIOCore
 import SupervisedPool
 import Synchronization
 
-/// The settings that hold now. What each push needs is there as plain numbers.
+/// The current settings. The values that every push reads are stored as plain numbers.
 final class LiveSettings: Sendable {
     private struct State {
         var settings: APNSClientSettings
-        /// Counts the changes.
+        /// The number of changes so far.
         var version = 0
     }
 
@@ -21,14 +21,17 @@ final class LiveSettings: Sendable {
     }
 
     var settings: APNSClientSettings { self.state.withLock { $0.settings } }
-    /// Of a push that names none.
+    /// The deadline of a push that sets none of its own.
     var deadlineNanoseconds: Int64 { self.deadline.load(ordering: .relaxed) }
-    /// For the response to one try.
+    /// The time limit for the response to one attempt.
     var responseNanoseconds: Int64 { self.response.load(ordering: .relaxed) }
 
+    /// Changes the settings atomically.
+    ///
     /// - Parameters:
-    ///   - change: called outside the lock; called again if another change came first.
-    ///   - apply: tells the others; in the order of the changes.
+    ///   - change: called outside the lock, and again if another change was stored in between.
+    ///   - check: throws if the new settings are invalid. Nothing is changed then.
+    ///   - apply: passes the new settings on. Called under the lock, in the order of the changes.
     func change(
         _ change: (inout APNSClientSettings) -> Void,
         check: (APNSClientSettings) throws(APNSConfigurationError) -> Void,
@@ -53,14 +56,14 @@ final class LiveSettings: Sendable {
         }
     }
 
-    /// Tells somebody who has come later, if anything was changed.
+    /// Passes the current settings to an object that was created later, if they have ever been changed.
     func apply(_ apply: (APNSClientSettings) -> Void) {
         self.state.withLock { if $0.version > 0 { apply($0.settings) } }
     }
 }
 
 extension ClientRuntime {
-    /// The configuration with the settings that hold now.
+    /// The configuration with the current settings.
     var currentConfiguration: APNSClientConfiguration { self.live.settings.applied(to: self.configuration) }
 
     func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
@@ -77,7 +80,7 @@ extension ClientRuntime {
         self.monitor.signal()
     }
 
-    /// For a session that came while the settings changed.
+    /// Applies the current settings to a session that was created while they changed.
     func applySettings(to session: CredentialSession) {
         self.live.apply { self.apply($0, to: session) }
     }

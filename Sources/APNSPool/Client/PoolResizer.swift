@@ -1,8 +1,8 @@
 import SupervisedPool
 
-/// Who keeps the number of a session's workers: told when it may not be what the settings say.
+/// Signals that a session may have more or fewer workers than the settings require.
 final class PoolResizer: Sendable {
-    /// The supervisor of the connections, as it now is.
+    /// The current supervisor of the connections.
     let supervisor = ChildRef<Supervisor>()
     let starts: AsyncStream<Void>
     let ends: AsyncStream<Void>
@@ -19,7 +19,7 @@ final class PoolResizer: Sendable {
         self.ending.yield()
     }
 
-    /// Workers were ended: others may be wanted in their places by now.
+    /// Signals that workers have ended, so new ones may now be needed in their place.
     func signalStarts() { self.starting.yield() }
 
     func finish() {
@@ -29,9 +29,10 @@ final class PoolResizer: Sendable {
 }
 
 extension ClientRuntime {
-    /// Keeps as many workers under a session's supervisor as the settings say, until the session ends. The supervisor itself
-    /// begins with as many as they said when it was made. Starts and ends apart: a worker that is to go may be busy for
-    /// as long as a push takes.
+    /// Keeps the number of a session's workers equal to the settings until the session ends.
+    ///
+    /// The supervisor starts with the number of workers that the settings had when it was made. Workers are started and
+    /// ended by separate tasks, because a surplus worker may be busy for as long as a push takes.
     func keepWorkerCount(_ session: CredentialSession) async {
         await withDiscardingTaskGroup { group in
             group.addTask {
@@ -56,24 +57,25 @@ extension ClientRuntime {
             do {
                 try await supervisor.startChild(ClientTree.worker(self, session, index, pool: pool))
                 guard index >= self.workerCount else { continue }
-                // The settings changed while it started, so whoever ends surplus workers may have found none here.
+                // The settings changed while the worker started, so the task that ends surplus workers may have missed
+                // it.
                 try await supervisor.terminateChild(id)
                 try await supervisor.deleteChild(id)
                 session.workers.signal()
             } catch {
-                // It ends, or has not begun. Another one, or its beginning, signals again.
+                // The supervisor is ending or has not started. The next supervisor, or its start, signals again.
                 return
             }
         }
     }
 
-    /// As many workers as the settings now say.
+    /// The number of workers that the settings require now.
     private var workerCount: Int {
         let settings = self.live.settings.pool
         return settings.size + settings.maxOverflow
     }
 
-    /// Ends workers that the pool does not need any more, when their last push has its outcome.
+    /// Ends the workers that the pool no longer needs, after the last push of each has its outcome.
     private func endWorkers(_ session: CredentialSession, _ surplus: inout SurplusWorkers) async {
         while !Task.isCancelled {
             let pool = session.pool
@@ -90,7 +92,8 @@ extension ClientRuntime {
                     pool.ended([index])
                     try await supervisor.deleteChild(id)
                 } catch {
-                    // It was never started, or else the supervisor ends: its successor signals again.
+                    // Either the worker was never started, or the supervisor is ending; then the next supervisor
+                    // signals again.
                     guard error.code == .childNotFound else { return }
                     pool.ended([index])
                 }
@@ -101,12 +104,12 @@ extension ClientRuntime {
     }
 }
 
-/// Places that a pool has given up, and whose workers are to be ended.
+/// Indices of workers that a pool has retired and that must be ended.
 private struct SurplusWorkers {
     private var pool: Pool<ConnectionActor>?
     var places: [Int] = []
 
-    /// Another pool knows nothing of what the one before it gave up.
+    /// Discards the indices if they come from a previous pool: a new pool does not know them.
     mutating func belong(to pool: Pool<ConnectionActor>) {
         guard self.pool !== pool else { return }
         self.pool = pool

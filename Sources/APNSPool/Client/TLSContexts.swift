@@ -1,8 +1,8 @@
 import HTTP2Wire
 import Synchronization
 
-/// The TLS contexts of one set of trust roots. Everyone who shows no certificate shares one context; the others share the
-/// roots.
+/// The TLS contexts for one set of trust roots. All connections without a client certificate share one context.
+/// Contexts with a certificate share only the trust roots.
 final class TLSContexts: Sendable {
     private let trust: APNSClientConfiguration.Trust
     private let plain = Mutex<TLSContext?>(nil)
@@ -11,7 +11,7 @@ final class TLSContexts: Sendable {
         self.trust = trust
     }
 
-    /// - Throws: `trustRootsUnusable`; `certificate…` codes are for what OpenSSL takes exception to only here.
+    /// - Throws: `trustRootsUnusable`; a `certificate…` code if OpenSSL rejects the certificate only at this point.
     func context(for certificate: TLSIdentity?) throws(APNSConfigurationError) -> TLSContext {
         guard certificate == nil else { return try self.make(certificate) }
         if let context = self.plain.withLock({ $0 }) { return context }

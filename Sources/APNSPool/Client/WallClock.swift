@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// The time of day.
+/// The wall clock.
 enum WallClock {
     static func secondsSince1970() -> Int64 { Int64(time(nil)) }
 }

@@ -1,9 +1,9 @@
 import SupervisedPool
 
-/// Limits the streams of a connection while APNs responds with 503 and the pool's replacement budget is spent. The limit
-/// is halved by trouble and grows again with successes, like TCP's congestion window. Pure.
+/// Limits the streams of a connection while APNs responds with 503 and the pool's replacement budget is spent. Failures
+/// halve the limit, and successes raise it again, like TCP's congestion window. Pure.
 struct AdaptiveStreamLimit: Sendable {
-    /// Trouble within this time counts once.
+    /// The limit is halved at most once in this time.
     static let halvingInterval = Duration.seconds(1)
     /// The limit grows by one stream after this many successes.
     static let successesPerStream = 10
@@ -13,9 +13,9 @@ struct AdaptiveStreamLimit: Sendable {
     private var successes = 0
     private var halvedAt: MonotonicInstant?
 
-    /// The connection would have been replaced if the budget had allowed it.
+    /// Halves the limit. Called when the connection would have been replaced, but the budget did not allow it.
     ///
-    /// - Parameter capacity: how many streams the connection takes now.
+    /// - Parameter capacity: the number of streams that the connection currently accepts.
     mutating func halve(capacity: Int, now: MonotonicInstant) {
         if let halvedAt, halvedAt.duration(to: now) < Self.halvingInterval { return }
         self.limit = max(capacity / 2, 1)
@@ -23,9 +23,10 @@ struct AdaptiveStreamLimit: Sendable {
         self.successes = 0
     }
 
-    /// Responses of a healthy APNs.
+    /// Records responses of a healthy APNs.
     ///
-    /// - Parameter maximum: how many streams the connection takes without this limit, which ends there.
+    /// - Parameter maximum: the number of streams that the connection accepts without this limit. The limit is removed
+    ///   when it reaches this number.
     mutating func succeeded(_ count: Int, maximum: Int) {
         guard let limit else { return }
         self.successes += count

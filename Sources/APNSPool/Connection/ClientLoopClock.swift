@@ -2,7 +2,7 @@ import HTTP2Wire
 import NIOCore
 import SupervisedPool
 
-/// The client's clock on an event loop: the only clock of a connection actor and of its connections.
+/// The client's clock on an event loop. A connection actor and its connections use no other clock.
 struct ClientLoopClock: LoopClock {
     private let clock: any MonotonicClock
     private let isSystemClock: Bool
@@ -13,7 +13,7 @@ struct ClientLoopClock: LoopClock {
     }
 
     var now: MonotonicInstant {
-        // A direct call for the usual clock: this is asked for each read of a socket.
+        // Calls the usual clock directly, because every read from a socket asks for the time.
         self.isSystemClock ? SystemMonotonicClock().now : self.clock.now
     }
 
@@ -25,12 +25,12 @@ struct ClientLoopClock: LoopClock {
         _ body: @escaping () -> Void
     ) -> LoopTimer {
         guard self.isSystemClock else { return self.sleep(until: deadline, on: loop, body) }
-        // The loop's timers need no task. They do not count the time for which the machine was suspended.
+        // The loop's timers need no task. They do not count time for which the machine was suspended.
         let scheduled = loop.assumeIsolated().scheduleTask(in: deadline - self.now(on: loop), body)
         return LoopTimer { scheduled.cancel() }
     }
 
-    /// The clock of a test can only be slept on.
+    /// Schedules with a task, because a test clock only offers sleeping.
     private func sleep(
         until deadline: NIODeadline,
         on loop: any EventLoop,
@@ -52,7 +52,7 @@ struct ClientLoopClock: LoopClock {
 }
 
 extension NIODeadline {
-    /// The same instant. One before the clock's zero becomes that zero.
+    /// Creates the same instant. An instant before the clock's zero becomes zero.
     init(_ instant: MonotonicInstant) {
         self = .uptimeNanoseconds(UInt64(max(instant.nanoseconds, 0)))
     }

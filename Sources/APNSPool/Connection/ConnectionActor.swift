@@ -1,5 +1,6 @@
-// This folder: one connection of the pool. When it connects, drains, and is replaced, and how pushes reach its event
-// loop. Sockets, TLS and HTTP/2 are in HTTP2Wire. What a response means for a push is in Sending.
+// This folder: one connection of the pool. It determines when the connection connects, drains and is replaced, and how
+// pushes reach its event loop. Sockets, TLS and HTTP/2 are in HTTP2Wire. Sending evaluates what a response means for a
+// push.
 
 import APNSModel
 import APNSBasics
@@ -7,11 +8,11 @@ import HTTP2Wire
 import NIOCore
 import SupervisedPool
 
-/// A pool worker: an actor whose executor is its event loop, and the owner of the session that takes new streams and
-/// of those that drain.
+/// A pool worker: an actor whose executor is its event loop. It owns the session that accepts new streams and the
+/// sessions that drain.
 ///
-/// Tasks reach it through its mailbox, not by actor calls: one lock for a push and one wake-up for many.
-/// `ConnectionStateMachine` makes all decisions; the actor performs them.
+/// Tasks send it messages through its mailbox instead of calling the actor. This costs one lock per push, and one
+/// wake-up for many pushes. `ConnectionStateMachine` makes all decisions; the actor performs them.
 actor ConnectionActor: PoolWorker {
     nonisolated var unownedExecutor: UnownedSerialExecutor { self.loop.executor.asUnownedSerialExecutor() }
 
@@ -26,10 +27,10 @@ actor ConnectionActor: PoolWorker {
     private var machine: ConnectionStateMachine
     private var generator: SplitMix64
     private var connections: [Int: Connection] = [:]
-    // Unchecked: nothing that an access calls comes back here; a resumed continuation only schedules its task.
+    // Unchecked: nothing that an access calls re-enters the actor; a resumed continuation only schedules its task.
     @exclusivity(unchecked) private var pending = PendingPushes()
     @exclusivity(unchecked) private var groups = BulkGroups()
-    /// The session that was given pushes in this tick.
+    /// The session that received pushes in this tick which have not been flushed.
     private var unflushed: Int?
     private var messages: [ConnectionMailbox.Message] = []
     private var ending: CheckedContinuation<Void, Never>?
@@ -37,7 +38,7 @@ actor ConnectionActor: PoolWorker {
     private var isStopping = false
     private var isDrained = false
     private var isDegraded = false
-    /// For the state that the machine is in; one timer each, so that none outlives its reason.
+    /// One timer for the machine's current state and one for the stall check, so that no timer outlives its reason.
     private var wakeUp: LoopTimer?
     private var stallCheck: LoopTimer?
 
@@ -62,7 +63,7 @@ actor ConnectionActor: PoolWorker {
         )
     }
 
-    // MARK: Life
+    // MARK: Lifecycle
 
     /// Runs until the supervisor stops it. Throws only when an invariant is broken.
     func run(_ context: ChildContext) async throws {
@@ -97,9 +98,9 @@ actor ConnectionActor: PoolWorker {
 
     // MARK: Mailbox
 
-    /// Sends one push and waits for what became of it. Cancelling the task resets the stream.
+    /// Sends one push and waits for its result. Cancelling the task resets the stream.
     ///
-    /// - Parameter submission: called once and at once: what is sent.
+    /// - Parameter submission: creates the submission. Called once, before this method suspends.
     nonisolated func send(_ submission: (UInt64, StreamContinuation) -> PushSubmission) async -> StreamResult {
         let ticket = self.shared.nextTicket()
         return await withTaskCancellationHandler {
@@ -109,7 +110,7 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
-    /// Not inlined: its temporary values would lie in the task's memory until the response comes.
+    /// Not inlined, so that its temporary values do not occupy the task's memory until the response arrives.
     @inline(never)
     nonisolated private func post(
         _ submission: (UInt64, StreamContinuation) -> PushSubmission,
@@ -117,7 +118,8 @@ actor ConnectionActor: PoolWorker {
         _ continuation: StreamContinuation
     ) {
         self.post(.submit(submission(ticket, continuation)))
-        // A task that was cancelled before the push was in the mailbox has had its handler run in vain.
+        // If the task was cancelled before the push was in the mailbox, the cancellation handler found no push to
+        // cancel.
         if Task.isCancelled { self.post(.cancel(ticket: ticket)) }
     }
 
@@ -130,7 +132,7 @@ actor ConnectionActor: PoolWorker {
         #endif
     }
 
-    /// Sends pushes of a bulk call; their results go to its collector.
+    /// Sends pushes of a bulk call. Their results are delivered to its collector.
     nonisolated func send(_ batch: PushBatch) {
         self.post(.submitAll(batch))
     }
@@ -146,7 +148,7 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
-    /// Answers pushes that no connection will take.
+    /// Completes pushes that no connection will send.
     nonisolated private static func refuse(_ message: ConnectionMailbox.Message, pool: Pool<ConnectionActor>) {
         let result = StreamResult.notSent(.closedLocally)
         switch message {
@@ -161,12 +163,12 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
-    /// A write after so many pushes of batches, also within a tick: nghttp2 holds twice as much of a request that is not
-    /// written as of one that is.
+    /// The number of batched pushes after which the connection writes, even within a tick. nghttp2 needs twice as much
+    /// memory for an unwritten request as for a written one.
     private static let mostUnwritten = 128
 
     private func readMailbox() {
-        // The two arrays change places, so that neither is ever copied.
+        // Swaps the two arrays, so that neither is ever copied.
         var messages: [ConnectionMailbox.Message] = []
         swap(&messages, &self.messages)
         self.mailbox.take(into: &messages)
@@ -202,7 +204,7 @@ actor ConnectionActor: PoolWorker {
         self.flush()
     }
 
-    /// The connection that takes pushes; the push with this tag is submitted to it next.
+    /// Returns the connection for new pushes. The push with this tag must be the next one submitted to it.
     private func connection(for tag: UInt64) -> Connection? {
         guard let session = self.machine.readySession, let connection = self.connections[session] else { return nil }
         self.machine.willSubmit(tag: tag, now: self.clock.now)
@@ -236,7 +238,7 @@ actor ConnectionActor: PoolWorker {
         connection.enqueue(batch.requests, firstTag: tag)
     }
 
-    /// One write for all that came in this tick.
+    /// Writes everything that was submitted in this tick at once.
     private func flush() {
         guard let session = self.unflushed else { return }
         self.unflushed = nil
@@ -252,7 +254,7 @@ actor ConnectionActor: PoolWorker {
         )
     }
 
-    /// What came in the same tick was given to nghttp2, but nothing of it is written: it ends as not sent.
+    /// Cancels a push. A push that was submitted in the same tick has not been written yet and ends as not sent.
     private func cancel(_ ticket: UInt64) {
         guard let index = self.pending.index(ofTicket: ticket) else { return }
         for connection in self.connections.values { connection.cancel(tag: UInt64(index)) }
@@ -272,7 +274,7 @@ actor ConnectionActor: PoolWorker {
         bulk.finish(&self.groups, pool: self.pool)
     }
 
-    /// Lets the machine evaluate the results of a tick, and tells the shared objects what it found.
+    /// Lets the machine evaluate the results of a tick, and reports its findings to the shared objects.
     private func evaluate(_ results: [StreamResult], of session: Int) {
         let now = self.clock.now
         let evaluation = self.machine.evaluate(
@@ -305,7 +307,7 @@ actor ConnectionActor: PoolWorker {
 
     // MARK: Actions
 
-    /// - Parameter error: what caused the actions, if it is an error of the connection.
+    /// - Parameter error: the connection error that caused the actions; nil if there was none.
     private func perform(_ actions: [ConnectionStateMachine.Action], because error: WireError? = nil) {
         self.noteDegradation()
         for action in actions {
@@ -369,7 +371,7 @@ actor ConnectionActor: PoolWorker {
     private func wake(at instant: MonotonicInstant) {
         self.wakeUp?.cancel()
         self.wakeUp = self.schedule(instant) { actor in
-            // Rounding must not wake the machine before its time.
+            // The timer may fire early because of rounding, but the machine must not be woken before its time.
             actor.perform(actor.machine.wake(now: max(actor.clock.now, instant)))
         }
     }
@@ -415,7 +417,7 @@ actor ConnectionActor: PoolWorker {
     private func stop() {
         guard !self.isStopping else { return }
         self.isStopping = true
-        // A timer holds the actor.
+        // A scheduled timer retains the actor.
         self.wakeUp?.cancel()
         self.stallCheck?.cancel()
         let late = self.mailbox.close()
@@ -425,7 +427,7 @@ actor ConnectionActor: PoolWorker {
         self.finishIfStopped()
     }
 
-    /// `run()` ends when every session has closed, and so every push has its result.
+    /// Lets `run()` return after every session has closed, and gives every remaining push its result.
     private func finishIfStopped() {
         guard self.isStopping, self.connections.isEmpty, !self.isDrained else { return }
         self.isDrained = true
@@ -436,7 +438,7 @@ actor ConnectionActor: PoolWorker {
     }
 }
 
-// The loop calls with values only, so the actor can step into its isolation without a hop.
+// The loop passes only values, so the actor can enter its isolation without a hop.
 extension ConnectionActor: ConnectionDelegate {
     nonisolated func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
         self.assumeIsolated {

@@ -1,19 +1,20 @@
 import HTTP2Wire
 
-/// What the end of a session, or a GOAWAY, means for the next connect.
+/// How the end of a session, or a GOAWAY, affects the next connect.
 enum ConnectionFault: Equatable {
-    /// Trouble of the network or of the server: connect again after the backoff.
+    /// A network or server failure: connect again after the backoff.
     case network
-    /// Nothing came back on this connection any more. Another one may get through at once.
+    /// The connection received no data any more. Another connection may work at once.
     case lostPath
-    /// Another connect is pointless until somebody changes a setting, a file or a certificate, and in no case sooner than
-    /// after `holdOff`.
+    /// Connecting again is pointless until a setting, a file or a certificate changes. The next connect is made no
+    /// sooner than after `holdOff`.
     case configuration(holdOff: Duration)
-    /// A rule of our own was broken: the worker must end, and its supervisor counts it.
+    /// An internal invariant was violated: the worker must end, and its supervisor counts the failure.
     case brokenInvariant
 
-    /// - Parameter refuseCertificate: records that the peer refused our certificate. Returns how long connections should
-    ///   stay away, or nil while only one connection says so: then it may be the fault of a single server.
+    /// - Parameter refuseCertificate: records that the peer refused the client certificate. Returns how long
+    ///   connections should wait. Returns nil while only one connection was refused, because then a single server may
+    ///   be at fault.
     init(_ error: WireError, refuseCertificate: () -> Duration?) {
         switch error.code {
         case .invariantBroken: self = .brokenInvariant

@@ -2,8 +2,8 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// The mailbox between tasks and one connection's loop: many writers, one reader, one wake-up for all that was put in
-/// before the reader came.
+/// The mailbox between tasks and a connection's event loop, with many writers and one reader. The reader is woken once
+/// for all messages that arrive before it reads.
 final class ConnectionMailbox: Sendable {
     enum Message: Sendable {
         case submit(PushSubmission)
@@ -23,9 +23,9 @@ final class ConnectionMailbox: Sendable {
 
     enum Answer {
         case accepted
-        /// The reader sleeps: wake it.
+        /// The reader is not scheduled: wake it.
         case wakeReader
-        /// Nobody reads any more.
+        /// The mailbox is closed and no longer read.
         case closed
     }
 
@@ -41,7 +41,7 @@ final class ConnectionMailbox: Sendable {
         }
     }
 
-    /// Takes all messages; `buffer` must be empty, and its storage is used for the next ones.
+    /// Takes all messages. `buffer` must be empty; the mailbox reuses its storage for later messages.
     func take(into buffer: inout [Message]) {
         self.state.withLock { state in
             swap(&buffer, &state.messages)
@@ -49,7 +49,7 @@ final class ConnectionMailbox: Sendable {
         }
     }
 
-    /// Takes the last messages; later ones are refused.
+    /// Closes the mailbox and returns the remaining messages. Later messages are refused.
     func close() -> [Message] {
         self.state.withLock { state in
             state.isClosed = true

@@ -2,7 +2,7 @@ import HTTP2Wire
 import NIOCore
 import Synchronization
 
-/// What all workers of one pool share.
+/// The settings and budgets that all workers of one pool share.
 final class ConnectionSettings: Sendable {
     private let fixed: Connection.Configuration
     private let cap: Atomic<Int>
@@ -13,7 +13,7 @@ final class ConnectionSettings: Sendable {
     let retries: RetryBudget
     let credentials: CredentialBreaker
     let events: ClientEvents
-    /// What the random parts of the waits between connects follow from; nil: nothing, they differ in each run.
+    /// The seed for the random part of connect backoffs; nil: random in each run.
     let seed: UInt64?
     private let ticket = Atomic<UInt64>(1)
 
@@ -40,17 +40,17 @@ final class ConnectionSettings: Sendable {
         self.credentials = credentials ?? CredentialBreaker(onEvent: { events.write(.credential($0)) })
     }
 
-    /// For the next connect.
+    /// The settings for the next connect.
     var connection: Connection.Configuration {
         var connection = self.fixed
         connection.connectTimeout = .nanoseconds(self.connectNanoseconds.load(ordering: .relaxed))
         return connection
     }
 
-    /// At most so many streams are open on one connection, whatever the peer allows.
+    /// The maximum number of open streams on one connection, regardless of the peer's limit.
     var streamCap: Int { self.cap.load(ordering: .relaxed) }
 
-    /// Takes hold with the next connect.
+    /// Changes settings, with effect from the next connect.
     func change(streamCap: Int, connectTimeout: TimeAmount) {
         self.cap.store(streamCap, ordering: .relaxed)
         self.connectNanoseconds.store(connectTimeout.nanoseconds, ordering: .relaxed)

@@ -3,22 +3,22 @@ import HTTP2Wire
 import SupervisedPool
 
 extension ConnectionStateMachine {
-    /// What the results of one tick say. Sums instead of actions where every response counts, so that a tick of successes
-    /// allocates nothing.
+    /// The evaluation of the results of one tick. Responses are summed up instead of turned into single actions, so
+    /// that a tick of successes allocates nothing.
     struct Evaluation: Equatable {
-        /// What to do, in the order of the results.
+        /// The actions to perform, in the order of the results.
         var actions: [Action] = []
-        /// How many results are responses; the retry budget follows them.
+        /// The number of responses, which the retry budget depends on.
         var responses = 0
-        /// How many responses say that a device token is invalid.
+        /// The number of responses that report an invalid device token.
         var invalidTokens = 0
-        /// A response shows that APNs accepts the credential.
+        /// Whether a response proves that APNs accepts the credential.
         var provesCredential = false
-        /// A response shows that APNs accepts the credential for the topic, too.
+        /// Whether a response proves that APNs accepts the credential for the topic, too.
         var provesTopic = false
-        /// The smoothed latency, if it is due to be reported.
+        /// The smoothed latency; nil unless a report is due.
         var latency: Duration?
-        /// The time that the timed push took, in nanoseconds, if its response is among the results.
+        /// The response time of the timed push in nanoseconds; nil if its response is not among the results.
         var responseTime: Int64?
     }
 
@@ -60,7 +60,8 @@ extension ConnectionStateMachine {
                     if result.status != 400 { evaluation.provesTopic = true }
                     if result.status == 410 { evaluation.invalidTokens += 1 }
                 default:
-                    // 404, 405 and 413 may come from a server that did not check the credential; 429 is about it.
+                    // A server may respond with 404, 405 or 413 without checking the credential. A 429 can be about the
+                    // credential.
                     successes += 1
                 }
             } else if result.cause == .deadline, result.ending == .unknown {
@@ -78,14 +79,14 @@ extension ConnectionStateMachine {
         return evaluation
     }
 
-    /// Counts the successes so far, in one step, before anything else is counted.
+    /// Records the successes so far in one step. Called before any other result is recorded.
     private mutating func count(_ successes: inout Int, _ session: Int, _ evaluation: inout Evaluation) {
         guard successes > 0 else { return }
         evaluation.actions += self.receivedSuccess(session: session, count: successes)
         successes = 0
     }
 
-    /// 403, 500 or 503.
+    /// Evaluates a 403, 500 or 503.
     private mutating func receivedTrouble(
         _ result: StreamResult,
         session: Int,

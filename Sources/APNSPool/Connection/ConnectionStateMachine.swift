@@ -1,7 +1,8 @@
 import HTTP2Wire
 import SupervisedPool
 
-/// The life of one pool worker, as a value: which session takes streams, which ones drain, when to connect again.
+/// The state machine of one pool worker, as a value. It decides which session accepts streams, which ones drain, and
+/// when to connect again.
 ///
 /// ```
 ///            connect                    SETTINGS
@@ -13,32 +14,33 @@ import SupervisedPool
 ///    └──────────────── backingOff(until) ◀─────────┘
 /// ```
 ///
-/// Trouble of the network is a state here, never an error: only a broken invariant ends the actor around it.
+/// Network failures are states here, never errors. Only a broken invariant ends the actor.
 struct ConnectionStateMachine {
     enum State: Equatable {
-        /// No session and none wanted: a lazy base worker before its first use, or an overflow worker. Next:
-        /// `connecting`.
+        /// There is no session and none is wanted: a lazy base worker before its first use, or an overflow worker.
+        /// Next: `connecting`.
         case idle
         /// A session is being opened. Next: `ready`, `backingOff`, `idle`.
         case connecting(session: Int)
-        /// The session takes streams. Next: `connecting` (replacement), `holding`, `backingOff`, `idle`.
+        /// The session accepts streams. Next: `connecting` (replacement), `holding`, `backingOff`, `idle`.
         case ready(session: Int)
-        /// The session is kept, but gets no new streams before `until`: it answered 503 before it had proved that it
-        /// works. Next: `ready`, `connecting`, `backingOff`, `idle`.
+        /// The session is kept, but gets no new streams before `until`, because it responded with 503 before it was
+        /// proven to work. Next: `ready`, `connecting`, `backingOff`, `idle`.
         case holding(session: Int, until: MonotonicInstant)
-        /// No session; connects at `until`, or earlier when somebody needs it. Next: `connecting`, `idle`.
+        /// There is no session. Connects at `until`, or earlier on request unless the configuration is at fault. Next:
+        /// `connecting`, `idle`.
         case backingOff(until: MonotonicInstant, isConfiguration: Bool)
         case stopped
     }
 
     enum Action: Equatable {
         case open(session: Int)
-        /// Takes no new streams, closes when the open ones are done.
+        /// Accept no new streams, and close when the open ones have finished.
         case drain(session: Int)
         case close(session: Int)
-        /// Call `wake` at that time.
+        /// Call `wake` at this time.
         case wakeAt(MonotonicInstant)
-        /// Call `checkForStall` for this session at that time.
+        /// Call `checkForStall` for this session at this time.
         case checkForStall(at: MonotonicInstant, session: Int)
         case report(Report)
         /// APNs refused the credential on this session.
@@ -47,7 +49,7 @@ struct ConnectionStateMachine {
         case fail
     }
 
-    /// What the pool is told; `WorkerReport` without the error object, so that tests can compare.
+    /// A report to the pool. Like `WorkerReport`, but without the error object, so that tests can compare it.
     enum Report: Equatable {
         case connecting
         case ready(capacity: Int)
@@ -57,26 +59,26 @@ struct ConnectionStateMachine {
         case idle
     }
 
-    /// How many replaced sessions may drain; one more closes the oldest.
+    /// The maximum number of replaced sessions that drain. One more closes the oldest.
     static let drainingLimit = 2
-    /// A fault of the configuration is not asked again sooner than this.
+    /// The minimum wait before connecting again after a configuration fault.
     static let configurationHoldOff = Duration.seconds(5)
 
     private(set) var state = State.idle
     private(set) var draining: [Int] = []
     private var nextSession = 1
     private var backoff: Backoff
-    /// Read anew when a session begins.
+    /// Updated when a session begins.
     var streamCap: Int
-    /// Base workers reconnect by themselves; overflow workers wait to be asked.
+    /// Whether this is a base worker, which reconnects by itself. An overflow worker waits for a request.
     private let isBase: Bool
     private var limit = 0
-    /// The current session has given a response that shows it healthy.
+    /// Whether the current session has received a response that proves that it works.
     private var isProven = false
     private var errors = ErrorRateTracker()
     private var stall = StallDetector()
     private var adaptiveLimit = AdaptiveStreamLimit()
-    /// Of the session that takes streams.
+    /// The latency of the session that accepts streams.
     var latency = LatencyProbe()
 
     init(isBase: Bool, streamCap: Int, backoff: Backoff) {
@@ -87,7 +89,7 @@ struct ConnectionStateMachine {
 
     // MARK: Inputs
 
-    /// The pool wants a connection.
+    /// Connects, because the pool needs a connection.
     mutating func connect() -> [Action] {
         switch self.state {
         case .idle:
@@ -99,7 +101,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// The pool does not want the connection any longer (an idle overflow worker).
+    /// Disconnects, because the pool does not need the connection any more (an idle overflow worker or a surplus one).
     mutating func disconnect() -> [Action] {
         switch self.state {
         case .connecting(let session):
@@ -116,7 +118,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// The connection is to be replaced by a fresh one, without a gap (its life is over).
+    /// Replaces the connection with a new one, without a gap, because its lifetime is over or the client requested it.
     mutating func replace() -> [Action] {
         switch self.state {
         case .ready(let session), .holding(let session, _): self.replace(session)
@@ -124,10 +126,10 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// The credential was refused. Such a connection has been seen to refuse every later token too.
+    /// Records that the credential was refused. Experience shows that such a connection refuses every later token too.
     ///
-    /// - Parameter mayReplace: as in `receivedServiceUnavailable`. A session that never worked is replaced within the
-    ///   budget only. Otherwise a server that refuses every token would cause a storm of handshakes.
+    /// - Parameter mayReplace: as in `receivedServiceUnavailable`. A session that was never proven to work is replaced
+    ///   only within the budget. Otherwise a server that refuses every token would cause a storm of handshakes.
     mutating func tokenRefused(session: Int, mayReplace: () -> Bool) -> [Action] {
         switch self.state {
         case .ready(session), .holding(session, _):
@@ -161,7 +163,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// GOAWAY: open streams may finish; the replacement opens before they have.
+    /// Records a GOAWAY. Open streams may finish, and the replacement opens without waiting for them.
     mutating func goingAway(
         session: Int,
         fault: ConnectionFault,
@@ -170,7 +172,7 @@ struct ConnectionStateMachine {
     ) -> [Action] {
         switch self.state {
         case .ready(session), .holding(session, _):
-            // A server that says goodbye before it ever answered is not asked again at once.
+            // If the server sent GOAWAY before any successful response, do not reconnect immediately.
             if self.isProven, !fault.isConfiguration { return self.replace(session) }
             return self.startDraining(session) + self.backOff(fault, now, &generator)
         default:
@@ -178,7 +180,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// The session has ended.
+    /// Records that the session has ended.
     mutating func closed(
         session: Int,
         fault: ConnectionFault,
@@ -193,7 +195,7 @@ struct ConnectionStateMachine {
         switch self.state {
         case .ready(session) where fault == .lostPath && self.isProven,
             .holding(session, _) where fault == .lostPath && self.isProven:
-            // Another connection may well get through.
+            // Another connection may well work.
             return [.report(.draining)] + self.open()
         case .connecting(session), .ready(session), .holding(session, _):
             return self.backOff(fault, now, &generator)
@@ -202,7 +204,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Responses other than 403, 500 and 503: the connection works.
+    /// Records responses other than 403, 500 and 503: the connection works.
     mutating func receivedSuccess(session: Int, count: Int = 1) -> [Action] {
         guard self.currentSession == session else { return [] }
         self.errors.received(count)
@@ -221,17 +223,17 @@ struct ConnectionStateMachine {
         return actions
     }
 
-    /// 403, or another response that says of the connection only that it responds.
+    /// Records a 403, or another response that proves nothing except that the connection responds.
     mutating func receivedOtherResponse(session: Int) -> [Action] {
         guard self.currentSession == session else { return [] }
         self.errors.received()
         return self.endSilence(session)
     }
 
-    /// 503, or other evidence that this session should be replaced.
+    /// Records a 503, or other evidence that this session should be replaced.
     ///
     /// - Parameter mayReplace: whether the pool's replacement budget allows a replacement. Called only when one is
-    ///   wanted. If it returns false, the connection stays and takes half as many streams.
+    ///   wanted. If it returns false, the connection stays and accepts half as many streams.
     mutating func receivedServiceUnavailable(
         session: Int,
         now: MonotonicInstant,
@@ -245,13 +247,13 @@ struct ConnectionStateMachine {
             self.adaptiveLimit.halve(capacity: min(self.maximum, self.adaptiveLimit.limit ?? .max), now: now)
             return [.report(.capacity(self.capacity))]
         }
-        // The replacement answered no better than its predecessor: keep it, and hold.
+        // The replacement responded no better than its predecessor, so keep it and hold.
         let until = now.advanced(by: self.backoff.next(using: &generator))
         self.state = .holding(session: session, until: until)
         return [.report(.capacity(0)), .wakeAt(until)]
     }
 
-    /// Many responses with status 500 count as one 503.
+    /// Records a response with status 500. Many of them count as one 503.
     mutating func receivedInternalServerError(
         session: Int,
         now: MonotonicInstant,
@@ -270,8 +272,8 @@ struct ConnectionStateMachine {
         return self.endSilence(session)
     }
 
-    /// A push got no response before its deadline. Many in a row count as one 503, and end a session without any
-    /// success.
+    /// Records that a push got no response before its deadline. Many in a row count as one 503. A session without any
+    /// success is ended.
     ///
     /// - Parameter quiet: how long streams have been open without a response frame.
     mutating func deadlinePassed(
@@ -288,16 +290,16 @@ struct ConnectionStateMachine {
 
     // MARK: Submissions
 
-    /// A push is about to be submitted. `latency` times it if it times no other.
+    /// Records that a push is about to be submitted. `latency` times it unless it already times another push.
     mutating func willSubmit(tag: UInt64, now: @autoclosure () -> MonotonicInstant) {
         if self.latency.tag == nil { self.latency.submitted(tag, now: now()) }
     }
 
-    /// Pushes were submitted.
+    /// Records that pushes were submitted.
     ///
     /// - Parameters:
-    ///   - open: how many streams are open now.
-    ///   - isNearlyExhausted: the session has few stream ids left.
+    ///   - open: the number of open streams.
+    ///   - isNearlyExhausted: whether the session has few stream IDs left.
     mutating func submitted(
         session: Int,
         open: Int,
@@ -311,10 +313,11 @@ struct ConnectionStateMachine {
         return [.checkForStall(at: instant, session: session)]
     }
 
-    /// Checks a session that has many streams open.
+    /// Checks a session that has many open streams.
     ///
-    /// A session that stays silent is replaced. Streams that are open on it keep their deadlines, since responses may
-    /// still come. The replacement budget is not asked: a session that ends this way has lasted ten seconds at least.
+    /// A session that stays silent is replaced. Its open streams keep their deadlines, because responses may still
+    /// arrive. This does not take from the replacement budget, because a session that ends this way has lasted at least
+    /// ten seconds.
     mutating func checkForStall(
         session: Int,
         open: Int,
@@ -370,7 +373,7 @@ struct ConnectionStateMachine {
 
     // MARK: Queries
 
-    /// The session that takes new streams, or holds: a push that has a lease is still sent then.
+    /// The session that accepts new streams or holds. While it holds, a push that already has a lease is still sent.
     var readySession: Int? {
         switch self.state {
         case .ready(let session), .holding(let session, _): session
@@ -385,16 +388,16 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Whether the connection takes fewer streams than it could, because APNs is in trouble and the replacement budget
-    /// is spent.
+    /// Whether the connection accepts fewer streams than it could, because APNs responds with errors and the
+    /// replacement budget is spent.
     var isDegraded: Bool { self.adaptiveLimit.limit != nil && self.readySession != nil }
 
-    /// Whether this is the current session, and no response has shown yet that it works.
+    /// Whether this is the current session and no response has proven yet that it works.
     func isFresh(session: Int) -> Bool {
         self.currentSession == session && (!self.isProven || self.readySession == nil)
     }
 
-    /// What peer and configuration allow.
+    /// The number of streams that the peer and the configuration allow.
     private var maximum: Int { min(self.limit, self.streamCap) }
 
     private var capacity: Int {

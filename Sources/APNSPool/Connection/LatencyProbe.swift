@@ -1,32 +1,33 @@
 import SupervisedPool
 
-/// How long APNs takes for a response on one session, smoothed. One push at a time is timed, so that a push costs a
-/// comparison. Pure.
+/// Measures the smoothed response time of APNs on one session. Only one push is timed at once, so each push costs only
+/// a comparison. Pure.
 struct LatencyProbe: Sendable {
-    /// It is told no more often.
+    /// The minimum time between two reports.
     static let reportInterval = Duration.seconds(1)
     /// A new measurement counts for an eighth, as in TCP's round-trip time (RFC 6298).
     private static let weight: Int64 = 8
 
-    /// The push that is timed.
+    /// The tag of the push that is being timed.
     private(set) var tag: UInt64?
     private var began = MonotonicInstant(nanoseconds: 0)
-    /// What the push took that was timed last.
+    /// The response time of the last timed push in nanoseconds; nil if it had no response.
     private(set) var measured: Int64?
     private var smoothed: Int64?
     private var reported: MonotonicInstant?
 
-    /// A push goes out; it is timed if no other is.
+    /// Starts timing a push, unless another one is being timed.
     mutating func submitted(_ tag: UInt64, now: MonotonicInstant) {
         guard self.tag == nil else { return }
         self.tag = tag
         self.began = now
     }
 
-    /// The timed push has ended.
+    /// Records that the timed push has ended.
     ///
-    /// - Parameter hasResponse: whether by a response; how long it takes to give up says nothing.
-    /// - Returns: what is to be told now, if anything.
+    /// - Parameter hasResponse: whether it ended with a response. The time of a push without a response is not used,
+    ///   because it says nothing about APNs.
+    /// - Returns: the smoothed latency if a report is due; otherwise nil.
     mutating func ended(hasResponse: Bool, now: MonotonicInstant) -> Duration? {
         self.tag = nil
         self.measured = nil
@@ -41,6 +42,6 @@ struct LatencyProbe: Sendable {
         return .nanoseconds(value)
     }
 
-    /// Another session takes the pushes.
+    /// Starts over for a new session.
     mutating func reset() { self = LatencyProbe() }
 }

@@ -1,7 +1,7 @@
 import HTTP2Wire
 import SupervisedPool
 
-/// The tasks that wait for one push each: a slab whose index is the stream's tag.
+/// The tasks that each wait for one push: a slab whose index is the stream's tag.
 struct PendingPushes {
     private struct Entry {
         var receiver: StreamContinuation?
@@ -10,8 +10,8 @@ struct PendingPushes {
 
     private var entries: [Entry] = []
     private var free: [Int] = []
-    /// Where the pushes with the newest tickets probably are, by the tickets' last bits. A power of two that grows with
-    /// the entries, since most connections never have many.
+    /// The probable index of the push with a ticket, for the newest tickets. Indexed by the ticket's lowest bits. The
+    /// size is a power of two that grows with the entries, because most connections never have many.
     private var hints = [Int32](repeating: 0, count: 64)
     private static let mostHints = 4096
 
@@ -40,7 +40,7 @@ struct PendingPushes {
         }
     }
 
-    /// The receiver of `index`, once.
+    /// Removes and returns the receiver at `index`; nil if there is none.
     mutating func remove(_ index: Int) -> StreamContinuation? {
         guard self.entries.indices.contains(index), let receiver = self.entries[index].receiver else { return nil }
         self.entries[index].receiver = nil
@@ -57,18 +57,18 @@ struct PendingPushes {
         return self.entries.firstIndex { $0.receiver != nil && $0.ticket == ticket }
     }
 
-    /// The indices of all that still wait. They stay until they are removed.
+    /// The indices of all pushes that still wait. They are not removed.
     func waiting() -> [Int] {
         self.entries.indices.filter { self.entries[$0].receiver != nil }
     }
 }
 
-/// The batches of bulk calls that have not all their results: a slab. A push's tag says which batch, and which of it,
-/// so that what a batch has in common is held once.
+/// The batches of bulk calls that still wait for results: a slab. A push's tag identifies the batch and the position in
+/// it, so the data that the pushes of a batch share is stored once.
 struct BulkGroups {
-    /// The most pushes of a batch.
+    /// The maximum number of pushes in a batch.
     static let groupSize = 64
-    /// Marks the tags that are made here.
+    /// Marks tags of pushes in batches.
     private static let mark = UInt64(1) << 63
 
     private struct Group {
@@ -83,8 +83,8 @@ struct BulkGroups {
     private var groups: [Group?] = []
     private var free: [Int] = []
 
-    /// The tag of the batch's first push; the others' follow it. A batch that is too large is a mistake of the caller:
-    /// what stands beyond the limit has no tag.
+    /// Inserts a batch and returns the tag of its first push. The tags of the others follow it. The caller must not
+    /// exceed the size limit: pushes beyond it get no tag.
     mutating func insert(_ batch: PushBatch) -> UInt64 {
         let count = min(batch.indices.count, Self.groupSize)
         let group = Group(
@@ -109,7 +109,7 @@ struct BulkGroups {
 
     static func number(_ tag: UInt64) -> Int { Int((tag & ~self.mark) >> 6) }
 
-    /// What the bulk call calls the push; nil if its result was there already.
+    /// Returns the push's index in the bulk call, and marks its result as received; nil if it was already received.
     mutating func close(_ tag: UInt64) -> Int? {
         let number = Self.number(tag)
         let position = Int(tag & 63)
@@ -121,12 +121,12 @@ struct BulkGroups {
         return self.groups[number].map { Int($0.indices[position]) }
     }
 
-    /// Where results of this batch go.
+    /// The recipients of this batch's results.
     func destination(_ number: Int) -> (collector: BulkCollector, origin: LeaseOrigin)? {
         self.groups[number].map { ($0.collector, $0.origin) }
     }
 
-    /// Forgets the batch if all its results are there.
+    /// Removes the batch if all its results have been received.
     mutating func releaseIfDone(_ number: Int) {
         guard let group = self.groups[number], group.open == 0 else { return }
         group.probe?.end()
@@ -134,7 +134,7 @@ struct BulkGroups {
         self.free.append(number)
     }
 
-    /// The tags of all pushes without a result. They stay until they are closed.
+    /// The tags of all pushes without a result. They stay in the slab until they are closed.
     func waiting() -> [UInt64] {
         self.groups.indices.flatMap { number in
             let open = self.groups[number]?.open ?? 0
@@ -143,7 +143,7 @@ struct BulkGroups {
     }
 }
 
-/// Results of bulk calls, gathered over one tick: one delivery and one check-in for each call and grant.
+/// Results of bulk calls, collected over one tick, with one delivery and one check-in for each call and lease.
 struct BulkResults {
     private var destination: (collector: BulkCollector, origin: LeaseOrigin)?
     private var number = -1
@@ -169,7 +169,7 @@ struct BulkResults {
         self.deliver(pool: pool)
     }
 
-    /// The slots first: whoever is woken by the results may want them at once.
+    /// Returns the streams first, because a task woken by the results may need them at once.
     private mutating func deliver(pool: Pool<ConnectionActor>) {
         guard let destination, !self.items.isEmpty else { return }
         pool.checkin(destination.origin, count: self.items.count)

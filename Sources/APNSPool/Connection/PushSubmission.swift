@@ -1,35 +1,35 @@
 import HTTP2Wire
 import SupervisedPool
 
-/// One push on its way to a connection's loop.
+/// One push on its way to a connection's event loop.
 struct PushSubmission: Sendable {
     var request: HTTP2Request
-    /// When the attempt is given up.
+    /// The deadline of the attempt.
     var deadline: MonotonicInstant
-    /// What the caller calls the push when it cancels it; 0: nobody will.
+    /// Identifies the push in a cancellation; 0: it is never cancelled.
     var ticket: UInt64
     /// The task that waits for this one push.
     var continuation: StreamContinuation
-    /// Whether it leaves the last of the connection's send window to others.
+    /// Whether the push leaves the last part of the connection's send window to others.
     var isBulk = false
 }
 
-/// Checked while the library is developed; each is resumed exactly once, which its tests try to break.
+/// Checked in debug builds. Each continuation is resumed exactly once, which tests try to violate.
 #if DEBUG
     typealias StreamContinuation = CheckedContinuation<StreamResult, Never>
 #else
     typealias StreamContinuation = UnsafeContinuation<StreamResult, Never>
 #endif
 
-/// Pushes of a bulk call on their way to a connection's loop. Their slots go back to the pool, and their results to the
-/// call, in arrays.
+/// A batch of pushes of a bulk call on its way to a connection's event loop. Their streams are returned to the pool,
+/// and their results to the call, in arrays.
 struct PushBatch: Sendable {
     /// One request for each of the `indices`.
     var requests: RequestBatch
-    /// What the bulk call calls the pushes; at most `BulkGroups.groupSize`.
+    /// The indices of the pushes in the bulk call; at most `BulkGroups.groupSize`.
     var indices: [Int32]
     var collector: BulkCollector
     var origin: LeaseOrigin
-    /// Ends with the last result of the batch: the consumer of the call may not come back for it.
+    /// Ends with the last result of the batch, because the consumer of the call may never read that result.
     var probe: RotationProbe?
 }

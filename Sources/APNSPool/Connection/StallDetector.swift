@@ -1,11 +1,11 @@
 import SupervisedPool
 
-/// Detects a session that takes pushes and responds to none, long before their deadlines. PINGs do not count: an
-/// acknowledgement proves that the peer's HTTP/2 layer works, but not that the service behind it does.
+/// Detects a session that accepts pushes but responds to none of them, long before their deadlines. PING
+/// acknowledgements do not count: they prove that the peer's HTTP/2 layer works, but not the service behind it.
 ///
 /// Pure. Detection begins when `streams` streams are open. It costs one timer per session, not one per push.
 struct StallDetector: Sendable {
-    /// With fewer open streams, silence may be chance.
+    /// With fewer open streams, silence may be a coincidence.
     static let streams = 8
     /// After this time without a response frame, the session gets no new streams.
     static let warning = Duration.seconds(5)
@@ -13,14 +13,14 @@ struct StallDetector: Sendable {
     static let end = Duration.seconds(10)
 
     enum Verdict: Equatable {
-        /// Not watched any more.
+        /// The session is not watched any more.
         case calm
         case watched(until: MonotonicInstant)
         case silent(until: MonotonicInstant)
         case dead
     }
 
-    /// When the number of open streams reached `streams`. Silence counts from here.
+    /// When the number of open streams reached `streams`. Silence is measured from then on.
     private var since: MonotonicInstant?
     private(set) var isSilent = false
     /// When `check` is due.
@@ -45,14 +45,14 @@ struct StallDetector: Sendable {
 
     /// Checks the session.
     ///
-    /// A silent session stays silent until a response comes: streams that reach their deadlines are no sign of life. The
-    /// check ends when no stream is left.
+    /// A silent session stays silent until a response arrives; streams that reach their deadlines are no sign of life.
+    /// The check ends when no stream is left.
     mutating func check(now: MonotonicInstant, open: Int, lastResponse: MonotonicInstant) -> Verdict {
         guard let since, open > 0, self.isSilent || open >= Self.streams else {
             self.reset()
             return .calm
         }
-        // A check that comes late says nothing: the machine slept, or the loop was busy.
+        // A late check proves nothing, because the machine was suspended or the loop was busy. Start over.
         if self.dueAt.advanced(by: Self.end) < now {
             self.isSilent = false
             return .watched(until: self.watch(now))
@@ -65,15 +65,15 @@ struct StallDetector: Sendable {
         return self.isSilent ? .silent(until: self.dueAt) : .watched(until: self.dueAt)
     }
 
-    /// A response came.
+    /// Records a response.
     ///
-    /// - Returns: whether this ends a silence.
+    /// - Returns: whether it ends a silence.
     mutating func responded() -> Bool {
         defer { self.isSilent = false }
         return self.isSilent
     }
 
-    /// Another session begins, or this one has no open stream.
+    /// Stops watching: another session begins, or this one has no open streams.
     mutating func reset() {
         self.since = nil
         self.isSilent = false

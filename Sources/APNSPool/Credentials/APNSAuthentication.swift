@@ -1,12 +1,12 @@
 import HTTP2Wire
 
-/// How the client proves to APNs who it is: by a provider token signed with a key of the developer account, or by a
+/// How the client authenticates to APNs: with a provider token signed by a key of the developer account, or with a
 /// client certificate.
 ///
-/// A value that only says where the key is. Nothing is read and nothing is checked until a client is made of it; what is
-/// wrong is then an ``APNSConfigurationError`` with the setting's name and what to do.
+/// The value only names the source of the key. Nothing is read or checked until you create a client with it. Mistakes
+/// are then reported as an ``APNSConfigurationError`` that names the setting and the remedy.
 ///
-/// The rules are those of Apple's "Establishing a token-based connection to APNs" (an EC key on the curve P-256 in a
+/// The rules come from Apple's "Establishing a token-based connection to APNs" (an EC key on the curve P-256 in a
 /// PKCS#8 file, `.p8`; a key id and a team id of 10 characters) and "Establishing a certificate-based connection to
 /// APNs".
 public struct APNSAuthentication: Sendable {
@@ -21,17 +21,19 @@ public struct APNSAuthentication: Sendable {
 
     let credential: Credential
 
-    /// How long one provider token is used before the next one is signed: 20 to 60 minutes, by default 50.
+    /// How long a provider token is used before the next one is signed: 20 to 60 minutes, by default 50.
     ///
-    /// Counted from the token's first use. Whatever is set here, a token 55 minutes old is replaced, for APNs refuses
-    /// those of more than an hour, and none is replaced within 20 minutes of its first use, for APNs refuses that too.
+    /// The interval starts at the token's first use. Two limits of APNs override it: a token is replaced at the age of
+    /// 55 minutes, because APNs refuses tokens older than one hour, and it is never replaced within 20 minutes of its
+    /// first use, because APNs refuses that too.
     public var tokenRefreshInterval: Duration = .seconds(50 * 60)
 
-    /// Where the signed provider token is shared with other processes. Default nil: this client signs its own.
+    /// The source that shares the signed provider token with other processes. Default nil: this client signs its own.
     public var tokenSource: (any ProviderTokenSource)?
 
-    /// How often files of keys and certificates are looked at; one that has changed is read, tried and taken into use as
-    /// by ``APNSClient/reloadAuthentication(within:)``. Default 60 s, at least 1 s; nil: never.
+    /// How often the key and certificate files are checked for changes. Default 60 s, at least 1 s; nil: never.
+    ///
+    /// A changed file is read, tried and activated as by ``APNSClient/reloadAuthentication(within:)``.
     public var fileCheckInterval: Duration? = .seconds(60)
 
     private init(_ credential: Credential) {
@@ -40,42 +42,43 @@ public struct APNSAuthentication: Sendable {
 
     // MARK: Provider tokens
 
-    /// A provider token signed with a key in a file, as the developer portal gives it.
+    /// A provider token signed with a key file from the developer portal.
     ///
     /// - Parameters:
     ///   - keyFile: The path of the `.p8` file, at most 64 KiB. `~` is not expanded.
-    ///   - keyID: The key's id. It may be left out if the file has the name that the portal gave it,
-    ///     `AuthKey_XXXXXXXXXX.p8`, or is a symbolic link to one that has; if both are there, they must agree.
+    ///   - keyID: The key's id. You can omit it if the file, or the file that a symbolic link points to, has the name
+    ///     that the portal gave it, `AuthKey_XXXXXXXXXX.p8`. If the name contains a key id, this parameter must agree
+    ///     with it.
     ///   - teamID: The id of the developer account's team.
     public static func token(keyFile: String, keyID: String? = nil, teamID: String) -> APNSAuthentication {
         APNSAuthentication(.keyFile(path: keyFile, keyID: keyID, teamID: teamID))
     }
 
-    /// A provider token signed with a key in PEM form, as an environment variable or a secret store holds it.
+    /// A provider token signed with a key in PEM form, as stored in an environment variable or a secret store.
     ///
     /// - Parameters:
-    ///   - privateKeyPEM: The text of the `.p8` file. Its line ends may be written as `\n` or be lost, and the whole
-    ///     may be encoded in base64. A key of swift-crypto gives this text as `pemRepresentation`.
+    ///   - privateKeyPEM: The text of the `.p8` file. Line ends may be written as `\n` or be missing, and the whole
+    ///     text may be base64-encoded. For a swift-crypto key, pass its `pemRepresentation`.
     ///   - keyID: The key's id, 10 characters.
     ///   - teamID: The id of the developer account's team, 10 characters.
     public static func token(privateKeyPEM: String, keyID: String, teamID: String) -> APNSAuthentication {
         APNSAuthentication(.pem(text: privateKeyPEM, keyID: keyID, teamID: teamID))
     }
 
-    /// A provider token signed with a key of which the program has the bytes.
+    /// A provider token signed with a key that the program holds as bytes.
     ///
     /// - Parameters:
-    ///   - privateKeyBytes: What is in the `.p8` file, or the same key in DER (PKCS#8 or SEC 1).
+    ///   - privateKeyBytes: The contents of the `.p8` file, or the same key in DER (PKCS#8 or SEC 1).
     ///   - keyID: The key's id, 10 characters.
     ///   - teamID: The id of the developer account's team, 10 characters.
     public static func token(privateKeyBytes: [UInt8], keyID: String, teamID: String) -> APNSAuthentication {
         APNSAuthentication(.bytes(privateKeyBytes, keyID: keyID, teamID: teamID))
     }
 
-    /// A provider token signed somewhere else: in a hardware module, in a cloud's key store.
+    /// A provider token signed elsewhere: in a hardware module or a cloud key store.
     ///
     /// - Parameters:
-    ///   - signer: Signs. It is asked first when the first push is sent.
+    ///   - signer: Signs the token. It is first called when the first push is sent.
     ///   - keyID: The key's id, 10 characters.
     ///   - teamID: The id of the developer account's team, 10 characters.
     public static func token(signer: any APNSTokenSigner, keyID: String, teamID: String) -> APNSAuthentication {
@@ -88,8 +91,8 @@ public struct APNSAuthentication: Sendable {
     ///
     /// - Parameters:
     ///   - certificateFile: The path of the certificate (PEM, with its chain if it has one; or DER), at most 64 KiB.
-    ///   - keyFile: The path of its private key (PEM or DER). Nil: it is in the certificate's file, too.
-    ///   - passphrase: Of the key, if it is encrypted.
+    ///   - keyFile: The path of its private key (PEM or DER). Nil: the key is in the certificate's file.
+    ///   - passphrase: The passphrase of the key, if it is encrypted.
     public static func certificate(
         certificateFile: String,
         keyFile: String? = nil,
@@ -98,13 +101,13 @@ public struct APNSAuthentication: Sendable {
         APNSAuthentication(.certificate(.files(certificateFile, key: keyFile, passphrase: passphrase)))
     }
 
-    /// A client certificate in PEM form, as an environment variable or a secret store holds it.
+    /// A client certificate in PEM form, as stored in an environment variable or a secret store.
     ///
     /// - Parameters:
-    ///   - certificatePEM: The certificate, with its chain if it has one. Line ends may be written as `\n` or be lost,
-    ///     and the whole may be encoded in base64.
-    ///   - privateKeyPEM: Its private key, in the same ways.
-    ///   - passphrase: Of the key, if it is encrypted.
+    ///   - certificatePEM: The certificate, with its chain if it has one. Line ends may be written as `\n` or be
+    ///     missing, and the whole text may be base64-encoded.
+    ///   - privateKeyPEM: Its private key, in the same formats.
+    ///   - passphrase: The passphrase of the key, if it is encrypted.
     public static func certificate(
         certificatePEM: String,
         privateKeyPEM: String,
@@ -117,12 +120,12 @@ public struct APNSAuthentication: Sendable {
         )
     }
 
-    /// A client certificate of which the program has the bytes.
+    /// A client certificate that the program holds as bytes.
     ///
     /// - Parameters:
     ///   - certificateBytes: The certificate (PEM, with its chain if it has one; or DER).
     ///   - privateKeyBytes: Its private key (PEM or DER).
-    ///   - passphrase: Of the key, if it is encrypted.
+    ///   - passphrase: The passphrase of the key, if it is encrypted.
     public static func certificate(
         certificateBytes: [UInt8],
         privateKeyBytes: [UInt8],
@@ -136,9 +139,9 @@ public struct APNSAuthentication: Sendable {
     /// A client certificate with its key in a PKCS#12 file, as Keychain Access exports it.
     ///
     /// - Parameters:
-    ///   - pkcs12File: The path of the `.p12` file, at most 64 KiB. One that is encrypted with RC2 (as older versions of
-    ///     Keychain Access and OpenSSL did) cannot be read by OpenSSL 3; the error says how to convert it.
-    ///   - passphrase: What it was exported with.
+    ///   - pkcs12File: The path of the `.p12` file, at most 64 KiB. OpenSSL 3 cannot read a file encrypted with RC2,
+    ///     which older versions of Keychain Access and OpenSSL used; the error explains how to convert it.
+    ///   - passphrase: The passphrase that the file was exported with.
     public static func certificate(pkcs12File: String, passphrase: String) -> APNSAuthentication {
         APNSAuthentication(.certificate(.pkcs12File(pkcs12File, passphrase: passphrase)))
     }
@@ -146,24 +149,26 @@ public struct APNSAuthentication: Sendable {
     /// A client certificate with its key in the bytes of a PKCS#12 file.
     ///
     /// - Parameters:
-    ///   - pkcs12Bytes: What is in the `.p12` file.
-    ///   - passphrase: What it was exported with.
+    ///   - pkcs12Bytes: The contents of the `.p12` file.
+    ///   - passphrase: The passphrase that the file was exported with.
     public static func certificate(pkcs12Bytes: [UInt8], passphrase: String) -> APNSAuthentication {
         APNSAuthentication(.certificate(.pkcs12(pkcs12Bytes, passphrase: passphrase)))
     }
 
-    /// No provider token: requests carry no `authorization` field. For test servers that do not ask for one; APNs itself
-    /// answers such requests with 403 `MissingProviderToken`.
+    /// No provider token: requests carry no `authorization` field.
+    ///
+    /// Use it for test servers that require no token. APNs itself rejects such requests with 403
+    /// `MissingProviderToken`.
     public static let withoutToken = APNSAuthentication(.withoutToken)
 
     // MARK: Reading
 
-    /// Reads and checks everything.
+    /// Reads and checks all settings.
     ///
-    /// Blocks while files are read. May be called again to read a file that has changed.
+    /// Blocks while files are read. You can call it again to read a file that has changed.
     ///
-    /// - Parameter wallNow: Seconds since 1970, for the certificate's validity.
-    /// - Throws: What is wrong with the first wrong setting, and what to do.
+    /// - Parameter wallNow: Seconds since 1970, to check the certificate's validity.
+    /// - Throws: An error about the first invalid setting, with the remedy.
     func resolve(wallNow: Int64) throws(APNSConfigurationError) -> ResolvedAuthentication {
         let policy = try self.tokenPolicy()
         if let interval = self.fileCheckInterval, interval < .seconds(1) {
@@ -183,7 +188,7 @@ public struct APNSAuthentication: Sendable {
         return resolved
     }
 
-    /// What signs provider tokens; `nil` without a key.
+    /// The signer of provider tokens; `nil` without a key.
     func resolve() throws(APNSConfigurationError) -> ProviderTokenSigner? {
         _ = try self.tokenPolicy()
         switch self.credential {
@@ -208,7 +213,7 @@ public struct APNSAuthentication: Sendable {
         }
     }
 
-    /// The files that a change of the credential may come from.
+    /// The files to watch for a changed credential.
     var files: [String] {
         switch self.credential {
         case .keyFile(let path, _, _): [path]
@@ -219,8 +224,8 @@ public struct APNSAuthentication: Sendable {
 
     /// A provider token signed now, for tools; nil without a key.
     ///
-    /// - Parameter issuedAt: seconds since 1970.
-    /// - Throws: `APNSConfigurationError`, as the client's initialiser does; the signer's error.
+    /// - Parameter issuedAt: Seconds since 1970.
+    /// - Throws: `APNSConfigurationError`, as the client's initializer does, or the signer's error.
     package func providerToken(issuedAt: Int64) async throws -> String? {
         guard let signer = try self.resolve() else { return nil }
         guard let tokenSource else { return try await signer.jwt(issuedAt: issuedAt) }
@@ -233,14 +238,14 @@ public struct APNSAuthentication: Sendable {
         return try await tokenSource.token(for: request).jwt
     }
 
-    /// The rules of the token's life, with the refresh interval checked.
+    /// The token's refresh policy, with a checked refresh interval.
     func tokenPolicy() throws(APNSConfigurationError) -> TokenPolicy {
         try TokenPolicy(refreshInterval: self.tokenRefreshInterval)
     }
 }
 
 extension APNSAuthentication: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Names the key and the team, or the certificate's file; never the key itself nor a passphrase.
+    /// Names the key and the team, or the certificate's file. Never includes the key or a passphrase.
     public var description: String {
         switch self.credential {
         case .keyFile(let path, let keyID, let teamID):

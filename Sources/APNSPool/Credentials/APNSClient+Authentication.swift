@@ -1,26 +1,30 @@
 import HTTP2Wire
 
 extension APNSClient {
-    /// Puts another key or certificate in the place of the current one, while pushes go on.
+    /// Replaces the current key or certificate while pushes continue.
     ///
-    /// One connection is opened with it, and one push at a time, of those that are sent anyway, goes over it. When APNs
-    /// has accepted a push, all go with the new one; what is in flight with the old one finishes within
-    /// `timeouts.drain`, and its connections close. When APNs refuses it, this throws and the old one goes on; the push
-    /// that tried it is sent with the old one, and its caller notices nothing. No connection ever carries the tokens of
-    /// two keys.
+    /// The client opens one connection with the new credential and sends one push at a time over it, chosen from the
+    /// pushes you send anyway. Once APNs accepts such a push, all pushes use the new credential. Streams in flight with
+    /// the old one finish within `timeouts.drain`, and then its connections close.
     ///
-    /// On a client that does not run yet, or whose authentication was revoked, the new one takes the place at once.
+    /// If APNs refuses the new credential, this method throws and the old one stays active. The push that tried the new
+    /// one is resent with the old one, and its caller notices nothing. No connection ever carries the tokens of two
+    /// keys.
+    ///
+    /// On a client that has not started, or whose authentication was revoked, the new credential becomes active
+    /// immediately.
     ///
     /// ```swift
     /// try await client.replaceAuthentication(.token(keyFile: "AuthKey_7YC9ZLQ8YX.p8", teamID: "ABBM6U9RM5"))
     /// ```
     ///
     /// - Parameters:
-    ///   - authentication: The new one. Its files are read now.
-    ///   - time: How long to wait for a push to be answered. Default 5 minutes; nil: until there is a verdict.
-    /// - Throws: ``APNSAuthenticationError``: `configuration` when it cannot be used at all, `refused` with APNs' reason
-    ///   or TLS' alert, `noVerdict` when the time is over, `superseded`, `clientStopped`, `cancelled`. The old one then
-    ///   goes on.
+    ///   - authentication: The new credential. Its files are read now.
+    ///   - time: How long to wait for APNs' response to a push. Default 5 minutes; nil: until APNs accepts or refuses
+    ///     it.
+    /// - Throws: ``APNSAuthenticationError``: `configuration` if the credential cannot be used at all, `refused` with
+    ///   APNs' reason or the TLS alert, `noVerdict` if the time is over, `superseded`, `clientStopped` or `cancelled`.
+    ///   The old credential then stays active.
     public func replaceAuthentication(
         _ authentication: APNSAuthentication,
         within time: Duration? = .seconds(300)
@@ -30,13 +34,14 @@ extension APNSClient {
         try await self.runtime.credentials.replace(with: resolved, within: time)
     }
 
-    /// Reads the files of the authentication again, and takes what they hold into use as
-    /// ``replaceAuthentication(_:within:)`` does. Files are also looked at by themselves: see
-    /// `APNSAuthentication.fileCheckInterval`.
+    /// Reads the authentication's files again and activates their contents as ``replaceAuthentication(_:within:)``
+    /// does.
+    ///
+    /// Files are also checked automatically: see `APNSAuthentication.fileCheckInterval`.
     ///
     /// - Parameter time: As for ``replaceAuthentication(_:within:)``.
-    /// - Returns: False when they hold the same key or certificate as before, or there are none.
-    /// - Throws: ``APNSAuthenticationError``. The old one goes on.
+    /// - Returns: False if the files hold the same key or certificate as before, or if there are no files.
+    /// - Throws: ``APNSAuthenticationError``. The old credential then stays active.
     @discardableResult
     public func reloadAuthentication(
         within time: Duration? = .seconds(300)
@@ -46,12 +51,12 @@ extension APNSClient {
         return try await self.runtime.credentials.reload(within: time)
     }
 
-    /// Stops using the key or certificate now: every connection is closed, whatever is in flight on it, and pushes fail
-    /// at once with the code `credential` until ``replaceAuthentication(_:within:)`` gives another one. For a key that
-    /// somebody else has got hold of; revoke it in the developer portal, too.
+    /// Stops using the key or certificate immediately. Use it for a compromised key, and revoke that key in the
+    /// developer portal too.
     ///
-    /// Pushes that waited are not sent; those that were written end as `unknown`. When it returns, the connections are
-    /// closed.
+    /// Every connection is closed, even with pushes in flight. Pushes fail at once with the code `credential` until you
+    /// call ``replaceAuthentication(_:within:)``. Waiting pushes are not sent; pushes that were already written end as
+    /// `unknown`. When this method returns, the connections are closed.
     public func revokeAuthentication() async {
         await self.runtime.credentials.revoke()
         self.runtime.monitor.signal()
@@ -60,20 +65,21 @@ extension APNSClient {
 
 /// The key or certificate of a client: ``APNSClientStatus/authentication``.
 public struct APNSAuthenticationStatus: Sendable, Hashable {
-    /// For people, without secrets.
+    /// A readable name, without secrets.
     public var name: String
-    /// Of the provider token; nil with a certificate.
+    /// The key id of the provider token; nil with a certificate.
     public var keyID: String?
-    /// Of the provider token; nil with a certificate.
+    /// The team id of the provider token; nil with a certificate.
     public var teamID: String?
-    /// Until when the client certificate is valid (its `notAfter`), in seconds since 1970; nil without one. The log warns
-    /// from 30 days before, once a day at the most.
+    /// When the client certificate expires (its `notAfter`), in seconds since 1970; nil without one. From 30 days
+    /// before that time, the client logs a warning at most once a day.
     public var certificateExpiry: Int64?
-    /// The topics in the client certificate: those of Apple's extension 1.2.840.113635.100.6.3.6, else the subject's UID.
+    /// The topics in the client certificate: those of Apple's extension 1.2.840.113635.100.6.3.6, or else the subject's
+    /// UID.
     public var certificateTopics: [String]
-    /// Whether it was revoked: nothing is sent.
+    /// Whether the authentication was revoked, so that nothing is sent.
     public var isRevoked: Bool
-    /// The name of the one that is being tried, if any.
+    /// The name of the candidate credential being tried, if any.
     public var onTrial: String?
 
     init(_ session: CredentialSession, _ credentials: CredentialManager) {
@@ -88,9 +94,9 @@ public struct APNSAuthenticationStatus: Sendable, Hashable {
     }
 }
 
-/// Why another authentication is not in use.
+/// The reason why a new authentication is not in use.
 public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What happened. Later versions may add codes.
+    /// The kind of failure. Later versions may add codes.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
 
@@ -100,13 +106,13 @@ public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringCo
 
         public var description: String { self.rawValue }
 
-        /// It cannot be used at all; see `configuration`.
+        /// The authentication cannot be used at all; see `configuration`.
         public static let configuration = Code(rawValue: "configuration")
-        /// APNs refused it.
+        /// APNs refused the new credential.
         public static let refused = Code(rawValue: "refused")
-        /// No push was answered with it in the time given.
+        /// APNs responded to no push with the new credential within the given time.
         public static let noVerdict = Code(rawValue: "no-verdict")
-        /// Another change of the authentication came first.
+        /// Another change of the authentication replaced this one.
         public static let superseded = Code(rawValue: "superseded")
         /// The client has stopped.
         public static let clientStopped = Code(rawValue: "client-stopped")
@@ -114,11 +120,11 @@ public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringCo
         public static let cancelled = Code(rawValue: "cancelled")
     }
 
-    /// What happened.
+    /// The kind of failure.
     public let code: Code
-    /// For people. Holds no secret.
+    /// A readable message. Contains no secret.
     public let message: String
-    /// What is wrong with the setting, with the code `configuration`.
+    /// The invalid setting, with the code `configuration`.
     public let configuration: APNSConfigurationError?
 
     public var description: String { "\(self.message) (\(self.code))" }

@@ -1,13 +1,13 @@
 import HTTP2Wire
 
-/// Where a client certificate and its key come from.
+/// The source of a client certificate and its key.
 enum CertificateInput: Sendable {
     case files(String, key: String?, passphrase: String?)
     case bytes([UInt8], key: [UInt8], passphrase: String?)
     case pkcs12File(String, passphrase: String)
     case pkcs12([UInt8], passphrase: String)
 
-    /// The files that it is read from.
+    /// The files that the certificate and its key are read from.
     var paths: [String] {
         switch self {
         case .files(let certificate, let key, _): [certificate] + (key.map { [$0] } ?? [])
@@ -16,7 +16,7 @@ enum CertificateInput: Sendable {
         }
     }
 
-    /// Reads and checks it. Blocks while files are read.
+    /// Reads and checks the certificate and its key. Blocks while files are read.
     ///
     /// - Parameter wallNow: Seconds since 1970.
     func read(wallNow: Int64) throws(APNSConfigurationError) -> TLSIdentity {
@@ -161,12 +161,12 @@ extension APNSConfigurationError.Code {
     public static let notACertificate = APNSConfigurationError.Code(rawValue: "not-a-certificate")
     /// The passphrase does not open the key or the PKCS#12 file.
     public static let passphraseWrong = APNSConfigurationError.Code(rawValue: "passphrase-wrong")
-    /// The key or the PKCS#12 file is encrypted with an algorithm that OpenSSL 3 no longer has.
+    /// The key or the PKCS#12 file is encrypted with an algorithm that OpenSSL 3 no longer supports by default.
     public static let encryptionTooOld = APNSConfigurationError.Code(rawValue: "encryption-too-old")
-    /// The private key belongs to another certificate.
+    /// The private key does not belong to the certificate.
     public static let keyMismatch = APNSConfigurationError.Code(rawValue: "key-mismatch")
-    /// The certificate's time is over.
+    /// The certificate has expired.
     public static let certificateExpired = APNSConfigurationError.Code(rawValue: "certificate-expired")
-    /// The certificate's time has not come, or this machine's clock is wrong.
+    /// The certificate is not valid yet, or this machine's clock is wrong.
     public static let certificateNotYetValid = APNSConfigurationError.Code(rawValue: "certificate-not-yet-valid")
 }

@@ -1,8 +1,8 @@
-/// A day as people write it.
+/// A calendar day in readable form.
 enum CivilDate {
     /// The day in UTC, as `2027-03-01`.
     ///
-    /// - Parameter seconds: Since 1970.
+    /// - Parameter seconds: Seconds since 1970.
     static func text(_ seconds: Int64) -> String {
         // Days are counted from 1 March 0000, so that a leap day is last of its year (Gregorian calendar).
         let days = (seconds >= 0 ? seconds : seconds - 86_399) / 86_400 + 719_468

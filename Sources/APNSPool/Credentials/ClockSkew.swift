@@ -1,16 +1,17 @@
-/// Finding out that this machine's clock is wrong, which APNs shows only as refused provider tokens: the `date` field of
-/// its responses tells the right time.
+/// Detects a wrong clock on this machine.
+///
+/// APNs shows a wrong clock only by refusing provider tokens. The `date` field of its responses gives the correct time.
 package enum ClockSkew {
-    /// Seconds within which two clocks count as equal. The way of the response is in it.
+    /// The difference in seconds below which two clocks count as equal. It includes the response's travel time.
     package static let tolerance: Int64 = 60
 
-    /// Words about this machine's clock, to end an error message with.
+    /// A clause about this machine's clock, to end an error message with.
     ///
     /// - Parameters:
     ///   - dateHeader: The `date` field of a response just received (IMF-fixdate, RFC 9110, section 5.6.7).
     ///   - wallNow: Seconds since 1970 by this machine's clock.
-    /// - Returns: For example "this machine's clock is 2 h ahead of APNs"; `nil` when the clocks differ by 60 s or less,
-    ///   or the field is absent or unreadable.
+    /// - Returns: For example "this machine's clock is 2 h ahead of APNs"; `nil` if the clocks differ by 60 s or less,
+    ///   or if the field is absent or unreadable.
     package static func skewHint(dateHeader: String?, wallNow: Int64) -> String? {
         guard let dateHeader, let theirs = self.seconds(imfFixdate: dateHeader) else { return nil }
         let (skew, overflow) = wallNow.subtractingReportingOverflow(theirs)
@@ -20,7 +21,7 @@ package enum ClockSkew {
         return "this machine's clock is \(amount) \(isAhead ? "ahead of" : "behind") APNs"
     }
 
-    /// Seconds since 1970 of a date in the form `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for every other text.
+    /// Converts a date in the form `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970; `nil` for any other text.
     package static func seconds(imfFixdate text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count == 29, Array(bytes[25...]) == Array(" GMT".utf8), bytes[3] == UInt8(ascii: ","),

@@ -1,25 +1,27 @@
 import SupervisedPool
 import Synchronization
 
-/// The one `CredentialStateMachine` of a client. Connections give it evidence from their loops, the dispatch asks it
-/// before each push; while all is well both cost one look at an atomic.
+/// A client's single `CredentialStateMachine`, shared by its connections.
+///
+/// Connections report evidence from their event loops, and the dispatch queries it before each push. While the
+/// credential is trusted, each of these costs one atomic load.
 final class CredentialBreaker: Sendable {
     private let machine: Mutex<CredentialStateMachine>
-    /// Anything but trusted.
+    /// True in any state but `trusted`.
     private let isTroubled: Atomic<Bool>
     private let isDeclared = Atomic<Bool>(false)
     private let onEvent: @Sendable (CredentialStateMachine.Event) -> Void
 
     /// - Parameters:
-    ///   - isOnTrial: whether it is to take another one's place.
-    ///   - onEvent: told once when a fault is declared and once when it ends; called on connections' loops.
+    ///   - isOnTrial: Whether this is a candidate that may replace the active credential.
+    ///   - onEvent: Called once when a fault is declared and once when it ends, on the connections' event loops.
     init(isOnTrial: Bool = false, onEvent: @escaping @Sendable (CredentialStateMachine.Event) -> Void = { _ in }) {
         self.machine = Mutex(CredentialStateMachine(isOnTrial: isOnTrial))
         self.isTroubled = Atomic(isOnTrial)
         self.onEvent = onEvent
     }
 
-    /// - Returns: how long the connection should stay away; nil unless a fault is declared.
+    /// - Returns: How long the connection should wait before it reconnects; nil unless a fault is declared.
     @discardableResult
     func refused(
         _ refusal: CredentialStateMachine.Refusal,
@@ -33,7 +35,7 @@ final class CredentialBreaker: Sendable {
         }
     }
 
-    /// - Parameter isTaken: see `CredentialStateMachine.accepted`.
+    /// - Parameter isTaken: See `CredentialStateMachine.accepted`.
     func accepted(isTaken: Bool = true) {
         guard self.isTroubled.load(ordering: .relaxed) else { return }
         self.change { ($0.accepted(isTaken: isTaken), ()) }
@@ -47,7 +49,7 @@ final class CredentialBreaker: Sendable {
         }
     }
 
-    /// It is in use without a trial.
+    /// Marks the credential as in use without a trial.
     func trust() {
         self.change {
             $0.trust()
@@ -55,10 +57,10 @@ final class CredentialBreaker: Sendable {
         }
     }
 
-    /// There is another key.
+    /// Call this when another key replaces this one.
     func replaced() { self.change { ($0.replaced(), ()) } }
 
-    /// Why no push may be sent now; nil: it may.
+    /// The reason why no push may be sent now; nil if one may be sent.
     func refusal(
         now: @autoclosure () -> MonotonicInstant
     ) -> (refusal: CredentialStateMachine.Refusal, retryAfter: Duration)? {
@@ -73,13 +75,13 @@ final class CredentialBreaker: Sendable {
     /// Whether a fault is declared.
     var hasFault: Bool { self.isDeclared.load(ordering: .relaxed) }
 
-    /// What is refused, while a fault is declared.
+    /// The declared refusal; nil unless a fault is declared.
     var declaredRefusal: CredentialStateMachine.Refusal? {
         guard self.hasFault else { return nil }
         return self.machine.withLock { $0.declaredRefusal }
     }
 
-    /// What one connection was refused, until another one confirms or refutes it.
+    /// The refusal that one connection received, until another connection confirms or refutes it.
     var suspectedRefusal: CredentialStateMachine.Refusal? {
         guard self.isTroubled.load(ordering: .relaxed) else { return nil }
         return self.machine.withLock { $0.suspectedRefusal }
@@ -90,7 +92,7 @@ final class CredentialBreaker: Sendable {
     ) -> Result {
         self.machine.withLock { machine in
             let (event, result) = body(&machine)
-            // Inside the lock, so that the last one to change the machine also has the last word here.
+            // Inside the lock, so that these flags always match the machine's latest state.
             self.isTroubled.store(machine.state != .trusted, ordering: .relaxed)
             self.isDeclared.store(machine.isDeclared, ordering: .relaxed)
             if let event { self.onEvent(event) }

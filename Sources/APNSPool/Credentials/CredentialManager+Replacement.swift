@@ -4,15 +4,15 @@ import Logging
 import NIOPosix
 import SupervisedPool
 
-/// How one credential takes another one's place while pushes go on.
+/// Replacing one credential with another while pushes continue.
 extension CredentialManager {
-    /// The pause before a candidate without a verdict is tried again, doubling to `longestTrialPause`.
+    /// The pause before retrying a candidate without a verdict. It doubles up to `longestTrialPause`.
     private static let firstTrialPause = Duration.seconds(1)
     private static let longestTrialPause = Duration.seconds(30)
-    /// How long its connection may take at one go.
+    /// The time limit for one attempt to open the candidate's connection.
     private static let trialConnectTime = Duration.seconds(30)
 
-    /// Reads and checks an authentication, on a thread that may wait for files.
+    /// Reads and checks an authentication on a thread that may block on files.
     func resolve(_ authentication: APNSAuthentication) async throws(APNSAuthenticationError) -> ResolvedAuthentication {
         let wallNow = self.configuration.wallClock()
         let result = try? await NIOThreadPool.singleton.runIfActive {
@@ -25,9 +25,9 @@ extension CredentialManager {
         }
     }
 
-    /// Puts another credential in the place of the current one.
+    /// Replaces the current credential with another one.
     ///
-    /// - Parameter time: how long to wait for a verdict; nil: for ever.
+    /// - Parameter time: How long to wait for a verdict; nil: without limit.
     func replace(
         with resolved: ResolvedAuthentication,
         within time: Duration?
@@ -40,7 +40,7 @@ extension CredentialManager {
             throw APNSAuthenticationError(error)
         }
         guard self.begin(session) else {
-            // There is nothing that could go on meanwhile.
+            // No active credential could carry pushes during a trial.
             session.settings.credentials.trust()
             guard let dropped = self.install(session) else { throw .clientStopped }
             for session in dropped { await session.failWaiters() }
@@ -52,7 +52,7 @@ extension CredentialManager {
             group.addTask { await self.runTrial(session) }
             group.addTask {
                 guard let time else {
-                    // False: the calling task was cancelled, or the other task has the end.
+                    // False: the calling task was cancelled, or the other task has the result.
                     return await session.ended.wait() ? .event(.superseded) : .timeOver
                 }
                 try? await self.clock.sleep(until: self.clock.now.advanced(by: time))
@@ -62,7 +62,7 @@ extension CredentialManager {
             group.cancelAll()
             return first
         }
-        // An acceptance wins over a time-out.
+        // An acceptance wins over a timeout.
         if self.giveUp(session) || end != .event(.accepted) && session.isRetired {
             switch end {
             case .event(.refused(let words)):
@@ -101,7 +101,7 @@ extension CredentialManager {
         return "No push was answered with \(name) in time. The old credential goes on."
     }
 
-    /// Makes its connection and its token ready, lets one push try it, and again until there is a verdict.
+    /// Prepares the candidate's connection and token, then lets one push try it. Repeats until there is a verdict.
     private func runTrial(_ session: CredentialSession) async -> TrialEnd {
         var events = session.trial.stream.makeAsyncIterator()
         var pause = Self.firstTrialPause
@@ -111,7 +111,7 @@ extension CredentialManager {
             case .hopeless(let words): return .event(.refused(words))
             case .notYet:
                 if Task.isCancelled { return .timeOver }
-                // Its end is among the events.
+                // The reason for its retirement is among the events.
                 if session.isRetired { break }
                 try? await self.clock.sleep(until: self.clock.now.advanced(by: pause))
                 pause = min(pause * 2, Self.longestTrialPause)
@@ -120,7 +120,7 @@ extension CredentialManager {
             _ = self.arm(session)
             guard let event = await events.next() else { return .timeOver }
             guard event == .inconclusive else { return .event(event) }
-            // Not at once: the push that has just failed with it shall find the other one.
+            // Pause first: the push that has just failed with the candidate must be resent with the active credential.
             try? await self.clock.sleep(until: self.clock.now.advanced(by: pause))
             if Task.isCancelled { return .timeOver }
             pause = min(pause * 2, Self.longestTrialPause)
@@ -137,7 +137,7 @@ extension CredentialManager {
         do {
             try await session.pool.prewarm(1, deadline: self.clock.now.advanced(by: Self.trialConnectTime))
         } catch {
-            // Other trouble is not the credential's.
+            // Other failures are not the credential's fault.
             guard let fault = error.fault, (fault.underlying as? WireError)?.code == .clientCertificateRefused else {
                 return .notYet
             }
@@ -149,9 +149,9 @@ extension CredentialManager {
         return .notYet
     }
 
-    /// What a rejection says about the candidate that the push probed. The push goes once more, with the active credential.
+    /// Evaluates a rejection of the push that probed the candidate. The push is resent once with the active credential.
     ///
-    /// - Returns: nil if it says nothing about the candidate.
+    /// - Returns: Nil if the rejection says nothing about the candidate.
     func evaluate(_ rejection: Rejection, ofProbe session: CredentialSession) -> AttemptEnd? {
         let reason = rejection.reason
         if rejection.status == 403 || reason == .tooManyProviderTokenUpdates {
@@ -159,16 +159,16 @@ extension CredentialManager {
             self.giveUp(session, because: .refused(words))
             return .credentialReplaced
         }
-        // Perhaps the candidate is not for this topic, perhaps nothing is: the active credential knows.
+        // The candidate may lack this topic, or no credential may have it: the active credential decides.
         return reason == .topicDisallowed || reason == .deviceTokenNotForTopic ? .credentialReplaced : nil
     }
 
-    // MARK: The end of one
+    // MARK: Retirement and revocation
 
-    /// Lets what is in flight finish, and ends its tree. What waits in its pool goes with the next one.
+    /// Lets streams in flight finish and ends the session's tree. Pushes waiting in its pool move to the next session.
     func retire(_ session: CredentialSession) async {
         session.retire()
-        // A fault of the one that was in use is over. One that was refused on trial never was in use.
+        // Ends the fault of an adopted credential. A candidate refused on trial was never in use.
         if session.adopted.isOpen { session.settings.credentials.replaced() }
         await session.pool.drain()
         await session.pool.failWaiters()
@@ -176,7 +176,7 @@ extension CredentialManager {
         session.stop()
     }
 
-    /// Ends everything that shows the credential, now.
+    /// Immediately ends everything that uses the credential.
     func revoke() async {
         let (revoked, haveTrees) = self.beginRevocation()
         self.logger.notice("the authentication was revoked: nothing is sent until another one is given")
@@ -190,7 +190,7 @@ extension CredentialManager {
 
     /// Reads the files of the current credential again.
     ///
-    /// - Returns: whether they held another key or certificate, which is now in use.
+    /// - Returns: Whether the files held another key or certificate, which is now in use.
     func reload(within time: Duration?) async throws(APNSAuthenticationError) -> Bool {
         let current = self.latest.resolved
         let resolved = try await self.resolve(current.authentication)
@@ -199,7 +199,7 @@ extension CredentialManager {
         return true
     }
 
-    /// Looks after the files of a credential and the end of its certificate, until it is used no more.
+    /// Watches the files of a credential and the expiry of its certificate until the session is retired.
     func watch(_ session: CredentialSession) async {
         let authentication = session.resolved.authentication
         let interval = authentication.fileCheckInterval ?? .seconds(3600)
@@ -269,7 +269,7 @@ extension CertificateExpiryWatch {
 }
 
 extension CredentialSession {
-    /// Whether time alone can change something about it.
+    /// Whether the credential needs watching: it has a certificate that expires, or files that are checked for changes.
     var isWatched: Bool {
         self.resolved.certificate != nil
             || !self.resolved.authentication.files.isEmpty && self.resolved.authentication.fileCheckInterval != nil

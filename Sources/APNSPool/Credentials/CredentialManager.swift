@@ -1,22 +1,23 @@
-// This folder: keys, certificates and provider tokens; which credential is in use, how another one replaces it, and
-// when APNs refuses one. Each credential has its own pool and connections, which are in Connection.
+// This folder handles keys, certificates and provider tokens: which credential is active, how another one replaces it,
+// and how a refusal by APNs is handled. Each credential has its own pool and connections, which are in Connection.
 
 import Synchronization
 
-/// The client's credentials: the current one, and at most one candidate that is to take its place. `CredentialRotation`
-/// decides; this performs.
+/// The client's credentials: the current one, and at most one candidate to replace it.
+///
+/// `CredentialRotation` decides; this class carries out its decisions.
 final class CredentialManager: Sendable {
-    /// What the client's run has to do for them.
+    /// A job for the client's run loop.
     enum Job: Sendable {
         case run(CredentialSession)
-        /// Let what is in flight finish, then end its tree.
+        /// Let streams in flight finish, then end the session's tree.
         case retire(CredentialSession)
     }
 
     private struct State {
         var machine: CredentialRotation
         var sessions: [CredentialRotation.Number: CredentialSession]
-        /// The current one, or the last one that was; for those who look.
+        /// The current session, or after a revocation the last one.
         var latest: CredentialSession
         var lastNumber = 0
         var hasStarted = false
@@ -32,7 +33,7 @@ final class CredentialManager: Sendable {
     let jobs: AsyncStream<Job>
     private let job: AsyncStream<Job>.Continuation
 
-    /// - Throws: why the configuration's authentication cannot be used.
+    /// - Throws: The reason why the configuration's authentication cannot be used.
     init(
         _ factory: CredentialSessionFactory,
         live: LiveSettings,
@@ -59,31 +60,31 @@ final class CredentialManager: Sendable {
         (self.jobs, self.job) = AsyncStream.makeStream()
     }
 
-    /// Changes what decides about routes; those made before are outdated then.
+    /// Changes the state that determines routes, and invalidates existing routes.
     private func change<Result>(_ body: (inout State) -> Result) -> Result {
         defer { self.version.advance() }
         return self.state.withLock { body(&$0) }
     }
 
-    /// The current one; after a revocation the last one.
+    /// The current session; after a revocation, the last one.
     var latest: CredentialSession { self.state.withLock { $0.latest } }
 
     var isRevoked: Bool { self.state.withLock { $0.machine.current == nil } }
 
-    /// The one that is being tried.
+    /// The session of the candidate being tried.
     var onTrial: CredentialSession? {
         self.state.withLock { state in state.machine.trial.flatMap { state.sessions[$0.number] } }
     }
 
-    /// Whether the next push tries it.
+    /// Whether the next push tries this session.
     func isArmed(_ session: CredentialSession) -> Bool {
         self.state.withLock { $0.machine.trial == .init(number: session.number, phase: .armed) }
     }
 
-    /// All that are not forgotten.
+    /// All sessions that have not been forgotten.
     var all: [CredentialSession] { self.state.withLock { Array($0.sessions.values) } }
 
-    /// A session for another credential. The manager hears of its first responses.
+    /// Creates a session for another credential. The manager is notified of APNs' first responses to it.
     func makeSession(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialSession {
         let (number, current) = self.state.withLock { state in
             state.lastNumber += 1
@@ -100,7 +101,7 @@ final class CredentialManager: Sendable {
 
     // MARK: Routes
 
-    /// The session of a push's next attempt, with the right to probe it if it is a candidate; nil after a revocation.
+    /// The session for a push's next attempt, with the right to probe it if it is a candidate; nil after a revocation.
     func route() -> (session: CredentialSession, probe: RotationProbe?)? {
         let (session, isProbe) = self.state.withLock { state -> (CredentialSession?, Bool) in
             switch state.machine.route() {
@@ -117,19 +118,19 @@ final class CredentialManager: Sendable {
         self.state.withLock { $0.machine.current == nil ? nil : ($0.latest, nil) }
     }
 
-    /// The push that probed the candidate is done with it.
+    /// The push that probed the candidate has ended.
     func probeEnded(_ session: CredentialSession) {
         if self.change({ $0.machine.claimEnded(session.number) }) { session.trial.send(.inconclusive) }
     }
 
     // MARK: Trials
 
-    /// - Returns: false when the client has ended, or there is no credential that could go on meanwhile.
+    /// - Returns: False if the client has ended, or if no active credential can carry pushes during a trial.
     func begin(_ session: CredentialSession) -> Bool {
         let (hasBegun, superseded) = self.change { state -> (Bool, CredentialSession?) in
             guard !state.isOver, state.hasStarted, state.machine.current != nil else { return (false, nil) }
             state.sessions[session.number] = session
-            // Inside the lock: once the manager has finished, a job would be lost, and with it the session's end.
+            // Inside the lock: a job yielded after `finish()` would be lost, and the session would never end.
             self.job.yield(.run(session))
             return (true, state.machine.begin(session.number).flatMap { state.sessions[$0] })
         }
@@ -142,7 +143,7 @@ final class CredentialManager: Sendable {
         self.change { $0.machine.arm(session.number) }
     }
 
-    /// APNs accepted a push of the one on trial.
+    /// APNs accepted a push with the candidate.
     func accepted(_ session: CredentialSession) {
         let (isAdopted, retired) = self.change { state -> (Bool, CredentialSession?) in
             let (isAdopted, retired) = state.machine.accepted(session.number)
@@ -155,7 +156,7 @@ final class CredentialManager: Sendable {
         if let retired { self.job.yield(.retire(retired)) }
     }
 
-    /// Evaluates what APNs' responses said about the candidate. Called on event loops.
+    /// Evaluates APNs' responses to the candidate. Called on event loops.
     private func evaluate(_ event: CredentialStateMachine.Event, of number: CredentialRotation.Number) {
         guard let session = self.state.withLock({ $0.sessions[number] }) else { return }
         switch event {
@@ -165,9 +166,9 @@ final class CredentialManager: Sendable {
         }
     }
 
-    /// APNs refused the one on trial, or nobody wants to know any more.
+    /// Ends the trial of a candidate that APNs refused or whose result is no longer needed.
     ///
-    /// - Returns: whether it was on trial until now.
+    /// - Returns: Whether it was on trial until now.
     @discardableResult
     func giveUp(_ session: CredentialSession, because event: TrialEvents.Event = .superseded) -> Bool {
         guard self.change({ $0.machine.giveUp(session.number) }) else { return false }
@@ -178,15 +179,15 @@ final class CredentialManager: Sendable {
     private func close(_ session: CredentialSession, because event: TrialEvents.Event) {
         session.retire()
         session.trial.send(event)
-        // Its probe may still wait in the pool; `retire` ends that wait.
+        // The push that probes it may still be waiting in the pool; `retire` ends that wait.
         self.job.yield(.retire(session))
     }
 
     // MARK: Without a trial
 
-    /// Makes it the current one.
+    /// Makes a session the current one without a trial.
     ///
-    /// - Returns: those in whose place it came and that never ran; nil: the client has ended.
+    /// - Returns: The replaced sessions that never ran; nil if the client has ended.
     func install(_ session: CredentialSession) -> [CredentialSession]? {
         let change = self.change { state -> (retired: [CredentialSession], hasStarted: Bool)? in
             guard !state.isOver else { return nil }
@@ -210,7 +211,8 @@ final class CredentialManager: Sendable {
         return []
     }
 
-    /// - Returns: those that were in use or tried, and whether they have trees, which are to be stopped at once.
+    /// - Returns: The sessions that were in use or on trial, and whether they have trees. The caller must stop those
+    ///   trees immediately.
     func beginRevocation() -> (revoked: [CredentialSession], haveTrees: Bool) {
         let (revoked, haveTrees) = self.change { state in
             let revoked = state.machine.revoke().compactMap { state.sessions[$0] }
@@ -226,7 +228,7 @@ final class CredentialManager: Sendable {
 
     // MARK: The client's life
 
-    /// The client runs: trees may be run from now on.
+    /// The client is running: trees may be run from now on.
     func start() {
         self.state.withLock { state in
             state.hasStarted = true
@@ -234,7 +236,7 @@ final class CredentialManager: Sendable {
         }
     }
 
-    /// A tree is gone, and a trial of its credential with it.
+    /// A session's tree has ended, and with it any trial of its credential.
     func forget(_ session: CredentialSession) {
         let wasOnTrial = self.change { state in
             state.sessions[session.number] = nil
@@ -245,7 +247,7 @@ final class CredentialManager: Sendable {
         session.trial.send(.superseded)
     }
 
-    /// No further trees; those that are there are to be stopped by the caller.
+    /// Starts no further trees. The caller must stop the existing ones.
     func finish() {
         let trial = self.state.withLock { state in
             state.isOver = true

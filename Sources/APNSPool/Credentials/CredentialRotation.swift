@@ -1,4 +1,4 @@
-/// With which credential the next push goes, while one may take another's place. Pure; credentials are numbers here.
+/// Decides which credential the next push uses while a candidate is on trial. Pure; credentials are numbers here.
 ///
 /// ```
 ///            begin(2)                armed             route: one push
@@ -8,17 +8,17 @@
 ///   └──────────────────────┼────┴──────────────────────────────────────────┘    ▼
 ///                          └─────────────────────────────────────────────────── 2
 /// ```
-/// One push at a time tries the new one; all others go with the old one until the new one is accepted.
+/// One push at a time tries the candidate. All others use the current credential until the candidate is accepted.
 struct CredentialRotation: Sendable, Equatable {
     typealias Number = Int
 
     struct Trial: Sendable, Equatable {
         enum Phase: Sendable, Equatable {
-            /// Its connection or its token is not ready.
+            /// The candidate's connection or token is not ready.
             case preparing
-            /// The next push tries it.
+            /// The next push tries the candidate.
             case armed
-            /// A push is under way with it.
+            /// A push is trying the candidate.
             case claimed
         }
 
@@ -28,13 +28,13 @@ struct CredentialRotation: Sendable, Equatable {
 
     enum Route: Sendable, Equatable {
         case current(Number)
-        /// The push that asked is the one that tries it; `claimEnded` must follow.
+        /// The requesting push tries the candidate; `claimEnded` must follow.
         case trial(Number)
         /// There is no credential.
         case revoked
     }
 
-    /// Nil: revoked.
+    /// Nil after a revocation.
     private(set) var current: Number?
     private(set) var trial: Trial?
 
@@ -42,7 +42,7 @@ struct CredentialRotation: Sendable, Equatable {
         self.current = current
     }
 
-    /// A push is about to be sent.
+    /// Chooses the route of a push that is about to be sent.
     mutating func route() -> Route {
         if let trial, trial.phase == .armed {
             self.trial?.phase = .claimed
@@ -51,31 +51,31 @@ struct CredentialRotation: Sendable, Equatable {
         return self.current.map(Route.current) ?? .revoked
     }
 
-    /// Another one is to be tried.
+    /// Begins the trial of a candidate.
     ///
-    /// - Returns: the one whose trial it ends.
+    /// - Returns: The candidate whose trial this ends, if any.
     mutating func begin(_ number: Number) -> Number? {
         defer { self.trial = Trial(number: number) }
         return self.trial?.number
     }
 
-    /// The one on trial can be tried by a push. False: it is on trial no more.
+    /// Allows a push to try the candidate, which is ready. False: it is no longer on trial.
     mutating func arm(_ number: Number) -> Bool {
         guard self.trial?.number == number else { return false }
         if self.trial?.phase == .preparing { self.trial?.phase = .armed }
         return true
     }
 
-    /// The push that tried it is done with it. True: and has given no verdict.
+    /// Ends a push's claim on the candidate. True: the push ended without a verdict.
     mutating func claimEnded(_ number: Number) -> Bool {
         guard self.trial == Trial(number: number, phase: .claimed) else { return false }
         self.trial?.phase = .preparing
         return true
     }
 
-    /// APNs accepted a push with the one on trial, which is the current one from now on.
+    /// Makes the candidate the current credential after APNs accepted a push with it.
     ///
-    /// - Returns: whether it was on trial, and whose place it took.
+    /// - Returns: Whether it was on trial, and the credential that it replaced.
     mutating func accepted(_ number: Number) -> (isAdopted: Bool, retired: Number?) {
         guard self.trial?.number == number else { return (false, nil) }
         defer { self.current = number }
@@ -83,16 +83,16 @@ struct CredentialRotation: Sendable, Equatable {
         return (true, self.current)
     }
 
-    /// APNs refused it, or nobody wants to know any more. False: it was not on trial (any more).
+    /// Ends a trial after a refusal, or when its result is no longer needed. False: the credential was not on trial.
     mutating func giveUp(_ number: Number) -> Bool {
         guard self.trial?.number == number else { return false }
         self.trial = nil
         return true
     }
 
-    /// Another one is the current one from now on, untried.
+    /// Makes a credential the current one without a trial.
     ///
-    /// - Returns: those that are used no more.
+    /// - Returns: The credentials that are no longer used.
     mutating func install(_ number: Number) -> [Number] {
         let retired = [self.current, self.trial?.number].compactMap(\.self)
         self.current = number
@@ -100,9 +100,9 @@ struct CredentialRotation: Sendable, Equatable {
         return retired
     }
 
-    /// Nothing is sent any more until another one is installed.
+    /// Removes the current credential. Nothing is sent until another one is installed.
     ///
-    /// - Returns: those that are used no more.
+    /// - Returns: The credentials that are no longer used.
     mutating func revoke() -> [Number] {
         let retired = [self.current, self.trial?.number].compactMap(\.self)
         self.current = nil

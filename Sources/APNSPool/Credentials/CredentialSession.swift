@@ -1,8 +1,10 @@
 import SupervisedPool
 import Synchronization
 
-/// What belongs to one credential alone: its provider token, its pool, its connections. No connection ever carries
-/// another one's token, for APNs binds a connection to the team and key that it saw first.
+/// The resources of one credential: its provider token, its pool and its connections.
+///
+/// No connection ever carries another credential's token, because APNs binds a connection to the first team and key
+/// that it sees.
 final class CredentialSession: Sendable {
     let number: CredentialRotation.Number
     let resolved: ResolvedAuthentication
@@ -11,19 +13,19 @@ final class CredentialSession: Sendable {
     let tokenActor = ChildRef<TokenActor>()
     let supervisor = ChildRef<Supervisor>()
     let workers = PoolResizer()
-    /// Opens when it is the client's credential. Until then it has one connection.
+    /// Opens when this becomes the client's active credential. Until then the session has one connection.
     let adopted = Latch()
-    /// Opens when its tree is to end, however it is at the moment.
+    /// Opens when the session's tree must end, in any state.
     let stopping = Latch()
-    /// Opens when its tree is gone.
+    /// Opens when the session's tree has ended.
     let ended = Latch()
-    /// What happens while it is on trial; nobody reads it otherwise.
+    /// The events of a trial. Nothing reads them at other times.
     let trial = TrialEvents()
     private let retired = Atomic<Bool>(false)
     private let stopped = Atomic<Bool>(false)
 
     let pools: CurrentPool
-    /// Where channels are managed.
+    /// The endpoint that manages broadcast channels.
     let management: ManagementEndpoint
 
     init(
@@ -44,15 +46,15 @@ final class CredentialSession: Sendable {
 
     var pool: Pool<ConnectionActor> { self.pools.current }
 
-    /// No new route uses it; what could not begin goes with its successor.
+    /// No new route uses the session. Pushes that could not begin use its successor.
     var isRetired: Bool { self.retired.load(ordering: .sequentiallyConsistent) }
 
     func retire() { self.retired.store(true, ordering: .sequentiallyConsistent) }
 
-    /// Whether no tree may be started any more. Asked after `supervisor` is set.
+    /// Whether no tree may be started any more. Check it after setting `supervisor`.
     var isStopped: Bool { self.stopped.load(ordering: .sequentiallyConsistent) }
 
-    /// Ends the waits in its pools, which nobody runs (any more).
+    /// Ends the waits in its pools when no tree runs them.
     func failWaiters() async {
         for pool in [self.pool, self.management.pool] {
             await pool.drain()
@@ -60,9 +62,9 @@ final class CredentialSession: Sendable {
         }
     }
 
-    /// Ends its tree, with what is in flight, and starts no other one.
+    /// Ends the session's tree, including streams in flight, and prevents another one from starting.
     func stop() {
-        // The flag comes first: whoever starts a tree at this moment sees it, or has set the supervisor before.
+        // Set the flag first: code that starts a tree now either sees it or has already set the supervisor.
         self.stopped.store(true, ordering: .sequentiallyConsistent)
         self.stopping.open()
         self.adopted.open()

@@ -3,7 +3,7 @@ import NIOCore
 import SupervisedPool
 import Synchronization
 
-/// Makes the session of a credential, with what all sessions of a client share.
+/// Creates credential sessions from the parts that all sessions of a client share.
 final class CredentialSessionFactory: Sendable {
     let configuration: APNSClientConfiguration
     private let monitor: ClientMonitor
@@ -11,7 +11,7 @@ final class CredentialSessionFactory: Sendable {
     private let retries: RetryBudget
     private let version: SendRouteVersion
     private let contexts: TLSContexts
-    /// The provider tokens of the keys in use, and of the last ones before.
+    /// The provider tokens of the keys in use and of recently used keys.
     private let tokenCaches: Mutex<TokenCaches>
 
     init(
@@ -31,11 +31,11 @@ final class CredentialSessionFactory: Sendable {
     }
 
     /// - Parameters:
-    ///   - configuration: with the settings that hold now.
-    ///   - key: the active key, whose provider token is kept.
-    ///   - onVerdict: told what APNs' first responses say about a candidate; nil: it is no candidate. Called on event
-    ///     loops.
-    /// - Throws: what OpenSSL objects to in the certificate or the trust roots.
+    ///   - configuration: The configuration with the settings now in effect.
+    ///   - key: The active key, whose provider token is kept.
+    ///   - onVerdict: Notified of APNs' first responses to a candidate, on event loops. Nil: the session is not a
+    ///     candidate.
+    /// - Throws: OpenSSL's objection to the certificate or the trust roots.
     func make(
         _ number: CredentialRotation.Number,
         _ resolved: ResolvedAuthentication,

@@ -1,7 +1,7 @@
 import APNSModel
 import SupervisedPool
 
-/// Whether APNs takes the client's credential, as a value shared by all its connections.
+/// Whether APNs accepts the client's credential. All connections of the client share this value.
 ///
 /// ```
 ///            refused by a fresh connection          the same by another one
@@ -11,24 +11,24 @@ import SupervisedPool
 ///      └──────────────────────────────────────┴───────────────────────────────┘  └──▶ probing
 /// ```
 ///
-/// One refusal proves little: a single server of APNs can be confused for a while, and a connection that has refused one
-/// provider token has been seen to refuse every later one. What follows a declared fault spares APNs a storm of requests
-/// that must fail (pushy#454, #609, #1078).
+/// One refusal is weak evidence: a single APNs server can be confused for a while, and connections that refused one
+/// provider token have been seen to refuse every later one. After a declared fault, pushes are held back to spare APNs
+/// a storm of requests that must fail (pushy#454, #609, #1078).
 struct CredentialStateMachine: Sendable {
-    /// What was refused, and how.
+    /// The refusal and the way it arrived.
     enum Refusal: Hashable, Sendable {
         /// A response 403 with this reason.
         case rejection(RejectionReason)
-        /// TLS, or a GOAWAY that names the certificate; and its words.
+        /// A TLS failure, or a GOAWAY that names the certificate, with its text.
         case certificate(String)
 
-        /// Nil: the response does not say that the credential itself is bad.
+        /// Nil if the response does not say that the credential itself is bad.
         init?(status: Int, reason: RejectionReason?) {
             guard status == 403, let reason, Self.reasons.contains(reason) else { return nil }
             self = .rejection(reason)
         }
 
-        /// Not among them: what a fresh provider token mends, and what concerns one topic.
+        /// Excludes reasons that a fresh provider token fixes and reasons that concern one topic.
         private static let reasons: Set<RejectionReason> = [
             .invalidProviderToken, .missingProviderToken, .badEnvironmentKeyInToken, .badCertificate,
             .badCertificateEnvironment,
@@ -42,21 +42,21 @@ struct CredentialStateMachine: Sendable {
     }
 
     enum State: Equatable, Sendable {
-        /// It is to take another one's place, and no push was taken with it yet.
+        /// A candidate to replace the active credential. APNs has accepted no push with it yet.
         case onTrial
         case trusted
         case suspected(Refusal, by: Source)
-        /// Nothing is sent before `until`.
+        /// No push is sent before `until`.
         case declared(Refusal, until: MonotonicInstant, holdOff: Duration)
-        /// One push is under way; if nothing is heard of it, the next one may go at `until`.
+        /// One push is under way. If it gets no response, the next one may be sent at `until`.
         case probing(Refusal, until: MonotonicInstant, holdOff: Duration)
     }
 
     enum Event: Equatable, Sendable {
         case declared(Refusal, holdOff: Duration)
-        /// The fault is over.
+        /// The fault has ended.
         case ended
-        /// The first push was taken with a credential on trial.
+        /// APNs accepted the first push of a credential on trial.
         case proven
         case refusedOnTrial(Refusal)
     }
@@ -68,7 +68,7 @@ struct CredentialStateMachine: Sendable {
 
     static let firstHoldOff = Duration.seconds(5)
     static let longestHoldOff = Duration.seconds(300)
-    /// How long a probe's silence keeps the next one back.
+    /// How long a probe without a response holds back the next one.
     static let probeTime = Duration.seconds(15)
 
     private(set) var state: State
@@ -77,7 +77,7 @@ struct CredentialStateMachine: Sendable {
         self.state = isOnTrial ? .onTrial : .trusted
     }
 
-    /// It is in use without a trial.
+    /// Marks the credential as in use without a trial.
     mutating func trust() {
         if self.state == .onTrial { self.state = .trusted }
     }
@@ -86,11 +86,11 @@ struct CredentialStateMachine: Sendable {
 
     /// APNs refused the credential.
     ///
-    /// - Parameter isFresh: no push was answered well on that connection.
+    /// - Parameter isFresh: Whether the connection had received no success before.
     mutating func refused(_ refusal: Refusal, by source: Source, isFresh: Bool, now: MonotonicInstant) -> Event? {
         switch self.state {
         case .onTrial:
-            // The other one goes on, so that one refusal is enough.
+            // The active credential continues to serve, so one refusal is enough.
             self.holdOff(refusal, Self.firstHoldOff, now)
             return .refusedOnTrial(refusal)
         case .trusted:
@@ -108,7 +108,7 @@ struct CredentialStateMachine: Sendable {
             )
             return .declared(refusal, holdOff: Self.firstHoldOff)
         case .declared(_, let until, let holdOff):
-            // What was under way when the fault was declared says nothing new.
+            // Responses to pushes already under way when the fault was declared carry no new evidence.
             if now >= until { self.holdOff(refusal, holdOff * 2, now) }
         case .probing(_, _, let holdOff):
             self.holdOff(refusal, holdOff * 2, now)
@@ -116,9 +116,10 @@ struct CredentialStateMachine: Sendable {
         return nil
     }
 
-    /// A push was answered in a way that only a good credential gets.
+    /// A push got a response that requires a valid credential.
     ///
-    /// - Parameter isTaken: a push was taken, and so the credential is good for its topic, too. A trial asks for that.
+    /// - Parameter isTaken: Whether APNs accepted the push, so the credential is valid for its topic too. A trial
+    ///   requires this.
     mutating func accepted(isTaken: Bool = true) -> Event? {
         if self.state == .onTrial {
             guard isTaken else { return nil }
@@ -129,10 +130,10 @@ struct CredentialStateMachine: Sendable {
         return self.isDeclared ? .ended : nil
     }
 
-    /// There is another key.
+    /// Call this when another key replaces this one.
     mutating func replaced() -> Event? { self.accepted() }
 
-    /// A connection got through TLS and SETTINGS: after a fault of the certificate the next push may try at once.
+    /// A connection completed TLS and SETTINGS: after a certificate fault, the next push may be tried at once.
     mutating func connected(now: MonotonicInstant) {
         if case .declared(.certificate(let words), _, let holdOff) = self.state {
             self.state = .declared(.certificate(words), until: now, holdOff: holdOff)
@@ -146,7 +147,7 @@ struct CredentialStateMachine: Sendable {
 
     // MARK: Questions
 
-    /// Whether a push may be sent now. One that may while the fault is declared is the probe.
+    /// Whether a push may be sent now. A push admitted while a fault is declared is the probe.
     mutating func admit(now: MonotonicInstant) -> Admission {
         switch self.state {
         case .onTrial, .trusted, .suspected:
@@ -172,12 +173,12 @@ struct CredentialStateMachine: Sendable {
         }
     }
 
-    /// What one connection was refused, until another one confirms or refutes it.
+    /// The refusal that one connection received, until another connection confirms or refutes it.
     var suspectedRefusal: Refusal? {
         if case .suspected(let refusal, _) = self.state { refusal } else { nil }
     }
 
-    /// How long a connection that was refused should stay away; nil unless a fault is declared.
+    /// How long a refused connection should wait before it reconnects; nil unless a fault is declared.
     func holdOff(now: MonotonicInstant) -> Duration? {
         switch self.state {
         case .declared(_, let until, _), .probing(_, let until, _): max(now.duration(to: until), .zero)

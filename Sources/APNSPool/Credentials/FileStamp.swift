@@ -6,18 +6,18 @@
     import Darwin
 #endif
 
-/// What changes when a file is written, or another one takes its place: reading it anew tells the rest.
+/// File metadata that changes when a file is written or replaced. A new read then determines what changed.
 struct FileStamp: Hashable, Sendable {
     var device: UInt64
     var inode: UInt64
     var size: Int64
-    /// The time of the last change, as the system writes it. Only compared: which C module `timespec` belongs to, and
-    /// so whether its members are visible here, differs from build to build.
+    /// The time of the last change, in the system's representation. Used for comparison only: the C module of
+    /// `timespec`, and so the visibility of its members here, differs from build to build.
     var modified: [UInt8]
 }
 
 extension FileStamp {
-    /// That of the file at `path`, through symbolic links; nil when there is none.
+    /// The stamp of the file at `path`, following symbolic links; nil if there is none.
     init?(of path: String) {
         var information = stat()
         guard stat(path, &information) == 0 else { return nil }
@@ -35,21 +35,21 @@ extension FileStamp {
     }
 }
 
-/// When the files of a credential are read again. Pure.
+/// Decides when to read a credential's files again. Pure.
 ///
-/// A file that cannot be used is read at each look until it can: it may be half written, or the certificate is there and
-/// its key is still to come. One that was taken, or refused by APNs, is left alone until it changes.
+/// An unusable file is read at each check until it is usable: it may be half written, or the certificate may have
+/// arrived before its key. A file that was accepted, or refused by APNs, is not read again until it changes.
 struct CredentialFileWatch: Sendable {
     private var known: [FileStamp?]
     private var isPending = false
     private var isTold = false
 
-    /// - Parameter stamps: what the files were when they were read first.
+    /// - Parameter stamps: The stamps of the files when they were first read.
     init(_ stamps: [FileStamp?]) {
         self.known = stamps
     }
 
-    /// - Returns: whether the files are to be read now.
+    /// - Returns: Whether to read the files now.
     mutating func check(_ stamps: [FileStamp?]) -> Bool {
         if stamps != self.known {
             self.known = stamps
@@ -59,35 +59,35 @@ struct CredentialFileWatch: Sendable {
         return self.isPending
     }
 
-    /// They could be read.
+    /// The files could be read.
     mutating func wereRead() { self.isPending = false }
 
-    /// They could not be used.
+    /// The files could not be used.
     ///
-    /// - Returns: whether to tell: once for each change.
+    /// - Returns: Whether to log it: once for each change.
     mutating func couldNotBeUsed() -> Bool {
         defer { self.isTold = true }
         return !self.isTold
     }
 }
 
-/// When to warn of a certificate's end. Pure.
+/// Decides when to warn about a certificate's expiry. Pure.
 struct CertificateExpiryWatch: Sendable {
     enum Warning: Sendable, Equatable {
         case expires(inDays: Int64)
         case expired
     }
 
-    /// So many seconds before its end: 30 days.
+    /// Warnings start this many seconds before the expiry: 30 days.
     static let notice: Int64 = 30 * 86_400
     private static let day: Int64 = 86_400
 
     private var told: (at: Int64, isExpired: Bool)?
 
     /// - Parameters:
-    ///   - notAfter: the certificate's end.
-    ///   - wallNow: both in seconds since 1970.
-    /// - Returns: what to say, once a day at the most, and once when the end has come.
+    ///   - notAfter: The certificate's expiry, in seconds since 1970.
+    ///   - wallNow: The current time, in seconds since 1970.
+    /// - Returns: The warning to log: at most one a day, and one when the certificate has expired.
     mutating func check(notAfter: Int64, wallNow: Int64) -> Warning? {
         let (left, overflow) = notAfter.subtractingReportingOverflow(wallNow)
         guard !overflow, left <= Self.notice else { return nil }

@@ -1,17 +1,19 @@
 import NIOPosix
 import Synchronization
 
-/// Where files are looked at, read and locked. Each of these may block, for minutes on a network file system, and must not
-/// keep one of the few threads that run tasks.
+/// The threads on which files are checked, read and locked.
+///
+/// Each of these operations may block, for minutes on a network file system. They must not block the few threads that
+/// run tasks.
 enum FileThreads {
-    /// What `body` returns. Waits for it whatever becomes of the task.
+    /// Returns the result of `body`. Waits for it even if the task is cancelled.
     static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             NIOThreadPool.singleton.submit { _ in continuation.resume(returning: body()) }
         }
     }
 
-    /// What `body` returns, or nil for a task that is cancelled first. That one does not wait.
+    /// Returns the result of `body`, or nil without further waiting if the task is cancelled first.
     static func runUnlessCancelled<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value? {
         let (values, value) = AsyncStream<Value>.makeStream()
         NIOThreadPool.singleton.submit { _ in

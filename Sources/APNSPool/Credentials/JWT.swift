@@ -1,14 +1,15 @@
 import APNSBasics
 
-/// The provider token's form: a JSON Web Token (RFC 7519) in compact serialisation (RFC 7515, section 7.1) with what
-/// Apple's "Establishing a token-based connection to APNs" asks for, and nothing else: `alg` and `kid` in the header,
-/// `iss` and `iat` as claims, signed with ES256.
+/// The format of the provider token: a JSON Web Token (RFC 7519) in compact serialization (RFC 7515, section 7.1).
+///
+/// It contains exactly the fields that Apple's "Establishing a token-based connection to APNs" requires: `alg` and
+/// `kid` in the header, `iss` and `iat` as claims. It is signed with ES256.
 enum JWT {
-    /// What is signed: header and claims, each in base64url, with a dot between.
+    /// The text to sign: header and claims, each in base64url, separated by a dot.
     ///
-    /// - Parameter issuedAt: Whole seconds since 1970; written as a JSON integer.
+    /// - Parameter issuedAt: Whole seconds since 1970, written as a JSON integer.
     static func signingInput(identifiers: TokenIdentifiers, issuedAt: Int64) -> String {
-        // The identifiers are letters and digits, so that nothing needs escaping.
+        // The identifiers contain only letters and digits, so nothing needs escaping.
         let header = #"{"alg":"ES256","kid":"\#(identifiers.keyID)"}"#
         let claims = #"{"iss":"\#(identifiers.teamID)","iat":\#(issuedAt)}"#
         return Base64.encodeForURL(header.utf8) + "." + Base64.encodeForURL(claims.utf8)

@@ -6,20 +6,19 @@
     import Darwin
 #endif
 
-/// Reading a small file as a whole, with errors that say what to do.
+/// Reads a small file as a whole, with errors that state the remedy.
 enum KeyFile {
-    /// Far more than any key; so that a wrong path (a log, a device) does not fill the memory.
+    /// Far above the size of any key. It keeps a wrong path (a log, a device) from filling the memory.
     static let limit = 64 * 1024
 
-    /// The bytes of the file at `path`. Blocks while it reads.
+    /// Returns the bytes of the file at `path`. Blocks while it reads.
     ///
-    /// Pipes and devices are refused: one without a writer would block a thread for ever, and what comes out of a pipe
-    /// cannot be read a second time, as a file that may change is.
+    /// Pipes and devices are rejected: a pipe without a writer would block a thread forever, and a pipe cannot be read
+    /// again when its contents change.
     ///
-    /// - Throws: `missing` for an empty path, `fileUnreadable` for all that the system refuses and for what is no regular
-    ///   file, `notAKey` above 64 KiB.
-    ///
-    /// - Parameter kind: What the file is called in the errors.
+    /// - Parameter kind: The name of the file in errors.
+    /// - Throws: `missing` for an empty path; `fileUnreadable` for system errors and for anything but a regular file;
+    ///   `notAKey` above 64 KiB.
     static func read(
         _ path: String,
         setting: String,
@@ -53,8 +52,8 @@ enum KeyFile {
         }
     }
 
-    /// The key id in a file name of the form `AuthKey_XXXXXXXXXX.p8`, which the developer portal gives. What a browser
-    /// adds to the name of a second copy, as in `AuthKey_XXXXXXXXXX (1).p8`, does no harm.
+    /// The key id in a file name of the form `AuthKey_XXXXXXXXXX.p8`, the developer portal's form. A suffix that a
+    /// browser adds to a second copy, as in `AuthKey_XXXXXXXXXX (1).p8`, is ignored.
     static func keyID(inNameOf path: String) -> String? {
         guard let name = path.split(separator: "/").last, name.hasPrefix("AuthKey_"), name.hasSuffix(".p8") else {
             return nil
@@ -63,8 +62,8 @@ enum KeyFile {
         return id.utf8.count == TokenIdentifiers.length ? String(id) : nil
     }
 
-    /// The path, or that of the file that a symbolic link leads to if only that one's name holds a key id: keys are then
-    /// changed by changing the link.
+    /// Returns the path. If only the target of a symbolic link has a key id in its name, returns the target's path, so
+    /// that you can change keys by changing the link.
     static func nameWithKeyID(_ path: String) -> String {
         guard self.keyID(inNameOf: path) == nil, let target = realpath(path, nil) else { return path }
         defer { free(target) }

@@ -1,9 +1,11 @@
 import APNSBasics
 import HTTP2Wire
 
-/// A private key as people hand it over: a `.p8` file's text (PEM, RFC 7468, around PKCS#8, RFC 5958), or what is left
-/// of it after an environment variable. Tolerates CRLF, lost line ends, `\n` as two characters, quotes and blanks around
-/// it, a byte order mark, and base64 around the whole. Everything else is refused with words that say what it is.
+/// Parses a private key as users supply it: the text of a `.p8` file (PEM, RFC 7468, around PKCS#8, RFC 5958), possibly
+/// altered by an environment variable.
+///
+/// Accepts CRLF, missing line ends, `\n` as two characters, surrounding quotes and blanks, a byte order mark, and
+/// base64 around the whole text. Any other input is rejected with an error that identifies it.
 enum PrivateKeyText {
     /// - Parameter setting: The setting that the errors name.
     /// - Throws: `missing`, `notAKey`, `keyEncrypted`, `keyDamaged` or `keyTypeWrong`.
@@ -15,7 +17,7 @@ enum PrivateKeyText {
         }
     }
 
-    /// An error before anybody said which setting it is about.
+    /// An error that does not name its setting yet.
     struct Fault: Error {
         var code: APNSConfigurationError.Code
         var message: String
@@ -71,7 +73,7 @@ enum PrivateKeyText {
                     + "Download or copy it again (.env files often keep the first line only)."
             )
         }
-        // RFC 1421 header fields, which encrypted keys of the old form have.
+        // RFC 1421 header fields, which encrypted keys in the old format have.
         if block.body.range(of: Array("ENCRYPTED".utf8)) != nil { throw self.encrypted }
         guard let der = self.base64(Array(block.body)), !der.isEmpty else {
             throw Fault(.keyDamaged, "What stands between its BEGIN and END lines is not base64. \(self.askAgain)")
@@ -122,15 +124,15 @@ enum PrivateKeyText {
 
     // MARK: - PEM of any kind
 
-    /// A PEM text of any kind as environments carry it, in the form that OpenSSL reads: with line ends, and without
-    /// base64 around the whole. DER, and what is no PEM text at all, comes back as it is.
+    /// Normalizes PEM text of any kind, as stored in environment variables, to the form that OpenSSL reads: with line
+    /// ends, and without base64 around the whole text. DER, and input that is not PEM text, is returned unchanged.
     static func plainPEM(_ bytes: [UInt8]) -> [UInt8] {
-        // No text starts like this: base64 of PEM starts with L, of DER with M.
+        // No text starts with this byte: base64 of PEM starts with L, base64 of DER with M.
         guard bytes.first != DER.sequence else { return bytes }
         var text = self.withoutEscapes(self.trimmed(bytes[...]))
         if text.range(of: PEMBlock.begin) == nil {
             guard let decoded = self.base64(text) else { return bytes }
-            // A PEM text whose first and last line are lost.
+            // PEM text without its first and last line.
             if decoded.first == DER.sequence { return decoded }
             text = self.withoutEscapes(self.trimmed(decoded[...]))
             guard text.range(of: PEMBlock.begin) != nil else { return bytes }
@@ -144,7 +146,7 @@ enum PrivateKeyText {
         byte == 0x20 || (0x09...0x0D).contains(byte)
     }
 
-    /// Without a byte order mark, blanks and one pair of quotes around it.
+    /// Removes a byte order mark, surrounding blanks and one pair of quotes.
     private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var text = text
         if text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
@@ -161,7 +163,8 @@ enum PrivateKeyText {
         return text
     }
 
-    /// `\n` and `\r` written as two or more characters become line ends. No other backslash occurs in PEM or base64.
+    /// Converts `\n` and `\r` written as two or more characters to line ends. PEM and base64 contain no other
+    /// backslashes.
     private static func withoutEscapes(_ text: ArraySlice<UInt8>) -> [UInt8] {
         let backslash = UInt8(ascii: "\\")
         guard text.contains(backslash) else { return Array(text) }
@@ -181,23 +184,23 @@ enum PrivateKeyText {
         return Array(self.trimmed(result[...]))
     }
 
-    /// Base64 with blanks anywhere. `nil` when it is not base64.
+    /// Decodes base64 with blanks anywhere. `nil` if the text is not base64.
     private static func base64(_ text: [UInt8]) -> [UInt8]? {
         Base64.decode(text.filter { !self.isBlank($0) })
     }
 }
 
-/// One block of a PEM text.
+/// One block of PEM text.
 private struct PEMBlock {
     static let begin = Array("-----BEGIN ".utf8)
     private static let dashes = Array("-----".utf8)
 
     var label: String
     var body: ArraySlice<UInt8>
-    /// Whether its END line is there.
+    /// Whether its END line is present.
     var isComplete: Bool
 
-    /// The blocks of a text whose line ends are lost, written anew. A text without a block stays as it is.
+    /// Restores the line ends in all blocks of the text. Text without a block is returned unchanged.
     static func withLines(_ text: [UInt8]) -> [UInt8] {
         let blocks = self.all(in: text)
         guard !blocks.isEmpty else { return text }
@@ -213,13 +216,13 @@ private struct PEMBlock {
         return result
     }
 
-    /// The first private key in the text, else the first block of another kind.
+    /// The first private key in the text, or else the first block of another kind.
     static func mostPromising(in text: [UInt8]) -> PEMBlock? {
         let blocks = self.all(in: text)
         return blocks.first { $0.label.hasSuffix("PRIVATE KEY") } ?? blocks.first
     }
 
-    /// All blocks whose BEGIN lines are whole.
+    /// All blocks with complete BEGIN lines.
     private static func all(in text: [UInt8]) -> [PEMBlock] {
         var blocks: [PEMBlock] = []
         var rest = text[...]
@@ -238,7 +241,7 @@ private struct PEMBlock {
 }
 
 extension BidirectionalCollection<UInt8> {
-    /// Where these bytes stand first. The standard library's `firstRange` is generic all the way: it costs a process that
+    /// The first range of these bytes. The standard library's `firstRange` is fully generic and costs a process that
     /// reads one key a third of a MiB.
     fileprivate func range(of pattern: [UInt8]) -> Range<Index>? {
         var start = self.startIndex

@@ -3,15 +3,15 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// One signed provider token, with what every request that carries it needs made once.
+/// One signed provider token, with the values that every request needs prepared in advance.
 final class ProviderToken: Sendable, CustomStringConvertible {
-    /// The token in its compact form. A secret: never logged.
+    /// The token in compact form. A secret: never logged.
     let jwt: String
     /// 1 for the first token of its cache, 2 for the next.
     let generation: Int
     /// The token's `iat`, in seconds since 1970.
     let issuedAt: Int64
-    /// The `authorization` field, never to enter an HPACK table.
+    /// The `authorization` field. It never enters an HPACK table.
     let authorization: HeaderBlock
 
     init(jwt: String, generation: Int, issuedAt: Int64) {
@@ -24,24 +24,24 @@ final class ProviderToken: Sendable, CustomStringConvertible {
     var description: String { "provider token \(self.generation), issued at \(self.issuedAt)" }
 }
 
-/// Where the provider token of one key lives, with all that is known about it. It outlives the ``TokenActor``, so that a
-/// restarted one presents the same token: a new token at each restart is what APNs answers with 429.
+/// The provider token of one key and its state. It outlives the ``TokenActor``, so that a restarted actor presents the
+/// current token: APNs responds with 429 to a new token at each restart.
 ///
-/// Shared by all connections of the key; every method takes one lock for a moment.
+/// Shared by all connections of the key. Every method takes one lock briefly.
 final class ProviderTokenCache: Sendable {
     private struct State {
         var machine: TokenStateMachine
         var token: ProviderToken?
-        /// The token before, which the machine may make the current one again.
+        /// The previous token, which the machine may restore.
         var fallback: ProviderToken?
-        /// Until this instant the token may be handed out without asking the machine.
+        /// Until this instant the token may be used without consulting the machine.
         var unaskedUntil = State.never
         var lastFailure: TokenError?
 
-        /// Before every instant, also those that others read from the clock just before and bring here just after.
+        /// Earlier than any instant, including those read from the clock before a change and used here after it.
         static let never = MonotonicInstant(nanoseconds: .min)
 
-        /// The token after the machine allowed it.
+        /// Hands out the token after the machine allowed it.
         mutating func handOut(now: MonotonicInstant) -> ProviderToken? {
             self.unaskedUntil = self.machine.unaskedUntil(now: now)
             return self.token
@@ -51,15 +51,15 @@ final class ProviderTokenCache: Sendable {
     private let state: Mutex<State>
     private let version: SendRouteVersion
 
-    /// - Parameter version: advanced when routes with the token before are outdated.
+    /// - Parameter version: Advanced when routes with the previous token become outdated.
     init(policy: TokenPolicy = .standard, version: SendRouteVersion = SendRouteVersion()) {
         self.state = Mutex(State(machine: TokenStateMachine(policy: policy)))
         self.version = version
     }
 
-    /// The current token if it may be used without asking anybody, and until when: for up to 30 s at a time.
+    /// The current token if it may be used without further checks, and the end of that period: at most 30 s.
     ///
-    /// - Returns: `nil` when ``TokenActor/token()`` has to be asked.
+    /// - Returns: `nil` if you must call ``TokenActor/token()``.
     func current(now: MonotonicInstant) -> (token: ProviderToken, until: MonotonicInstant)? {
         self.state.withLock { state in
             guard now < state.unaskedUntil, let token = state.token else { return nil }
@@ -70,17 +70,17 @@ final class ProviderTokenCache: Sendable {
     enum Step: Sendable {
         case use(ProviderToken)
         case sign(TokenStateMachine.Order)
-        /// There is no token, and no call of the signer before the instant.
+        /// There is no token, and the signer is not called before this instant.
         case unavailable(TokenError, until: MonotonicInstant)
     }
 
-    /// A request needs a token.
+    /// Decides how a request gets its token.
     func next(now: MonotonicInstant, wallNow: Int64) -> Step {
         self.state.withLock { state in
             switch state.machine.use(now: now, wallNow: wallNow) {
             case .useCurrent:
                 if let token = state.handOut(now: now) { return .use(token) }
-                // Not reached: the machine knows a token only once it is here.
+                // Unreachable: the machine knows a token only once it is stored here.
                 return .sign(TokenStateMachine.Order(generation: 1, issuedAt: wallNow, orderedAt: now))
             case .sign(let order):
                 state.unaskedUntil = State.never
@@ -92,12 +92,12 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// A signature was made.
+    /// Stores a new signature.
     ///
     /// - Parameters:
-    ///   - isUsed: Whether somebody waits for the token and will use it now.
-    ///   - isShared: Whether other processes have it, too.
-    /// - Returns: The current token: this one, unless another one came first.
+    ///   - isUsed: Whether a waiting request will use the token now.
+    ///   - isShared: Whether other processes have the token too.
+    /// - Returns: The current token: this one, unless another one was installed first.
     func install(
         _ jwt: String,
         for order: TokenStateMachine.Order,
@@ -117,23 +117,23 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// What follows from a failed signature.
+    /// The consequence of a failed signature.
     enum Failure: Sendable {
-        /// The old token still serves.
+        /// The old token is still usable.
         case serves(ProviderToken)
-        /// There is no token. If nobody asks for one, the next try is due at this instant.
+        /// There is no token. If no request needs one earlier, the next attempt is due at this instant.
         case noToken(nextTry: MonotonicInstant)
     }
 
-    /// A signature could not be made.
+    /// Records a failed signature.
     ///
-    /// - Parameter isSilent: Whether the signer did not answer in time.
+    /// - Parameter isSilent: Whether the signer did not respond in time.
     func signingFailed(_ error: TokenError, isSilent: Bool, now: MonotonicInstant, wallNow: Int64) -> Failure {
         self.state.withLock { state in
             state.lastFailure = error
             switch state.machine.signingFailed(isSilent: isSilent, now: now, wallNow: wallNow) {
             case .useCurrent:
-                // The machine knows a token only once it is here.
+                // The machine knows a token only once it is stored here.
                 return state.handOut(now: now).map(Failure.serves) ?? .noToken(nextTry: now)
             case .fail(let nextTry):
                 state.unaskedUntil = State.never
@@ -142,9 +142,9 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// Nobody is there to sign.
+    /// Call this when there is no signer.
     ///
-    /// - Returns: The current token if it still serves.
+    /// - Returns: The current token if it is still usable.
     func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> ProviderToken? {
         self.state.withLock { $0.machine.signerIsGone(now: now, wallNow: wallNow) ? $0.token : nil }
     }
@@ -152,8 +152,8 @@ final class ProviderTokenCache: Sendable {
     /// APNs rejected a request that carried the token of this generation.
     ///
     /// - Parameters:
-    ///   - reason: of the rejection.
-    ///   - serverTime: the `date` of the response, in seconds since 1970, if there is one.
+    ///   - reason: The reason of the rejection.
+    ///   - serverTime: The `date` of the response, in seconds since 1970, if present.
     func rejected(
         _ reason: RejectionReason?,
         generation: Int,
@@ -182,13 +182,13 @@ final class ProviderTokenCache: Sendable {
             case .unrelated, .expired, .clockSuspect, .tooManyUpdates:
                 break
             }
-            // Inside the lock: whoever else learns of the refusal must not find the route before it is outdated.
+            // Inside the lock: no other caller that learns of the refusal may find a route with the refused token.
             if wasUsable, state.unaskedUntil == State.never { self.version.advance() }
             return verdict
         }
     }
 
-    /// Another authentication with the same key: its refresh interval counts from now on.
+    /// Another authentication with this key: its refresh interval applies from now on.
     func setPolicy(_ policy: TokenPolicy) {
         defer { self.version.advance() }
         self.state.withLock { state in
@@ -197,18 +197,18 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// The time until the signer is called again although nobody asks for a token; nil unless a signature has failed.
+    /// The time until the signer is called again even if no request needs a token; nil unless a signature has failed.
     func nextTry(now: MonotonicInstant) -> Duration? {
         self.state.withLock { $0.machine.retryAt.map { max(now.duration(to: $0), .zero) } }
     }
 
-    /// What is to be known before a new token is made.
+    /// The state that the maker of a new token needs.
     struct Current: Sendable {
-        /// The token in use, whether it still serves or not.
+        /// The current token, whether it is still usable or not.
         var jwt: String?
-        /// Whether it serves while another one is being made.
+        /// Whether it is usable while another one is being made.
         var isUsable: Bool
-        /// Whether APNs has called it expired.
+        /// Whether APNs has rejected it as expired.
         var isRefused: Bool
         var refreshInterval: Duration
     }
@@ -224,28 +224,28 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// What there is to see, for the client's status and its log.
+    /// The token's state for the client's status and log.
     struct Status: Sendable, Hashable {
         /// The current token's generation; `nil` before the first signature.
         var generation: Int?
         /// The time since its signature.
         var age: Duration?
-        /// Set while APNs has complained of too many tokens.
+        /// Set while signing is held back because APNs reported too many token updates.
         var heldBackUntil: MonotonicInstant?
-        /// Whether APNs called a token expired that was just signed.
+        /// Whether APNs rejected a newly signed token as expired.
         var isClockSuspect: Bool
-        /// Why the last signature failed; `nil` once one was made.
+        /// The reason why the last signature failed; `nil` after a successful one.
         var lastFailure: TokenError?
     }
 
-    /// What the last failed signature means for pushes.
+    /// The effect of the last failed signature on pushes.
     enum Trouble: Sendable, Hashable {
-        /// The old token serves for now.
+        /// The old token is usable for now.
         case notRenewed(TokenError)
         case noToken(TokenError)
     }
 
-    /// Nil while all is well.
+    /// The current trouble with tokens; nil if there is none.
     func trouble(now: MonotonicInstant, wallNow: Int64) -> Trouble? {
         self.state.withLock { state in
             guard let failure = state.lastFailure else { return nil }

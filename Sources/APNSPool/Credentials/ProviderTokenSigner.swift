@@ -1,7 +1,7 @@
 import APNSBasics
 import HTTP2Wire
 
-/// Signs provider tokens where the key itself is not at hand: in a hardware module, in a cloud's key store.
+/// Signs provider tokens with a key that the program does not hold: in a hardware module or a cloud key store.
 ///
 /// ```swift
 /// struct VaultSigner: APNSTokenSigner {
@@ -10,32 +10,35 @@ import HTTP2Wire
 ///     }
 /// }
 /// ```
-/// It is called about once in 50 minutes, in a task of its own. Pushes that need the token wait for it within their
-/// deadlines, and for ten seconds at most. When it fails or takes longer, the token in use serves until it is 58 minutes
-/// old; without one, pushes fail with the code `credential`. A call that takes longer is cancelled and not waited for;
-/// the next one is made after 5 s, later ones after up to 60 s.
+/// The client calls the signer about once in 50 minutes, in a separate task. Pushes that need the token wait for it
+/// within their deadlines, at most 10 s.
+///
+/// If a call fails or takes longer, the current token stays in use until it is 58 minutes old. Without a token, pushes
+/// fail with the code `credential`. A call that takes longer is cancelled, and the client does not wait for it. The
+/// next call follows after 5 s, later ones after up to 60 s.
 public protocol APNSTokenSigner: Sendable {
-    /// The ECDSA signature of the SHA-256 of these bytes by the P-256 key whose id the authentication names (ES256, RFC
-    /// 7518, section 3.4).
+    /// Returns the ECDSA signature of the SHA-256 of these bytes, made with the P-256 key whose id the authentication
+    /// names (ES256, RFC 7518, section 3.4).
     ///
-    /// - Parameter bytes: What is signed, not yet hashed: header and claims of the token, about 130 bytes.
-    /// - Returns: r and s of 32 bytes each, or the same in DER.
-    /// - Throws: Anything; its description goes into the error of pushes that have no token. It should end soon after
-    ///   its task was cancelled.
+    /// - Parameter bytes: The bytes to sign, not yet hashed: header and claims of the token, about 130 bytes.
+    /// - Returns: r and s of 32 bytes each, or the signature in DER.
+    /// - Throws: Any error; its description becomes part of the error of pushes that have no token. The method should
+    ///   end soon after its task is cancelled.
     func signature(for bytes: [UInt8]) async throws -> [UInt8]
 }
 
-/// What makes provider tokens of one key: the identifiers and a function that signs.
+/// Makes the provider tokens of one key from the identifiers and a signing function.
 struct ProviderTokenSigner: Sendable {
-    /// Answers the ES256 signature of the bytes, 64 bytes r‖s. It may take its time: only the token actor waits for it.
+    /// Returns the ES256 signature of the bytes, 64 bytes r‖s. It may take a long time: only the token actor waits for
+    /// it.
     typealias Sign = @Sendable ([UInt8]) async throws -> [UInt8]
 
     let identifiers: TokenIdentifiers
-    /// The key's other half, which tells two keys apart; nil where only the signer knows it.
+    /// The public key, which identifies the key pair; nil if only the signer knows it.
     let publicKey: [UInt8]?
     private let sign: Sign
 
-    /// Nil where the public key is not known: then nothing tells whether another signer has the same key.
+    /// Nil if the public key is not known: then it cannot be determined whether another signer has the same key.
     var key: SigningKey? { self.publicKey.map { SigningKey(identifiers: self.identifiers, publicKey: $0) } }
 
     init(identifiers: TokenIdentifiers, publicKey: [UInt8]? = nil, sign: @escaping Sign) {
@@ -44,11 +47,11 @@ struct ProviderTokenSigner: Sendable {
         self.sign = sign
     }
 
-    /// A signer of the user's; its signatures may be in either form.
+    /// Wraps a signer supplied by the user, with signatures in either form.
     init(signer: any APNSTokenSigner, identifiers: TokenIdentifiers) {
         self.init(identifiers: identifiers) { bytes in
             let signature = try await signer.signature(for: bytes)
-            // A raw one has 64 bytes, and DER needs more for numbers of that size.
+            // A raw signature has 64 bytes. DER needs more for numbers of that size.
             let isDER = signature.count != ES256Signature.length && signature.first == DER.sequence
             return isDER ? try ES256Signature(der: signature).rawRepresentation : signature
         }
@@ -60,7 +63,7 @@ struct ProviderTokenSigner: Sendable {
         }
     }
 
-    /// A new token, three parts with dots between.
+    /// A new token: three parts separated by dots.
     ///
     /// - Parameter issuedAt: Whole seconds since 1970 (`iat`).
     /// - Throws: `signingFailed`.
@@ -83,19 +86,19 @@ struct ProviderTokenSigner: Sendable {
     }
 }
 
-/// Why there is no provider token.
+/// The reason why there is no provider token.
 struct TokenError: Error, Sendable, Hashable, CustomStringConvertible {
     enum Code: Sendable, Hashable {
-        /// The signer failed, and there is no older token that still serves.
+        /// The signer failed, and no older token is usable.
         case signingFailed
-        /// The token actor has ended. Its successor, or a later try, may have a token.
+        /// The token actor has ended. Its successor, or a later attempt, may have a token.
         case stopped
-        /// The caller was cancelled while it waited.
+        /// The caller was cancelled while waiting.
         case cancelled
     }
 
     let code: Code
-    /// For people. Holds neither key nor token.
+    /// A readable message. Contains neither key nor token.
     let message: String
 
     init(_ code: Code, _ message: String) {

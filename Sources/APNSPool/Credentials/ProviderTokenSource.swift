@@ -1,9 +1,9 @@
-/// Where several processes get one provider token from.
+/// A source from which several processes get one provider token.
 ///
-/// ECDSA signatures are random, so that two processes that sign the same claims make two tokens, and APNs counts a key's
-/// tokens wherever they come from: more than one in 20 minutes can be answered with 429 `TooManyProviderTokenUpdates`. A
-/// fleet, or a service that restarts often, therefore shares the signed token itself. ``SharedFileTokenSource`` does it
-/// for the processes of one machine; a source of your own may use any store:
+/// ECDSA signatures are random, so two processes that sign the same claims make two different tokens. APNs counts a
+/// key's tokens across all processes and can respond to more than one in 20 minutes with 429
+/// `TooManyProviderTokenUpdates`. A fleet, or a service that restarts often, therefore shares the signed token itself.
+/// ``SharedFileTokenSource`` does this for the processes of one machine. Your own source can use any store:
 ///
 /// ```swift
 /// struct StoreTokenSource: ProviderTokenSource {
@@ -20,37 +20,38 @@
 /// }
 /// ```
 public protocol ProviderTokenSource: Sendable {
-    /// The token to use now.
+    /// Returns the token to use now.
     ///
-    /// Called when the process has none, when the one in use is due for a refresh, and when APNs has refused it. Pushes
-    /// wait for it within their deadlines, and for ten seconds at most; while an older token still serves, they go on
-    /// with that one.
+    /// The client calls this method when the process has no token, when the current token is due for a refresh, and
+    /// when APNs has refused it. Pushes wait for the result within their deadlines, at most 10 s. While an older token
+    /// is still usable, they use that one.
     ///
-    /// A client does not call it for a key again before it has answered. A call that takes longer than 30 s is cancelled
-    /// and given up: it should end soon after its task was cancelled. What it returns before the next call does is used.
+    /// A client does not call this method for a key again before the previous call has returned or was abandoned. A
+    /// call that takes longer than 30 s is cancelled and abandoned; it should end soon after its task is cancelled. If
+    /// an abandoned call returns a token before the next call does, that token is used.
     ///
-    /// - Throws: Anything; its description goes into the error of pushes that have no token.
+    /// - Throws: Any error; its description becomes part of the error of pushes that have no token.
     func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken
 }
 
-/// A signed provider token with what is known about it.
+/// A signed provider token and its properties.
 public struct SharedProviderToken: Sendable, Hashable {
-    /// The token in its compact form, as the `authorization` field carries it behind `bearer`. A secret.
+    /// The token in compact form, which follows `bearer` in the `authorization` field. A secret.
     public let jwt: String
-    /// The key that signed it.
+    /// The id of the key that signed it.
     public let keyID: String
-    /// The team in its claims.
+    /// The id of the team in its claims.
     public let teamID: String
     /// Its `iat`, in seconds since 1970.
     public let issuedAt: Int64
 
-    /// For tokens that come from a store. Nothing is checked here: see ``ProviderTokenRequest/accepts(_:)``.
+    /// Creates a token read from a store. Nothing is checked here: see ``ProviderTokenRequest/accepts(_:)``.
     ///
     /// - Parameters:
-    ///   - jwt: the token in its compact form.
-    ///   - keyID: the key that signed it.
-    ///   - teamID: the team in its claims.
-    ///   - issuedAt: its `iat`, in seconds since 1970.
+    ///   - jwt: The token in compact form.
+    ///   - keyID: The id of the key that signed it.
+    ///   - teamID: The id of the team in its claims.
+    ///   - issuedAt: Its `iat`, in seconds since 1970.
     public init(jwt: String, keyID: String, teamID: String, issuedAt: Int64) {
         self.jwt = jwt
         self.keyID = keyID
@@ -60,7 +61,7 @@ public struct SharedProviderToken: Sendable, Hashable {
 }
 
 extension SharedProviderToken: CustomStringConvertible, CustomReflectable {
-    /// Without the token itself.
+    /// A description without the token itself.
     public var description: String {
         "provider token of key \(self.keyID), team \(self.teamID), issued at \(self.issuedAt)"
     }
@@ -69,15 +70,15 @@ extension SharedProviderToken: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: ["description": self.description]) }
 }
 
-/// What a ``ProviderTokenSource`` is asked for.
+/// A request to a ``ProviderTokenSource`` for a token.
 public struct ProviderTokenRequest: Sendable {
     /// The key id that the token must name.
     public let keyID: String
-    /// The team id that it must name.
+    /// The team id that the token must name.
     public let teamID: String
-    /// The time, in seconds since 1970 by this machine's clock.
+    /// The current time, in seconds since 1970 by this machine's clock.
     public let now: Int64
-    /// A token of this age is to be replaced.
+    /// The age at which a token must be replaced.
     public let refreshAge: Duration
 
     private let signer: ProviderTokenSigner
@@ -92,32 +93,34 @@ public struct ProviderTokenRequest: Sendable {
         self.refused = refused
     }
 
-    /// Whether a token from the store can be used: it is of this key and team, younger than ``refreshAge``, not from the
-    /// future (more than a minute ahead of this machine's clock), and not the one that APNs has just refused.
+    /// Whether a token from the store can be used.
     ///
-    /// The ids of key and team are not secret. Unless the key is an ``APNSTokenSigner``, whose public key is not known,
-    /// the token's signature is checked too.
+    /// It must be of this key and team, younger than ``refreshAge``, no more than a minute ahead of this machine's
+    /// clock, and not the one that APNs has just refused.
+    ///
+    /// The ids of key and team are not secret, so the token's signature is checked too. With an ``APNSTokenSigner``,
+    /// whose public key is not known, this check is not possible.
     public func accepts(_ token: SharedProviderToken) -> Bool {
         self.serves(token) && (self.signer.key?.hasSigned(token.jwt) ?? true)
     }
 
-    /// The same without a look at the signature.
+    /// Performs the checks of ``accepts(_:)`` without checking the signature.
     func serves(_ token: SharedProviderToken) -> Bool {
         self.isOurs(token) && token.jwt != self.refused && self.age(token) < self.refreshAge
             && self.age(token) >= .zero - TokenPolicy.futureTolerance
     }
 
-    /// The `iat` of the oldest tokens that still serve.
+    /// The `iat` of the oldest tokens that are still usable.
     var oldestUsable: Int64 {
         self.now.subtractingReportingOverflow(TokenPolicy.usableAge.components.seconds).partialValue
     }
 
-    /// The key that signs; nil where its public key is not known.
+    /// The signing key; nil if its public key is not known.
     var key: SigningKey? { self.signer.key }
 
     /// Makes a new token.
     ///
-    /// - Throws: An error that says why the signer failed.
+    /// - Throws: An error with the reason why the signer failed.
     public func sign() async throws -> SharedProviderToken {
         SharedProviderToken(
             jwt: try await self.signer.jwt(issuedAt: self.now),
@@ -127,11 +130,11 @@ public struct ProviderTokenRequest: Sendable {
         )
     }
 
-    /// Refuses what a source must not give.
+    /// Rejects a token that a source must not return.
     ///
     /// - Parameters:
     ///   - current: The token that is due to be replaced.
-    ///   - checksSignature: Whether the source may have got the token from elsewhere.
+    ///   - checksSignature: Whether the source may have obtained the token from elsewhere.
     func check(
         _ token: SharedProviderToken,
         isReplacing current: String?,
@@ -147,7 +150,7 @@ public struct ProviderTokenRequest: Sendable {
         if token.jwt == current { throw fault("the token that is in use already") }
         guard self.age(token) < TokenPolicy.usableAge else { throw fault("a token that is \(self.age(token)) old") }
         guard self.age(token) >= .zero - TokenPolicy.futureTolerance else { throw fault("a token from the future") }
-        // It goes into a header field.
+        // The token is sent in a header field.
         guard !token.jwt.isEmpty, token.jwt.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw fault("a text that is no token")
         }

@@ -1,6 +1,6 @@
 import HTTP2Wire
 
-/// An authentication that was read and checked.
+/// An authentication whose settings and files were read and checked.
 struct ResolvedAuthentication: Sendable {
     let authentication: APNSAuthentication
     let policy: TokenPolicy
@@ -8,7 +8,7 @@ struct ResolvedAuthentication: Sendable {
     var signer: ProviderTokenSigner?
     /// Nil: no certificate is shown.
     var certificate: TLSIdentity?
-    /// What its files were before they were read.
+    /// The stamps of its files before they were read.
     var stamps: [FileStamp?] = []
 
     init(authentication: APNSAuthentication, policy: TokenPolicy) {
@@ -16,7 +16,7 @@ struct ResolvedAuthentication: Sendable {
         self.policy = policy
     }
 
-    /// What is shown to APNs, without secrets.
+    /// The name of the credential shown to APNs, without secrets.
     var name: String {
         if let certificate {
             return "certificate '\(certificate.commonName)', valid until \(CivilDate.text(certificate.notAfter))"
@@ -25,7 +25,7 @@ struct ResolvedAuthentication: Sendable {
             ?? "no provider token"
     }
 
-    /// Whether both are the same key or certificate, whatever file they came from.
+    /// Whether both are the same key or certificate, whichever files they came from.
     func isSame(as other: ResolvedAuthentication) -> Bool {
         if let certificate, let theirs = other.certificate { return certificate.fingerprint == theirs.fingerprint }
         if let signer, let theirs = other.signer {

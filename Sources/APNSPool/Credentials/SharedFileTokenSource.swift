@@ -10,41 +10,45 @@ package import SupervisedPool
     import Darwin
 #endif
 
-/// Shares the provider token among the processes of one machine by a file: one of them signs and writes, the others
-/// read. A process that restarts reads the file before it signs. A token in the file that another key has signed, with the
-/// same ids or others, is not believed but replaced.
+/// Shares the provider token among the processes of one machine through a file: one process signs and writes, the
+/// others read.
+///
+/// A process that restarts reads the file before it signs. A token that another key has signed, with these ids or
+/// others, is not trusted but replaced.
 ///
 /// ```swift
 /// var authentication = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
 /// authentication.tokenSource = SharedFileTokenSource(path: "/run/myservice/apns-token")
 /// ```
-/// The file is readable by its owner alone (0600), so all processes run as one user; a file that others may read or
-/// write, or that is damaged, is not believed but replaced. It is replaced in one step (`rename`), by whoever holds the
-/// lock on a second file (`path` with `.lock` added): the system takes the lock from a process that dies. Its first line
-/// is the token, so that `head -1` gives it to `curl`. It needs a local file system, and one file for each key.
+/// Only its owner can read the file (0600), so all processes must run as one user. A file that others may read or
+/// write, or that is damaged, is not trusted but replaced.
+///
+/// The file is replaced in one step (`rename`) by the process that holds the lock on a second file (`path` with `.lock`
+/// added). The system releases the lock of a process that dies. The token is the file's first line, so `head -1` passes
+/// it to `curl`. Use a local file system and one file for each key.
 public struct SharedFileTokenSource: ProviderTokenSource {
-    /// The file's path. Its directory must exist, and the process must be allowed to make files in it.
+    /// The file's path. Its directory must exist, and the process must be allowed to create files in it.
     public let path: String
-    /// How long another process may sign before it is given up waiting for. Default 10 s.
+    /// How long to wait for another process that is signing. Default 10 s.
     public var lockTimeout: Duration = .seconds(10)
-    /// Told when the file cannot be written; the token is then this process's own.
+    /// Logs a warning if the file cannot be written. This process then uses its own token.
     public var logger: Logger
 
     package var clock: any MonotonicClock = SystemMonotonicClock()
 
-    /// Touches no file yet.
+    /// Creates the source without accessing any file.
     ///
     /// - Parameters:
-    ///   - path: the file's path, in a directory that exists.
-    ///   - logger: told when the file cannot be written.
+    ///   - path: The file's path, in a directory that exists.
+    ///   - logger: Logs a warning if the file cannot be written.
     public init(path: String, logger: Logger = Logger(label: "apns-pool")) {
         self.path = path
         self.logger = logger
     }
 
-    /// The file's token if it can be used, else a new one, which is then in the file.
+    /// Returns the file's token if it can be used, or else signs a new one and writes it to the file.
     ///
-    /// - Throws: An error that names the file when it cannot be locked; the signer's error.
+    /// - Throws: An error that names the file if it cannot be locked; the signer's error.
     public func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
         if let token = await FileThreads.run({ self.read() }), request.accepts(token) { return token }
         let lock = try await self.lock()
@@ -54,7 +58,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
     }
 
     private func lockedToken(_ request: ProviderTokenRequest) async -> Result<SharedProviderToken, any Error> {
-        // Somebody may have written it while this process waited.
+        // Another process may have written it while this one waited.
         if let token = await FileThreads.run({ self.read() }), request.accepts(token) { return .success(token) }
         do {
             let token = try await request.sign()
@@ -70,7 +74,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         }
     }
 
-    /// The token in the file; nil if there is none that can be believed.
+    /// The token in the file; nil if there is none that can be trusted.
     package func read() -> SharedProviderToken? {
         guard case .success(let descriptor) = SystemFile.openRegular(self.path) else { return nil }
         defer { SystemFile.close(descriptor) }
@@ -118,7 +122,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         }
     }
 
-    /// Only whoever holds the lock writes, so that the new file's name may be the same each time.
+    /// Only the process that holds the lock writes, so the temporary file can always have one name.
     private func write(_ token: SharedProviderToken) -> String? {
         let bytes: [UInt8]
         do throws(OpenSSLFault) {
@@ -144,7 +148,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
     }
 }
 
-/// What stands in a shared token's file: the token, what is known about it, and a checksum, a line each.
+/// The format of a shared token's file: the token, its properties and a checksum, one per line.
 ///
 /// ```
 /// eyJhbGciOiJFUzI1NiIsImtpZCI6…
@@ -153,9 +157,9 @@ public struct SharedFileTokenSource: ProviderTokenSource {
 /// issued-at 1800000000
 /// sha256 5f1e…
 /// ```
-/// The checksum is that of the bytes before its line.
+/// The checksum covers all bytes before its line.
 enum SharedTokenFile {
-    /// Far more than a token; so that a wrong path does not fill the memory.
+    /// Far above the size of a token. It keeps a wrong path from filling the memory.
     static let limit = 8192
 
     static func bytes(of token: SharedProviderToken) throws(OpenSSLFault) -> [UInt8] {
@@ -169,7 +173,7 @@ enum SharedTokenFile {
         return Array("\(text)sha256 \(try SHA256Digest.hexadecimal(of: Array(text.utf8)))\n".utf8)
     }
 
-    /// Nil for a file that is cut off, damaged or something else.
+    /// Nil for a file that is truncated, damaged or of another kind.
     static func token(in bytes: ArraySlice<UInt8>) -> SharedProviderToken? {
         guard bytes.count <= self.limit else { return nil }
         let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)

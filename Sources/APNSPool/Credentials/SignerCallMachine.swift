@@ -1,7 +1,7 @@
 import SupervisedPool
 
-/// How long a call of the signer, or of the token source, is waited for, when it is given up and when the next one
-/// follows. Pure.
+/// Decides how long to wait for a call of the signer or the token source, when to abandon it and when to make the next
+/// one. Pure.
 ///
 /// ```
 ///          wanted               longestWait            patience
@@ -9,34 +9,34 @@ import SupervisedPool
 ///    ▲                  │ answered             │ answered
 ///    └──────────────────┴──────────────────────┘
 /// ```
-/// Those who wait fail after `longestWait`. Without patience the call is given up in the same moment. With it, the call
-/// may still answer, and no other one is made before it has answered or is given up.
+/// Waiting requests fail after `longestWait`. Without patience, the call is abandoned at that moment. With patience,
+/// the call may still return, and no other call is made until it has returned or was abandoned.
 struct SignerCallMachine: Sendable {
     struct Timer: Sendable, Hashable {
         enum Kind: Sendable, Hashable {
-            /// The call has taken its time.
+            /// The time limit of the call.
             case limit
-            /// The next call is made although nobody may be waiting.
+            /// Makes the next call even if no request is waiting.
             case retry
         }
 
         var kind: Kind
-        /// The call that it is about; 0 for a retry.
+        /// The number of the call that the timer belongs to; 0 for a retry.
         var number: Int
         var at: MonotonicInstant
     }
 
     enum Action: Sendable, Hashable {
         case call(Int, TokenStateMachine.Order)
-        /// The call is given up. It is told, and not waited for.
+        /// Cancel the abandoned call and do not wait for it.
         case cancel(Int)
-        /// Those who wait have waited long enough: the call counts as failed.
+        /// The waiting requests have reached their limit: the call counts as failed.
         case fail
-        /// No call is made for those who wait. Nothing new has failed.
+        /// No call is made for the waiting requests. There is no new failure.
         case refuse
         case arm(Timer)
         case disarm(Timer.Kind)
-        /// Ask the token's machine whether a token is still missing, and call if it is.
+        /// Ask the token's machine whether a token is still missing, and make a call if it is.
         case tryAgain
     }
 
@@ -44,10 +44,10 @@ struct SignerCallMachine: Sendable {
         case idle, calling, late
     }
 
-    /// How much longer than `TokenPolicy.longestWait` a call may take before it is given up.
+    /// How much longer than `TokenPolicy.longestWait` a call may take before it is abandoned.
     let patience: Duration
-    /// So many calls that were given up may not have returned; then no other one is made until one of them has. A signer
-    /// that blocks its thread would else take one thread after another.
+    /// The limit of abandoned calls that have not returned. At this limit, no call is made until one of them returns.
+    /// Otherwise a signer that blocks its thread would take up one thread after another.
     static let mostGivenUp = 4
     private var givenUp = 0
     private var state = State.idle
@@ -57,7 +57,7 @@ struct SignerCallMachine: Sendable {
         self.patience = patience
     }
 
-    /// A token has to be signed.
+    /// A token must be signed.
     mutating func wanted(_ order: TokenStateMachine.Order, now: MonotonicInstant) -> [Action] {
         switch self.state {
         case .calling:
@@ -76,7 +76,7 @@ struct SignerCallMachine: Sendable {
         }
     }
 
-    /// A timer has run out.
+    /// A timer has fired.
     mutating func fired(_ timer: Timer, now: MonotonicInstant) -> [Action] {
         switch (timer.kind, self.state) {
         case (.retry, .idle):
@@ -98,14 +98,14 @@ struct SignerCallMachine: Sendable {
         }
     }
 
-    /// Whether the call is under way and not given up.
+    /// Whether the call is under way and was not abandoned.
     func isCurrent(_ number: Int) -> Bool {
         number == self.lastNumber && self.state != .idle
     }
 
-    /// A call has answered.
+    /// A call has returned.
     ///
-    /// - Parameter hasToken: whether it brought a token that is used. Then a later call is not needed any more.
+    /// - Parameter hasToken: Whether it returned a token that is used. Later calls are then no longer needed.
     mutating func completed(_ number: Int, hasToken: Bool) -> [Action] {
         if self.isCurrent(number) {
             self.state = .idle
@@ -118,7 +118,7 @@ struct SignerCallMachine: Sendable {
         return [.disarm(.limit), .cancel(self.lastNumber)]
     }
 
-    /// There is no token: the next call is made at this instant, if nobody asks for one before.
+    /// There is no token: the next call is made at this instant, if no request needs one earlier.
     func tryAgain(at instant: MonotonicInstant) -> [Action] {
         self.state == .idle ? [.arm(Timer(kind: .retry, number: 0, at: instant))] : []
     }

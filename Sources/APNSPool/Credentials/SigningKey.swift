@@ -1,13 +1,14 @@
 import APNSBasics
 import HTTP2Wire
 
-/// Which key signs provider tokens. The ids alone do not tell: they are not secret, and anybody can claim them.
+/// Identifies the key that signs provider tokens. The ids are not sufficient: they are not secret, and any app can
+/// claim them.
 struct SigningKey: Sendable, Hashable {
     var identifiers: TokenIdentifiers
     /// x and y of 32 bytes each.
     var publicKey: [UInt8]
 
-    /// Whether the private half of this key has signed the token.
+    /// Whether this key's private half signed the token.
     func hasSigned(_ jwt: String) -> Bool {
         guard let dot = jwt.utf8.lastIndex(of: UInt8(ascii: ".")),
             let bytes = Base64.decodeForURL(jwt.utf8[jwt.utf8.index(after: dot)...]),

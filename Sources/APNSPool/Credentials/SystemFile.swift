@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// A number of `errno`, or `notRegular`, in words.
+/// Describes a value of `errno`, or `notRegular`, in words.
 package struct SystemError: Error, CustomStringConvertible {
     package var code: Int32
 
@@ -14,7 +14,7 @@ package struct SystemError: Error, CustomStringConvertible {
         self.code = code
     }
 
-    /// A pipe, a socket or a device in the place of a file.
+    /// A pipe, a socket or a device instead of a file.
     package static let notRegular = SystemError(code: -1)
 
     package var description: String {
@@ -24,7 +24,7 @@ package struct SystemError: Error, CustomStringConvertible {
     }
 }
 
-/// The few calls to the system that read and write small files, here and in the tool. They block, and go on after a
+/// The system calls that read and write small files, for this library and the tool. They block, and resume after a
 /// signal.
 package enum SystemFile {
     package static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0) -> Result<Int32, SystemError> {
@@ -42,7 +42,7 @@ package enum SystemFile {
         }
     }
 
-    /// Opens a regular file to read it. Never waits for another process, as the opening of a pipe does.
+    /// Opens a regular file for reading. Never waits for another process, as opening a pipe does.
     package static func openRegular(_ path: String) -> Result<Int32, SystemError> {
         let descriptor: Int32
         switch self.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) {
@@ -63,7 +63,7 @@ package enum SystemFile {
         return .success(descriptor)
     }
 
-    /// - Returns: what the system says of earlier writes, if that is trouble.
+    /// - Returns: The error that the system reports for earlier writes, if any.
     @discardableResult
     package static func close(_ descriptor: Int32) -> SystemError? {
         #if canImport(Glibc)
@@ -76,7 +76,7 @@ package enum SystemFile {
         return status == 0 ? nil : SystemError(code: errno)
     }
 
-    /// - Returns: how many bytes were read, 0 at the end.
+    /// - Returns: The number of bytes read; 0 at the end.
     package static func read(_ descriptor: Int32, into buffer: inout [UInt8]) -> Result<Int, SystemError> {
         while true {
             let count = buffer.withUnsafeMutableBytes { buffer in
@@ -94,7 +94,7 @@ package enum SystemFile {
         }
     }
 
-    /// Reads to the end, or until more than `limit` bytes are there: then it stops.
+    /// Reads to the end, or stops once it has more than `limit` bytes.
     package static func contents(of descriptor: Int32, limit: Int) -> Result<[UInt8], SystemError> {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 16 * 1024)
@@ -108,7 +108,7 @@ package enum SystemFile {
         return .success(bytes)
     }
 
-    /// Writes all of it, and waits where the other end takes nothing at the moment.
+    /// Writes all bytes, and waits while the other end accepts none.
     package static func write(_ bytes: [UInt8], to descriptor: Int32) -> SystemError? {
         bytes.withUnsafeBytes { bytes in
             var rest = bytes[...]

@@ -9,14 +9,14 @@ import Synchronization
     import Darwin
 #endif
 
-/// Has the provider token of one key signed, one call at a time, in a task of its own: callers only wait, so that a
-/// cancelled one disturbs nobody. The cache's machine decides when a token is needed, `SignerCallMachine` what follows from a
-/// call that takes too long.
+/// Has the provider token of one key signed, one call at a time, each in a separate task. Callers only wait, so a
+/// cancelled caller affects no other. The cache's machine decides when a token is needed; `SignerCallMachine` decides
+/// how to handle a slow call.
 ///
-/// A signer and a token source are the user's code. Nobody awaits the tasks that run it: one that never returns delays
-/// neither the pushes beyond `TokenPolicy.longestWait` nor the end of this actor.
+/// A signer and a token source are user code. Nothing awaits the tasks that run them: a call that never returns delays
+/// neither pushes beyond `TokenPolicy.longestWait` nor the end of this actor.
 ///
-/// A supervised child. A restarted one is a new object with the same cache.
+/// A supervised child. After a restart it is a new object with the same cache.
 actor TokenActor {
     private typealias Waiter = CheckedContinuation<Result<ProviderToken, TokenError>, Never>
 
@@ -28,7 +28,7 @@ actor TokenActor {
     }
 
     private enum Event: Sendable {
-        /// Somebody waits. One event stands for any number of waiters.
+        /// At least one request is waiting. One event represents any number of waiters.
         case wanted
         case completed(call: Int, Result<SharedProviderToken, TokenError>)
         case timer(SignerCallMachine.Timer)
@@ -45,7 +45,7 @@ actor TokenActor {
     private let events: AsyncStream<Event>
     private let event: AsyncStream<Event>.Continuation
     private var machine: SignerCallMachine
-    /// The calls that are under way or were given up, and the orders that they carry out.
+    /// The calls that are under way or were abandoned, with their orders.
     private var calls: [Int: (order: TokenStateMachine.Order, task: Task<Void, Never>)] = [:]
     private var timers: [SignerCallMachine.Timer.Kind: Task<Void, Never>] = [:]
     private var hasFailed = false
@@ -53,11 +53,12 @@ actor TokenActor {
 
     /// - Parameters:
     ///   - signer: Makes the tokens.
-    ///   - source: Where they are shared with others; nil: they are not.
+    ///   - source: Shares the tokens with others; nil: they are not shared.
     ///   - cache: Outlives this actor.
     ///   - clock: Measures the tokens' age and how long a call takes.
     ///   - wallClock: Seconds since 1970, for `iat`.
-    ///   - onResult: Told of each signature, and whether the one before ended otherwise. Must return at once.
+    ///   - onResult: Receives the result of each signature, and whether it differs from the previous one. Must return
+    ///     at once.
     init(
         signer: ProviderTokenSigner,
         source: (any ProviderTokenSource)? = nil,
@@ -72,7 +73,8 @@ actor TokenActor {
         self.clock = clock
         self.wallClock = wallClock
         self.onResult = onResult
-        // A plain signer and `ProcessTokenSource` may be asked again before they have answered; other sources may not.
+        // A plain signer and `ProcessTokenSource` allow a new call before the previous one returns; other sources do
+        // not.
         let mayOverlap = source == nil || source is ProcessTokenSource
         self.machine = SignerCallMachine(patience: mayOverlap ? .zero : TokenPolicy.sourcePatience)
         (self.events, self.event) = AsyncStream.makeStream()
@@ -83,7 +85,7 @@ actor TokenActor {
 
     // MARK: - For requests
 
-    /// A token for a request that is about to be sent. Waits only while one is being signed, and no longer than
+    /// Returns a token for a request that is about to be sent. Waits only while a token is being signed, and at most
     /// `TokenPolicy.longestWait`.
     ///
     /// - Returns: The token; or `signingFailed`, `stopped` or `cancelled`.
@@ -104,7 +106,7 @@ actor TokenActor {
             await withCheckedContinuation { (waiter: Waiter) in
                 let (refusal, isFirst) = self.waiting.withLock { waiting -> (TokenError?, Bool) in
                     if waiting.hasEnded { return (.stopped, false) }
-                    // Before the waiter is in the table the handler finds nothing; then this finds the cancellation.
+                    // A cancellation before the waiter is in the table finds nothing to cancel; this check detects it.
                     if Task.isCancelled { return (.cancelled, false) }
                     waiting.waiters[id] = waiter
                     defer { waiting.isSignalled = true }
@@ -129,10 +131,10 @@ actor TokenActor {
 
     // MARK: - The actor's life
 
-    /// Serves until it is asked to stop or cancelled. When it ends, everybody who waits is resumed. Calls of the signer
-    /// that are under way are cancelled and not waited for.
+    /// Serves requests until it is shut down or cancelled. When it ends, all waiting requests are resumed. Calls of the
+    /// signer that are under way are cancelled without waiting for them.
     ///
-    /// - Throws: `CancellationError`; `TokenError` when it is called a second time. A failed signature is no reason.
+    /// - Throws: `CancellationError`; `TokenError` when it is called a second time. A failed signature does not end it.
     func run(_ context: ChildContext) async throws {
         guard !self.hasRun else { throw TokenError(.stopped, "A token actor runs once.") }
         self.hasRun = true
@@ -150,7 +152,7 @@ actor TokenActor {
         let now = self.clock.now
         switch event {
         case .wanted:
-            // All may have been cancelled; then nothing is signed.
+            // All waiters may have been cancelled; then nothing is signed.
             let isWanted = self.waiting.withLock { waiting in
                 waiting.isSignalled = false
                 return !waiting.waiters.isEmpty
@@ -164,7 +166,7 @@ actor TokenActor {
         }
     }
 
-    /// Answers all who wait, at once or when a call has ended.
+    /// Resumes all waiters, at once or when a call has ended.
     private func serve(_ now: MonotonicInstant) {
         switch self.cache.next(now: now, wallNow: self.wallClock()) {
         case .use(let token):
@@ -197,7 +199,7 @@ actor TokenActor {
             case .disarm(let kind):
                 self.timers.removeValue(forKey: kind)?.cancel()
             case .tryAgain:
-                // Nobody may be waiting: a client without a token is to recover before the next push comes.
+                // Even without a waiter, a client without a token should recover before the next push.
                 guard !self.cache.inspect(now: now, wallNow: self.wallClock()).isUsable else { break }
                 self.serve(now)
             }
@@ -213,7 +215,7 @@ actor TokenActor {
         let isCurrent = self.machine.isCurrent(number)
         switch result {
         case .success(let shared):
-            // Also that of a call that was given up, unless another token came first.
+            // Also uses the token of an abandoned call, unless another token was installed first.
             let token = self.install(shared, order, isUsed: self.waiting.withLock { !$0.waiters.isEmpty })
             let isInstalled = token.jwt == shared.jwt
             self.perform(self.machine.completed(number, hasToken: isInstalled), now)
@@ -279,7 +281,7 @@ actor TokenActor {
     ) -> ProviderToken {
         var order = order
         if self.source != nil {
-            // As old as it is, whoever signed it.
+            // Counts the token's age from its signature, whichever process signed it.
             let age = max(order.issuedAt.subtractingReportingOverflow(shared.issuedAt).partialValue, 0)
             order.orderedAt = order.orderedAt.advanced(by: .zero - .seconds(age))
             order.issuedAt = shared.issuedAt
@@ -322,7 +324,7 @@ actor TokenActor {
         return Array(waiting.waiters.values)
     }
 
-    /// Without the lock: what a resumed task does is its own affair.
+    /// Call without holding the lock: a resumed task may do anything.
     private func resume(_ waiters: [Waiter], with result: Result<ProviderToken, TokenError>) {
         for waiter in waiters { waiter.resume(returning: result) }
     }

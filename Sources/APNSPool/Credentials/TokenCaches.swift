@@ -1,5 +1,5 @@
-/// The provider tokens of a client's keys. An authentication that is replaced by one with the same key keeps its token, and
-/// so does one that is put back: APNs counts a key's tokens, and refuses those that follow each other too fast.
+/// The provider tokens of a client's keys. An authentication that is replaced by one with the same key, or that is
+/// restored later, keeps its token: APNs counts a key's tokens and refuses those that follow each other too fast.
 struct TokenCaches: Sendable {
     /// How many keys are remembered.
     static let limit = 4
@@ -11,9 +11,9 @@ struct TokenCaches: Sendable {
         self.version = version
     }
 
-    /// The cache of this key if it is known, else a new one. Keys whose public half is not known share nothing.
+    /// Returns the cache of this key, or a new one for an unknown key. Keys with an unknown public half share nothing.
     ///
-    /// - Parameter current: the key in use, which is remembered however many others were tried since.
+    /// - Parameter current: The key in use, which is kept however many others were tried since.
     mutating func cache(of resolved: ResolvedAuthentication, keeping current: SigningKey? = nil) -> ProviderTokenCache {
         let known = self.caches.firstIndex { $0.key == resolved.signer?.key }.map { self.caches.remove(at: $0).cache }
         known?.setPolicy(resolved.policy)

@@ -1,5 +1,7 @@
-/// The two names in a provider token, checked. Both have 10 letters and digits, so they are easily taken for each other,
-/// and APNs answers a swap only with 403 `InvalidProviderToken`; hence the care here.
+/// The checked key id and team id of a provider token.
+///
+/// Both have 10 letters and digits, so they are easily confused, and APNs responds to a swap only with 403
+/// `InvalidProviderToken`. These checks detect such mistakes early.
 struct TokenIdentifiers: Sendable, Hashable {
     static let length = 10
 
@@ -7,8 +9,8 @@ struct TokenIdentifiers: Sendable, Hashable {
     let teamID: String
 
     /// - Parameters:
-    ///   - keyID: The key id, or `nil` to take it from the name of the key file. Surrounding blanks do no harm.
-    ///   - teamID: The team id. Surrounding blanks do no harm.
+    ///   - keyID: The key id, or `nil` to take it from the name of the key file. Surrounding blanks are ignored.
+    ///   - teamID: The team id. Surrounding blanks are ignored.
     ///   - keyFile: The path of the key file, if there is one.
     /// - Throws: `missing`, `conflict` or `identifierInvalid`.
     init(keyID: String?, teamID: String, keyFile: String?) throws(APNSConfigurationError) {

@@ -1,32 +1,33 @@
 import APNSModel
 import SupervisedPool
 
-/// The times that rule a provider token's life. Apple, "Establishing a token-based connection to APNs": a token is to be
-/// refreshed no more than once every 20 minutes and no less than once every 60.
+/// The time limits of a provider token. Apple, "Establishing a token-based connection to APNs": refresh a token no more
+/// than once every 20 minutes and no less than once every 60 minutes.
 struct TokenPolicy: Sendable, Hashable {
     static let refreshLimits = Duration.seconds(20 * 60)...Duration.seconds(60 * 60)
 
-    /// APNs answers 429 `TooManyProviderTokenUpdates` to tokens that follow each other faster. It seems to count from
-    /// the moment in which it first sees a token, not from `iat`.
+    /// APNs responds with 429 `TooManyProviderTokenUpdates` to tokens that follow each other faster. It seems to count
+    /// from when it first sees a token, not from `iat`.
     static let shortestUse = Duration.seconds(20 * 60)
-    /// Whatever the interval, older tokens are replaced: at 60 minutes APNs answers 403 `ExpiredProviderToken`.
+    /// Tokens of this age are replaced whatever the interval: at 60 minutes APNs responds with 403
+    /// `ExpiredProviderToken`.
     static let refreshAge = Duration.seconds(55 * 60)
-    /// Older tokens are not used any more, even if no new one can be had.
+    /// Tokens of this age are no longer used, even if no new one is available.
     static let usableAge = Duration.seconds(58 * 60)
-    /// A token refused as expired so soon after its signature is not old: the clock is wrong.
+    /// If a token is refused as expired within this time after its signature, the clock is wrong.
     static let shortestForcedAge = Duration.seconds(60)
-    /// How far ahead of the wall clock an `iat` may lie before it counts as wrong.
+    /// How far an `iat` may be ahead of the wall clock before it counts as wrong.
     static let futureTolerance = Duration.seconds(60)
-    /// No new signature for so long after `TooManyProviderTokenUpdates`.
+    /// How long new signatures are held back after `TooManyProviderTokenUpdates`.
     static let holdBack = Duration.seconds(20 * 60)
-    /// The wait after a first failed refresh, doubling to `longestRetry`, while the old token serves.
+    /// The wait after the first failed refresh, doubling to `longestRetry`, while the old token is usable.
     static let firstRetry = Duration.seconds(5)
     static let longestRetry = Duration.seconds(60)
-    /// How long those who need a token wait for a signature. Then they have the old token, or an error.
+    /// How long a request waits for a signature before it gets the old token or an error.
     static let longestWait = Duration.seconds(10)
-    /// How much longer a user's token source may take before its call is given up: it is not called again meanwhile.
+    /// How much longer a user's token source may take before its call is abandoned. It is not called again meanwhile.
     static let sourcePatience = Duration.seconds(20)
-    /// How often at least the wall clock is looked at.
+    /// The longest time between two checks of the wall clock.
     static let wallCheckInterval = Duration.seconds(30)
 
     let refreshInterval: Duration
@@ -53,9 +54,10 @@ struct TokenPolicy: Sendable, Hashable {
     }
 }
 
-/// Decides when the provider token in use still serves and when a new one is signed. Pure: it knows tokens by their
-/// generation (1, 2, …) and two clocks by the numbers that it is given, `now` on a clock that never goes back and
-/// `wallNow` in seconds since 1970. It never trusts the wall clock alone, for that one jumps.
+/// Decides whether the current provider token is usable and when a new one is signed.
+///
+/// Pure: it knows tokens by their generation (1, 2, …) and time by the values that it is given: `now` on a monotonic
+/// clock, and `wallNow` in seconds since 1970. It never trusts the wall clock alone, because that clock can jump.
 ///
 /// ```
 ///            sign                 use
@@ -64,16 +66,16 @@ struct TokenPolicy: Sendable, Hashable {
 ///                      │  └─── due ────────┘                                   │
 ///                      └────────────────── sign ◀──────────────────────────────┘
 /// ```
-/// The token before the current one is kept while it may still serve. It comes back when APNs refuses the current one
-/// and that one's `iat` lies in the future: the wall clock was ahead when it was signed.
+/// The previous token is kept while it is usable. It is restored if APNs refuses the current token and that token's
+/// `iat` is in the future because the wall clock was ahead when it was signed.
 struct TokenStateMachine: Sendable {
-    /// A signature to make, as ``use(now:wallNow:)`` ordered it.
+    /// An order for a signature, made by ``use(now:wallNow:)``.
     struct Order: Sendable, Hashable {
         /// The new token's generation.
         var generation: Int
         /// Its `iat`.
         var issuedAt: Int64
-        /// When it was ordered.
+        /// The instant of the order.
         var orderedAt: MonotonicInstant
     }
 
@@ -81,27 +83,27 @@ struct TokenStateMachine: Sendable {
         var generation: Int
         var issuedAt: Int64
         var signedAt: MonotonicInstant
-        /// `nil` until a request has carried it, as far as is known here.
+        /// `nil` until a request carries it, as far as this machine knows.
         var firstUse: MonotonicInstant?
-        /// Signed because the one before it was refused as expired.
+        /// Whether it was signed because APNs refused the previous token.
         var isForced: Bool
-        /// APNs has called it expired, or it is from the future: useless, whatever its age.
+        /// Whether APNs rejected it as expired, or it is from the future: unusable at any age.
         var isRefused = false
-        /// It came back after one from the future. The wall clock has been wrong, so its age is measured by the other
-        /// clock alone.
+        /// Whether it was restored after a token from the future. The wall clock has been wrong, so the token's age is
+        /// measured by the monotonic clock alone.
         var ignoresWallClock = false
     }
 
     var policy: TokenPolicy
     private var token: Token?
-    /// The token before, while APNs has not refused it.
+    /// The previous token, unless APNs has refused it.
     private var fallback: Token?
     private var lastGeneration = 0
-    /// The last token that APNs refused and whose `iat` was in the future.
+    /// The last token that APNs refused because its `iat` was in the future.
     private var lastFromFuture: Int?
-    /// No call of the signer before this instant: the last one did not answer in time.
+    /// The signer is not called before this instant, because the last call got no response in time.
     private var silentUntil: MonotonicInstant?
-    /// When the next try is due after a failed one.
+    /// When the next attempt is due after a failed one.
     private(set) var retryAt: MonotonicInstant?
     private var retryDelay = TokenPolicy.firstRetry
     private var heldBackUntil: MonotonicInstant?
@@ -114,15 +116,17 @@ struct TokenStateMachine: Sendable {
     // MARK: - A request needs a token
 
     enum UseDecision: Sendable, Hashable {
-        /// The current token serves. This counts as its use.
+        /// The current token is usable. This counts as its use.
         case useCurrent
-        /// A new token is needed. The current one, if any, serves until it is there only as `signingFailed` says.
+        /// A new token is needed. Until it is signed, the current token is used only as `signingFailed` says.
         case sign(Order)
-        /// There is no token, and the signer is not called before this instant: it did not answer the last call in time.
+        /// There is no token, and the signer is not called before this instant, because it did not respond to the last
+        /// call in time.
         case unavailable(until: MonotonicInstant)
     }
 
-    /// A request is about to be sent. Asking again while a signature is under way gives the same order again.
+    /// Decides on the token of a request that is about to be sent. Repeated calls during a signature return the same
+    /// order.
     mutating func use(now: MonotonicInstant, wallNow: Int64) -> UseDecision {
         if self.needsSignature(now: now, wallNow: wallNow) {
             guard let silentUntil, now < silentUntil else {
@@ -144,7 +148,8 @@ struct TokenStateMachine: Sendable {
 
         let isFromTheFuture = wallAge < .zero - TokenPolicy.futureTolerance
         guard let firstUse = token.firstUse else {
-            // APNs has not seen it: another one costs nothing. It must last its 20 minutes.
+            // APNs has not seen this token, so another one costs nothing. The token must last for its 20 minutes of
+            // use.
             let longestWait = TokenPolicy.refreshAge - TokenPolicy.shortestUse
             return isFromTheFuture || max(age, wallAge) >= longestWait
         }
@@ -154,15 +159,15 @@ struct TokenStateMachine: Sendable {
         return isDue && use >= TokenPolicy.shortestUse && !self.isHeldBack(now: now) && now >= (self.retryAt ?? now)
     }
 
-    /// Whether the current token may be sent, however much a new one is due.
+    /// Whether the current token may be sent, even if a new one is due.
     func isUsable(now: MonotonicInstant, wallNow: Int64) -> Bool {
         guard let token, !token.isRefused else { return false }
         let age = token.signedAt.duration(to: now)
         if age >= TokenPolicy.usableAge { return false }
         if token.ignoresWallClock { return true }
         guard Self.wallAge(issuedAt: token.issuedAt, wallNow: wallNow) >= TokenPolicy.usableAge else { return true }
-        // Old by the wall clock alone: the machine was suspended, or its clock was set. That may lead to a signature,
-        // not to one a minute.
+        // Only the wall clock says that it is old: the machine was suspended, or its clock was set. That may cause one
+        // signature, but not one per minute.
         return age < TokenPolicy.shortestForcedAge || self.isHeldBack(now: now)
     }
 
@@ -172,11 +177,11 @@ struct TokenStateMachine: Sendable {
 
     // MARK: - A signature ends
 
-    /// The token ordered is there. `false`: another one came first, and this one must be thrown away.
+    /// Records the token of an order. `false`: another token was installed first, and this one must be discarded.
     ///
     /// - Parameters:
     ///   - isUsed: Whether a request will carry it at once.
-    ///   - isShared: Others have it too, perhaps since it was signed: its use counts from there.
+    ///   - isShared: Whether others have it too, perhaps since it was signed. Its use then counts from the signature.
     mutating func signed(_ order: Order, now: MonotonicInstant, isUsed: Bool, isShared: Bool = false) -> Bool {
         guard order.generation > self.lastGeneration else { return false }
         self.fallback = self.token.flatMap { $0.isRefused ? nil : $0 }
@@ -196,17 +201,17 @@ struct TokenStateMachine: Sendable {
     }
 
     enum FailureDecision: Sendable, Hashable {
-        /// The old token serves on; the next try comes later.
+        /// The old token stays in use; the next attempt is made later.
         case useCurrent
-        /// There is no token. The next use tries again, at once unless the signer was silent; if nobody asks for a
-        /// token, the next try is due at this instant.
+        /// There is no token. The next use retries at once, or later if the signer did not respond. If no request needs
+        /// a token earlier, the next attempt is due at this instant.
         case fail(nextTry: MonotonicInstant)
     }
 
-    /// The signature could not be made.
+    /// Records a failed signature.
     ///
-    /// - Parameter isSilent: Whether the signer did not answer in time. Each try then costs those who wait their time, so
-    ///   that there is none before the next one is due.
+    /// - Parameter isSilent: Whether the signer did not respond in time. Each further attempt would make requests wait,
+    ///   so none is made before the next one is due.
     mutating func signingFailed(isSilent: Bool = false, now: MonotonicInstant, wallNow: Int64) -> FailureDecision {
         let next = now.advanced(by: self.retryDelay)
         self.retryAt = next
@@ -217,7 +222,7 @@ struct TokenStateMachine: Sendable {
         return .useCurrent
     }
 
-    /// Nobody signs any more: whether the current token serves all the same.
+    /// Call this when there is no signer. Returns whether the current token is still usable.
     mutating func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> Bool {
         guard self.isUsable(now: now, wallNow: wallNow) else { return false }
         self.noteUse(now: now)
@@ -226,23 +231,23 @@ struct TokenStateMachine: Sendable {
 
     // MARK: - APNs refuses a token
 
-    /// What a rejection says about the token that the request carried.
+    /// The consequence of a rejection for the token that the request carried.
     enum Verdict: Sendable, Hashable {
-        /// Nothing.
+        /// The rejection does not concern the token.
         case unrelated
-        /// Its `iat` lies in the future. The next attempt carries the token before it (`isRestored`), or another one.
+        /// Its `iat` is in the future. The next attempt carries the previous token (`isRestored`), or another one.
         case replaced(isRestored: Bool)
-        /// It is too old.
+        /// The token is too old.
         case expired(ExpiredDecision)
-        /// This machine's clock is wrong: a new token would be refused as well.
+        /// This machine's clock is wrong: APNs would refuse a new token too.
         case clockSuspect
-        /// APNs has seen too many tokens. Nothing that can wait is signed before this instant.
+        /// APNs has seen too many tokens. Signatures that can wait are not made before this instant.
         case tooManyUpdates(until: MonotonicInstant, isNew: Bool)
     }
 
-    /// APNs rejected a request that carried the token of this generation.
+    /// Evaluates a rejection of a request that carried the token of this generation.
     ///
-    /// - Parameter serverTime: the `date` of the response, in seconds since 1970, if there is one.
+    /// - Parameter serverTime: The `date` of the response, in seconds since 1970, if present.
     mutating func rejected(
         _ reason: RejectionReason?,
         generation: Int,
@@ -274,22 +279,23 @@ struct TokenStateMachine: Sendable {
         reason == .invalidProviderToken || reason == .expiredProviderToken || reason == .tooManyProviderTokenUpdates
     }
 
-    /// What to do with a push whose token APNs called expired.
+    /// The handling of a push whose token APNs rejected as expired.
     enum ExpiredDecision: Sendable, Hashable {
-        /// A newer token is there already: resend with it.
+        /// A newer token is already installed: resend with it.
         case alreadyReplaced
-        /// The next use signs a new token: resend with that.
+        /// The next use signs a new token: resend with it.
         case refresh
-        /// A new token would be refused as well, because this machine's clock is wrong: do not resend, report it.
+        /// This machine's clock is wrong, so APNs would refuse a new token too: do not resend, report it.
         case clockSuspect
-        /// APNs has just complained of too many tokens: do not resend before this instant.
+        /// APNs has just reported too many token updates: do not resend before this instant.
         case heldBack(until: MonotonicInstant)
     }
 
-    /// APNs answered 403 `ExpiredProviderToken` to a request with the token of this generation.
+    /// APNs responded with 403 `ExpiredProviderToken` to a request with the token of this generation.
     ///
-    /// Each token is replaced once however many responses say so. One that was signed less than 60 s ago is not, nor one
-    /// signed less than 20 minutes ago for the same reason: that would go on in a circle.
+    /// Each token is replaced once, however many responses reject it. A token is not replaced if it was signed less
+    /// than 60 s ago, or if it was itself signed to replace a refused token less than 20 minutes ago: replacing it
+    /// would lead to an endless loop.
     mutating func expired(generation: Int, now: MonotonicInstant) -> ExpiredDecision {
         guard let token else { return .refresh }
         if generation != token.generation { return .alreadyReplaced }
@@ -307,24 +313,26 @@ struct TokenStateMachine: Sendable {
         return .refresh
     }
 
-    /// What to do with a push whose token APNs refused, if that is because of the token's `iat`.
+    /// The handling of a push whose token APNs may have refused because of its `iat`.
     enum FutureDecision: Sendable, Hashable {
-        /// The token before it is the current one again: resend with that.
+        /// The previous token is the current one again: resend with it.
         case restored
-        /// The current token is another one, or the next use signs one: resend with that.
+        /// Another token is current, or the next use signs one: resend with it.
         case refresh
-        /// This machine's clock is still ahead, or a new token has not helped: do not resend, report it.
+        /// This machine's clock is still ahead, or a new token did not help: do not resend, report it.
         case clockSuspect
-        /// The refusal has another reason.
+        /// The refusal has another cause.
         case unrelated
     }
 
-    /// APNs refused a request with the token of this generation: 403 `InvalidProviderToken` or `ExpiredProviderToken`.
+    /// Handles 403 `InvalidProviderToken` or `ExpiredProviderToken` for a request with the token of this generation.
     ///
-    /// A token is from the future if the wall clock was ahead when it was signed. APNs refuses it until its `iat` has
-    /// come. The token before it serves on, if it still can. Otherwise one new token is signed, once the clock is right.
+    /// A token is from the future if the wall clock was ahead when it was signed. APNs refuses it until the time of its
+    /// `iat`. The previous token is restored if it is still usable. Otherwise one new token is signed, once the clock
+    /// is right.
     ///
-    /// - Parameter serverTime: The `date` of the response, in seconds since 1970. Nil: the present wall clock has to do.
+    /// - Parameter serverTime: The `date` of the response, in seconds since 1970. Nil: the current wall clock is used
+    ///   instead.
     mutating func refusedFromFuture(
         generation: Int,
         serverTime: Int64?,
@@ -344,7 +352,7 @@ struct TokenStateMachine: Sendable {
             self.token = fallback
             self.token?.ignoresWallClock = true
             self.fallback = nil
-            // The clock may still be ahead: a refresh that can wait waits.
+            // The clock may still be ahead, so postpone refreshes that can wait.
             self.retryAt = now.advanced(by: TokenPolicy.shortestUse)
             return .restored
         }
@@ -358,20 +366,20 @@ struct TokenStateMachine: Sendable {
         return .refresh
     }
 
-    /// APNs answered 429 `TooManyProviderTokenUpdates`: nothing is signed because of it, and for 20 minutes nothing that
-    /// can wait.
+    /// Handles 429 `TooManyProviderTokenUpdates`: no signature is made because of it, and signatures that can wait are
+    /// held back for 20 minutes.
     ///
-    /// - Returns: The end of that time.
+    /// - Returns: The end of that period.
     mutating func tooManyUpdates(now: MonotonicInstant) -> MonotonicInstant {
         let until = max(self.heldBackUntil ?? now, now.advanced(by: TokenPolicy.holdBack))
         self.heldBackUntil = until
         return until
     }
 
-    // MARK: - Looking at it
+    // MARK: - State
 
-    /// Until when the current token may be used without asking, given that it was just used. An instant that has passed:
-    /// not at all.
+    /// The instant until which the current token may be used without further checks, given that it was just used. An
+    /// instant that has passed means that it may not.
     func unaskedUntil(now: MonotonicInstant) -> MonotonicInstant {
         guard let token, !token.isRefused, let firstUse = token.firstUse else { return now }
         var until = min(
@@ -388,7 +396,8 @@ struct TokenStateMachine: Sendable {
         return until
     }
 
-    /// The end of the time in which nothing is signed because of `TooManyProviderTokenUpdates`, if it lasts.
+    /// The end of the period in which signatures are held back because of `TooManyProviderTokenUpdates`; nil outside
+    /// it.
     func heldBackUntil(now: MonotonicInstant) -> MonotonicInstant? {
         self.isHeldBack(now: now) ? self.heldBackUntil : nil
     }

@@ -1,7 +1,7 @@
-/// What those who wait for a trial's verdict are told.
+/// The events of a trial, for callers that wait for its verdict.
 struct TrialEvents: Sendable {
     enum Event: Sendable, Equatable {
-        /// A push went with it and gave no verdict.
+        /// A push tried the candidate without a verdict.
         case inconclusive
         case accepted
         case refused(String)

@@ -1,8 +1,8 @@
 public import APNSModel
 import SupervisedPool
 
-/// One app of a group in one environment: sends to it, and tells how its client is. A client is started when there is
-/// something to send.
+/// Sends to one app of a group in one environment and reports the state of the app's client. The client is started when
+/// there is something to send.
 public struct APNSAppSender: PushSender {
     let core: ClientGroupCore
     /// The app's name.
@@ -10,7 +10,7 @@ public struct APNSAppSender: PushSender {
     /// One of the app's environments.
     public let environment: APNSEnvironment
 
-    /// Delivers one prepared push. A push for another topic than the app's is not sent (`configuration`).
+    /// Delivers one prepared push. A push for a topic that does not belong to the app is not sent (`configuration`).
     public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
         await self.core.deliver(
             push,
@@ -22,8 +22,8 @@ public struct APNSAppSender: PushSender {
         )
     }
 
-    /// Delivers one notification, which the app's client encodes. A notification for another topic than the app's is not
-    /// sent (`configuration`).
+    /// Delivers one notification, which the app's client encodes. A notification for a topic that does not belong to
+    /// the app is not sent (`configuration`).
     public func deliver(
         _ notification: consuming PushNotification,
         to token: DeviceToken,
@@ -40,10 +40,11 @@ public struct APNSAppSender: PushSender {
         )
     }
 
-    // MARK: Looking
+    // MARK: State
 
-    /// How the app's client is now. `serving` also while no client runs because nobody sends: the next push starts one.
-    /// `starting` while the app waits for its turn; `failing` with `configuration` for an unknown app.
+    /// The health of the app's client. It is also `serving` if no client runs because there is nothing to send: the
+    /// next push starts one. It is `starting` while the app waits for its turn, and `failing` with `configuration` for
+    /// an unknown app.
     public var health: APNSHealth {
         get async {
             switch self.core.standing(self.app, self.environment) {
@@ -56,7 +57,7 @@ public struct APNSAppSender: PushSender {
         }
     }
 
-    /// A snapshot of the app's client, which apps of the same key share; nil while none runs.
+    /// A snapshot of the app's client, which apps with the same key share; nil while none runs.
     public var status: APNSClientStatus? {
         get async {
             guard case .client(let client) = self.core.standing(self.app, self.environment) else { return nil }
@@ -64,10 +65,10 @@ public struct APNSAppSender: PushSender {
         }
     }
 
-    /// Makes one round trip to APNs with the app's credential and topic, as ``APNSClient/check(topic:within:)`` does. A
-    /// client is started for it if none runs.
+    /// Makes one round trip to APNs with the app's credential and topic, as ``APNSClient/check(topic:within:)`` does.
+    /// Starts a client for it if none runs.
     ///
-    /// - Parameter time: the time limit. Default 15 s.
+    /// - Parameter time: The time limit. Default 15 s.
     public func check(within time: Duration = .seconds(15)) async -> APNSCheck {
         let deadline = self.core.now.advanced(by: time)
         switch await self.core.use(self.app, self.environment, asCall: true, until: deadline) {
@@ -77,7 +78,7 @@ public struct APNSAppSender: PushSender {
             return check
         case .success(let use):
             defer { self.core.leave(use) }
-            // A client that was started for this call may not run yet.
+            // A client that was started for this call may not be running yet.
             _ = await use.client.runtime.sending.waitUntilRunning(deadline)
             let left = max(self.core.now.duration(to: deadline), .milliseconds(1))
             return await use.client.check(topic: self.core.topic(self.app) ?? "", within: left)
@@ -88,14 +89,14 @@ public struct APNSAppSender: PushSender {
 extension ClientGroupCore {
     /// The state of an app's client.
     enum Standing {
-        /// Why there is nothing to ask.
+        /// The app or environment is unknown; the error says why.
         case fault(PushError)
-        /// Nobody runs the group yet.
+        /// The group is not running yet.
         case notRunning
         case shutDown
-        /// No client runs, for nobody sends.
+        /// No client runs, because there is nothing to send.
         case idle
-        /// A client is wanted or about to run.
+        /// A client is waiting to start or is starting.
         case starting
         case client(APNSClient)
     }

@@ -1,27 +1,28 @@
-// This folder: many apps in one process, which share clients where they share a credential. A client does not know
+// This folder serves many apps in one process; apps with the same credential share a client. A client does not know
 // whether it belongs to a group.
 
 import APNSModel
 public import ServiceLifecycle
 import SupervisedPool
 
-/// An app that pushes are sent to, with the credential that it has.
+/// An app that you send pushes to, and its credential.
 public struct APNSApp: Sendable {
-    /// What the group calls it.
+    /// The app's name in the group.
     public var name: String
-    /// Its bundle ID. Pushes to other topics are refused before the network; those that begin with it and a dot, as the
-    /// topics of VoIP or complications do, are its own.
+    /// The app's bundle ID. Pushes to other topics are rejected locally. Topics that begin with the bundle ID and a
+    /// dot, such as those of VoIP or complications, belong to the app.
     public var topic: String
-    /// Its key or certificate. Apps with the same one share connections unless `isolation` forbids it.
+    /// The app's key or certificate. Apps with the same credential share connections unless `isolation` forbids
+    /// it.
     public var authentication: APNSAuthentication
     /// The environments that the app uses. Default: production and development.
     public var environments: Set<APNSEnvironment>
 
     /// - Parameters:
-    ///   - name: what the group calls it; unique within the group.
-    ///   - topic: its bundle ID.
-    ///   - authentication: its key or certificate, read when it is added.
-    ///   - environments: the environments that the app uses; at least one.
+    ///   - name: The app's name, unique within the group.
+    ///   - topic: The app's bundle ID.
+    ///   - authentication: The app's key or certificate, read when you add the app.
+    ///   - environments: The environments that the app uses; at least one.
     public init(
         name: String,
         topic: String,
@@ -35,8 +36,8 @@ public struct APNSApp: Sendable {
     }
 }
 
-/// Many apps in one process: a client for each key and environment, started when it is needed, stopped when it idles,
-/// with one limit on the connections of all.
+/// Serves many apps in one process, with one client for each key and environment. A client is started when needed and
+/// stopped when idle. One limit applies to the connections of all clients together.
 ///
 /// ```swift
 /// let group = try APNSClientGroup(configuration: .init(maxConnections: 50))
@@ -46,32 +47,32 @@ public struct APNSApp: Sendable {
 /// // from anywhere:
 /// let outcome = await group.sender(for: "fern", in: .production).deliver(notification, to: token)
 /// ```
-/// An app that nobody sends to costs no connection and next to no memory. Apps are added, replaced and removed while the
-/// group runs.
+/// An app without pushes uses no connection and almost no memory. You can add, replace and remove apps while the group
+/// runs.
 public final class APNSClientGroup: Service {
-    /// Which apps share a pool of connections.
+    /// Determines which apps share a connection pool.
     public struct Isolation: Sendable, Hashable {
         private let isPerApp: Bool
-        /// Those with the same key (or certificate) and environment. Default: fewest connections.
+        /// Apps with the same key (or certificate) and environment share a pool. Default: uses the fewest connections.
         public static let perKey = Isolation(isPerApp: false)
-        /// None: one app's flood leaves the streams of the others alone.
+        /// Each app has its own pool, so one app's flood of pushes does not take streams from other apps.
         public static let perApp = Isolation(isPerApp: true)
     }
 
     /// The settings of a group.
     public struct Configuration: Sendable {
-        /// The limit on the connections of all apps together: 1 to 100,000, by default 100. Other apps wait
-        /// for their turn, up to the deadlines of their pushes; bulk calls wait without a limit.
+        /// The limit on the connections of all apps together: 1 to 100,000, by default 100. At the limit, other apps
+        /// wait for their turn until the deadlines of their pushes; bulk calls wait without a limit.
         public var maxConnections: Int
-        /// How long a client may idle before its connections close: 1 s and more. Default 10 minutes.
+        /// How long a client may be idle before its connections close: at least 1 s. Default 10 minutes.
         public var idleTimeout: Duration
         /// Which apps share connections. Default `perKey`.
         public var isolation: Isolation
-        /// What all clients have in common; authentication and environment are those of the apps. A client needs room
-        /// for `pool.size + pool.maxOverflow` connections, and starts with fewer if there is less.
+        /// The settings that all clients share; authentication and environment are set per app. A client needs room for
+        /// `pool.size + pool.maxOverflow` connections, and starts with fewer if there is less room.
         public var client: APNSClientConfiguration
 
-        /// All parameters have the defaults that their properties name. Limits are checked when a group is made.
+        /// All parameters have the defaults documented at their properties. Limits are checked when a group is created.
         public init(
             maxConnections: Int = 100,
             idleTimeout: Duration = .seconds(600),
@@ -87,32 +88,33 @@ public final class APNSClientGroup: Service {
 
     let core: ClientGroupCore
 
-    /// - Throws: `APNSConfigurationError` for a number out of its limits.
+    /// - Throws: `APNSConfigurationError` if a number is out of its limits.
     public init(configuration: Configuration = Configuration()) throws(APNSConfigurationError) {
         self.core = try ClientGroupCore(configuration)
     }
 
     // MARK: Apps
 
-    /// Adds an app. Its key is read and checked now; no connection is made.
+    /// Adds an app. Its key is read and checked now; no connection is opened.
     ///
-    /// - Throws: `APNSConfigurationError`: `conflict` when there is an app of that name, `missing` without environments,
-    ///   and whatever is wrong with its authentication.
+    /// - Throws: `APNSConfigurationError`: `conflict` if the group has an app with that name, `missing` without
+    ///   environments, or any error in the app's authentication.
     public func add(_ app: APNSApp) throws(APNSConfigurationError) {
         try self.core.set(app, mayReplace: false)
     }
 
-    /// Puts an app in the place of the one with its name, if there is one: another key, other environments. What is in
-    /// flight with the old key finishes, bulk calls that run included; the new one has connections of its own.
+    /// Replaces the app with this name, if any, for example to change its key or environments.
     ///
-    /// - Throws: As ``add(_:)``. The old one then stays.
+    /// Pushes in flight with the old key finish, including running bulk calls. A new key has its own connections.
+    ///
+    /// - Throws: As ``add(_:)``. The old app then stays.
     public func replace(_ app: APNSApp) throws(APNSConfigurationError) {
         try self.core.set(app, mayReplace: true)
     }
 
-    /// Removes an app. What is in flight finishes, bulk calls that run included; pushes to it fail from now on.
+    /// Removes an app. Pushes in flight finish, including running bulk calls; further pushes to it fail.
     ///
-    /// - Returns: Whether there was one of that name.
+    /// - Returns: Whether there was an app with that name.
     @discardableResult
     public func remove(_ name: String) -> Bool {
         self.core.remove(name)
@@ -121,9 +123,9 @@ public final class APNSClientGroup: Service {
     // MARK: Life
 
     /// Runs the group until it is shut down, its service group shuts down gracefully, or the task is cancelled (which
-    /// drains nothing). Returns after the last outcome was delivered.
+    /// does not drain). Returns after the last outcome was delivered.
     ///
-    /// - Throws: `APNSConfigurationError` (`alreadyRunning`) when called twice.
+    /// - Throws: `APNSConfigurationError` (`alreadyRunning`) if called twice.
     public func run() async throws {
         let core = self.core
         try await withGracefulShutdownHandler {
@@ -133,7 +135,7 @@ public final class APNSClientGroup: Service {
         }
     }
 
-    /// Takes no further pushes, and makes ``run()`` return when those in flight have ended, each client within its
+    /// Accepts no further pushes, and makes ``run()`` return once those in flight have ended, each client within its
     /// `timeouts.drain`.
     public func shutdown() {
         self.core.beginShutdown()
@@ -141,26 +143,28 @@ public final class APNSClientGroup: Service {
 
     // MARK: Sending
 
-    /// What sends to one app in one environment, single pushes and bulk calls, and tells how the app's client is. It may
-    /// be kept; whether the app exists is asked at each push, and when a bulk call begins.
+    /// Returns a sender for one app in one environment. It sends single pushes and bulk calls and reports the state of
+    /// the app's client.
+    ///
+    /// You can keep it. It checks whether the app exists at each push and when a bulk call begins.
     ///
     /// - Parameters:
-    ///   - app: the app's name.
-    ///   - environment: one of its environments.
+    ///   - app: The app's name.
+    ///   - environment: One of the app's environments.
     public func sender(for app: String, in environment: APNSEnvironment = .production) -> APNSAppSender {
         APNSAppSender(core: self.core, app: app, environment: environment)
     }
 
-    /// Calls `body` with the app's client, for broadcasts and channels. The client is not stopped before `body` ends; it must not be
-    /// kept after that. The app's topic is not checked.
+    /// Calls `body` with the app's client, for broadcasts and channels. The client is not stopped before `body`
+    /// returns. Do not keep the client after that. The app's topic is not checked.
     ///
     /// - Parameters:
-    ///   - app: the app's name.
-    ///   - environment: one of its environments.
-    ///   - time: how long to wait until it is this app's turn.
-    ///   - body: uses the client.
-    /// - Returns: what `body` returns.
-    /// - Throws: `PushError` when there is no such app or its turn did not come; what `body` throws.
+    ///   - app: The app's name.
+    ///   - environment: One of the app's environments.
+    ///   - time: How long to wait for this app's turn.
+    ///   - body: Uses the client.
+    /// - Returns: The result of `body`.
+    /// - Throws: `PushError` if there is no such app or its turn did not come in time; any error of `body`.
     public func withClient<Value>(
         for app: String,
         in environment: APNSEnvironment = .production,
@@ -175,12 +179,14 @@ public final class APNSClientGroup: Service {
 
     // MARK: Status
 
-    /// Each app in each of its environments, in order of their names.
+    /// Each app in each of its environments, sorted by name.
     public var status: [AppStatus] { self.core.status }
 
-    /// How the group is: `starting` before it runs, `serving` while all clients serve or nobody sends, `degraded` when a
-    /// client does not serve as it should, `failing` when none of those that run serves, `stopped` from its shutdown on.
-    /// The cause names the apps of the first such client; ``APNSAppSender/health`` tells of one app.
+    /// The health of the group.
+    ///
+    /// It is `starting` before the group runs, `serving` while all clients serve or no client runs, `degraded` if a
+    /// client is degraded or failing, `failing` if no running client serves, and `stopped` from the shutdown on. The
+    /// cause names the apps of the first such client; ``APNSAppSender/health`` reports on one app.
     public var health: APNSHealth {
         get async {
             if self.core.isOver { return .stopped }
@@ -198,39 +204,43 @@ public final class APNSClientGroup: Service {
         }
     }
 
-    /// The device tokens that APNs answers with 410, from now on, whatever app and call has sent to them: what to remove
-    /// from a database. The topic tells the app. The stream ends when the group has ended.
+    /// The device tokens that APNs rejects with 410, from now on, for all apps and calls: remove them from your
+    /// database.
     ///
-    /// - Parameter bufferingNewest: how many wait for a slow reader; older ones are dropped, and the stream's
-    ///   `missedCount` counts them.
+    /// The topic identifies the app. The stream ends when the group has ended.
+    ///
+    /// - Parameter bufferingNewest: How many elements are buffered for a slow reader. Older ones are dropped, and the
+    ///   stream's `missedCount` counts them.
     public func invalidTokens(bufferingNewest: Int) -> EventStream<InvalidToken> {
         self.core.invalidTokens.stream(bufferingNewest: bufferingNewest)
     }
 
-    /// The same with room for 10,000.
+    /// The stream of invalid device tokens with a buffer of 10,000.
     public var invalidTokens: EventStream<InvalidToken> { self.invalidTokens(bufferingNewest: 10_000) }
 
     // MARK: Settings
 
-    /// The settings of all clients as they are now.
+    /// The settings of all clients that are now in effect.
     public var settings: APNSClientSettings { self.core.live.settings }
 
-    /// Changes the settings of all clients, those that run and those that are started later. No push is lost by it.
+    /// Changes the settings of all clients, both running ones and those started later. No push is lost.
     ///
     /// ```swift
     /// try group.update { $0.timeouts.deadline = .seconds(10) }
     /// ```
-    /// A client that runs keeps the number of connections that it was started with; `pool.size` and `pool.maxOverflow`
-    /// take hold with its next start. All else takes hold as ``APNSClient/update(_:)`` says.
+    /// A running client keeps the number of connections that it was started with; changes of `pool.size` and
+    /// `pool.maxOverflow` take effect at its next start. All other changes take effect as described at
+    /// ``APNSClient/update(_:)``.
     ///
-    /// - Parameter change: changes what it is given. Called at once, and again if another update came between.
-    /// - Throws: `APNSConfigurationError` (`outOfRange`) naming the setting that is out of its limits. Nothing is changed
+    /// - Parameter change: Changes the settings in place. Called at once, and called again if another update
+    ///   intervened.
+    /// - Throws: `APNSConfigurationError` (`outOfRange`) that names the setting out of its limits. Nothing is changed
     ///   then.
     public func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
         try self.core.update(change)
     }
 
-    /// The connections that are reserved for clients that run; never more than `maxConnections`.
+    /// The connections that are reserved for running clients; never more than `maxConnections`.
     public var reservedConnections: Int { self.core.reservedConnections }
 
     /// One app in one environment.
@@ -239,15 +249,15 @@ public final class APNSClientGroup: Service {
         public var app: String
         /// One of its environments.
         public var environment: APNSEnvironment
-        /// The credential, for people, without secrets.
+        /// A readable name of the credential, without secrets.
         public var credential: String
-        /// Whether its client runs.
+        /// Whether the app's client is running.
         public var isRunning: Bool
-        /// The connections that it may have now.
+        /// The number of connections that the client may open now.
         public var connections: Int
-        /// The pushes and bulk calls that use its client now, with those of other apps of the same key.
+        /// The pushes and bulk calls that use the client now, including those of other apps with the same key.
         public var inFlight: Int
-        /// Until when its client certificate is valid, in seconds since 1970.
+        /// When the client certificate expires, in seconds since 1970.
         public var certificateExpiry: Int64?
     }
 }

@@ -3,7 +3,7 @@ import Logging
 import SupervisedPool
 import Synchronization
 
-// Settings of all clients, and how the apps are.
+// Settings of all clients, and the state of the apps.
 extension ClientGroupCore {
     // MARK: Settings
 
@@ -21,7 +21,7 @@ extension ClientGroupCore {
         }
     }
 
-    /// A client that runs keeps the number of connections that it was started with.
+    /// A running client keeps the number of connections that it was started with.
     static func apply(_ settings: APNSClientSettings, to client: APNSClient, _ connections: Int) {
         do {
             try client.runtime.update { own in
@@ -33,7 +33,7 @@ extension ClientGroupCore {
         }
     }
 
-    // MARK: Looking
+    // MARK: State
 
     func standing(_ name: String, _ environment: APNSEnvironment) -> Standing {
         self.state.withLock { state in
@@ -54,7 +54,7 @@ extension ClientGroupCore {
         }
     }
 
-    /// The clients that run, each with the names of its apps.
+    /// The running clients, each with the names of its apps.
     var runningClients: [(apps: String, client: APNSClient)] {
         self.state.withLock { state in
             state.clients.values.compactMap { info in
@@ -68,7 +68,7 @@ extension ClientGroupCore {
 
     func topic(_ name: String) -> String? { self.state.withLock { $0.apps[name]?.app.topic } }
 
-    /// How many wait until the app's client runs.
+    /// How many callers wait until the app's client runs.
     func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
         self.state.withLock { state in state.apps[name]?.clientIDs[environment].map { state.quota.waiting($0) } ?? 0 }
     }

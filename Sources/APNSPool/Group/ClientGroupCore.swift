@@ -5,9 +5,9 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// What stands behind a group: its apps, and the clients that run for them. What is decided, `ConnectionQuota` decides.
+/// The implementation of a group: its apps and the clients that run for them. `ConnectionQuota` makes the decisions.
 final class ClientGroupCore: Sendable {
-    /// Those who have a pool in common.
+    /// Identifies the apps that share a pool.
     struct ClientKey: Hashable {
         var environment: APNSEnvironment
         var owner: String
@@ -20,11 +20,11 @@ final class ClientGroupCore: Sendable {
         var environment: APNSEnvironment
         var apps: Set<String>
         var client: APNSClient?
-        /// Those who wait until it runs.
+        /// The callers that wait until the client runs.
         var start = ClientStart()
     }
 
-    /// One wait for a client, shared by all who wait for it.
+    /// One wait for a client, shared by all callers that wait for it.
     final class ClientStart: Sendable {
         let latch = Latch()
         let result = Mutex<Result<APNSClient, PushError>?>(nil)
@@ -38,7 +38,7 @@ final class ClientGroupCore: Sendable {
     struct AppInfo {
         var app: APNSApp
         var name: String
-        /// Which key or certificate it is; nil where that cannot be told.
+        /// Identifies the key or certificate; nil if its public key is not known.
         var owner: String?
         var tokenKey: SigningKey?
         var certificateExpiry: Int64?
@@ -60,7 +60,7 @@ final class ClientGroupCore: Sendable {
         case stop(APNSClient)
     }
 
-    /// The right to use a client until `leave`.
+    /// The right to use a client until `leave` is called.
     struct Use: Sendable {
         let clientID: ConnectionQuota.ClientID
         let client: APNSClient
@@ -68,11 +68,11 @@ final class ClientGroupCore: Sendable {
     }
 
     let configuration: APNSClientGroup.Configuration
-    // For each push: to read them out of the configuration copies all of it.
+    // Used for each push: reading it from the configuration would copy the whole configuration.
     private let clock: any MonotonicClock
-    /// What `update` changes.
+    /// The settings that `update` changes.
     let live: LiveSettings
-    /// Where all clients tell of invalid device tokens.
+    /// The hub to which all clients report invalid device tokens.
     let invalidTokens = EventHub<InvalidToken>()
     private let contexts: TLSContexts
     let state: Mutex<State>
@@ -125,9 +125,9 @@ final class ClientGroupCore: Sendable {
             guard mayReplace || state.apps[app.name] == nil else { return false }
             let tokenKey = resolved.signer?.key
             let tokens = state.tokenSources.retain(tokenKey, clock: self.clock)
-            // Not before: a key that stays keeps its token.
+            // Release the old key after retaining the new one: an unchanged key then keeps its token.
             if let old = state.apps[app.name] { state.tokenSources.release(old.tokenKey) }
-            // The old key's pools are not the new one's, whatever the isolation.
+            // A new key never uses the old key's pools, whatever the isolation.
             if let old = state.apps[app.name], old.owner == nil || old.owner != resolved.owner {
                 self.release(app.name, &state)
             }
@@ -235,7 +235,7 @@ final class ClientGroupCore: Sendable {
         }
     }
 
-    /// Until when a push that begins now may take; nil: the usual time.
+    /// The deadline of a push that begins now; nil uses the default time limit.
     func deadline(_ time: Duration?) -> MonotonicInstant {
         self.now.advanced(by: time ?? .nanoseconds(self.live.deadlineNanoseconds))
     }
@@ -258,10 +258,10 @@ final class ClientGroupCore: Sendable {
         )
     }
 
-    // What follows, up to `leave`, is not inlined: its temporary values would lie in the task's memory for as long as the
-    // push takes.
+    // The functions up to `leave` are not inlined: their temporary values would otherwise occupy the task's memory for
+    // the duration of the push.
 
-    /// A running client of the app. `leave` must follow.
+    /// Returns a running client of the app. `leave` must follow.
     @inline(never)
     func use(
         _ name: String,
@@ -272,7 +272,7 @@ final class ClientGroupCore: Sendable {
         let (immediate, clientID, start) = self.enter(name, environment, asCall)
         if let immediate { return immediate }
         let result = await self.wait(for: start, clientID, asCall, until: deadline)
-        // The app was given another key meanwhile. The client that has started signs with the old one, for other apps.
+        // The app got another key meanwhile. The client that has started uses the old key, for other apps.
         guard self.hasMoved(name, environment, from: clientID) else { return result }
         if case .success(let use) = result { self.leave(use) }
         return await self.use(name, environment, asCall: asCall, until: deadline)
@@ -326,7 +326,7 @@ final class ClientGroupCore: Sendable {
         Use, PushError
     > {
         self.state.withLock { state in
-            // Under the lock in which turns are ended: either it came, or it is given up.
+            // Under the lock that also covers the end of a wait: either the client is there, or the wait is given up.
             if let result = start.result.withLock({ $0 }) {
                 return result.map { Use(clientID: clientID, client: $0, isCall: isCall) }
             }
@@ -407,7 +407,7 @@ final class ClientGroupCore: Sendable {
                     client.runtime.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
                 }
             }
-            // Cancelled, or shut down.
+            // The group was cancelled or shut down.
             self.beginShutdown()
         }
     }
@@ -434,7 +434,7 @@ final class ClientGroupCore: Sendable {
         }
     }
 
-    /// One life of a client, from its start to its end.
+    /// Runs a client from its start to its end.
     private func runClient(_ clientID: ConnectionQuota.ClientID, _ connections: Int) async {
         guard let info = self.state.withLock({ $0.clients[clientID] }) else { return }
         let client: APNSClient
@@ -461,7 +461,7 @@ final class ClientGroupCore: Sendable {
             self.end(clientID, .failure(Self.shuttingDown))
             return
         }
-        // The settings may have changed while it was made.
+        // The settings may have changed while the client was being made.
         self.live.apply { Self.apply($0, to: client, connections) }
         do {
             try await client.runtime.run()
@@ -497,7 +497,7 @@ final class ClientGroupCore: Sendable {
         return try result.get()
     }
 
-    /// - Parameter answer: for those who wait; nil: they wait on.
+    /// - Parameter result: The result for waiting callers; nil: they keep waiting.
     private func end(_ clientID: ConnectionQuota.ClientID, _ result: Result<APNSClient, PushError>?) {
         self.state.withLock { state in
             state.clients[clientID]?.client = nil
@@ -516,7 +516,7 @@ final class ClientGroupCore: Sendable {
         }
     }
 
-    /// After the shutdown no client is started: the connections that were granted to it are free again.
+    /// After the shutdown no client is started, so the connections that were granted for starts are released.
     private func takeBack(_ actions: [ConnectionQuota.Action], _ state: inout State) {
         var actions = actions
         while let action = actions.popLast() {
@@ -527,7 +527,7 @@ final class ClientGroupCore: Sendable {
 }
 
 extension APNSClientConfiguration.Pool {
-    /// The same with so many connections in all.
+    /// These pool settings limited to the given number of connections in total.
     func limited(to connections: Int) -> Self {
         var pool = self
         pool.size = min(self.size, connections)

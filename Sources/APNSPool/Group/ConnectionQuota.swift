@@ -1,7 +1,7 @@
 import SupervisedPool
 
-/// Which of a group's clients run, so that all together have no more connections than are allowed. Pure; clients are
-/// lanes here.
+/// Decides which of a group's clients run, so that together they have no more connections than allowed. Pure; clients
+/// are numbers here.
 ///
 /// ```
 ///   stopped ──use, no room──▶ queued ──room──▶ starting ──▶ running ──idle──▶ stopping ──▶ stopped
@@ -10,13 +10,13 @@ import SupervisedPool
 ///                                                             │  │ nobody waits for its room any more
 ///                                                             └──▶ yielding ──last one leaves──▶ stopping
 /// ```
-/// Room is given away as a whole: a lane has the connections that it was started with until it stops. When there is too
-/// little, the lane that has idled longest stops; with none idle, the one that has run longest takes no further work
-/// after `turn`, and lines up again behind the others.
+/// A client keeps the connections that it was started with until it stops. If there are too few, the client that has
+/// idled longest stops. If none is idle, the client that has run longest accepts no further work after `timeSlice` and
+/// queues again behind the others.
 ///
-/// A call (`withClient`) may last for hours, and its lane cannot stop before it ends. Such a lane takes no further calls
-/// while it yields, but single pushes go on with it: to refuse them would free nothing. Nor does it keep others from
-/// room that can be had elsewhere.
+/// A call (`withClient`) may last for hours, and its client cannot stop before the call ends. While such a client
+/// yields, it accepts no further calls. It still accepts single pushes, because refusing them would free nothing. It
+/// also does not keep others from connections that are available elsewhere.
 struct ConnectionQuota: Sendable {
     typealias ClientID = Int
 
@@ -25,17 +25,17 @@ struct ConnectionQuota: Sendable {
     }
 
     private struct Entry {
-        /// The connections that it would like to have.
+        /// The number of connections that the client should have.
         var wanted: Int
         var granted = 0
         var state = State.stopped
-        /// Those who use it now.
+        /// The number of current users.
         var users = 0
-        /// Those among them that are calls.
+        /// The number of current users that are calls.
         var calls = 0
-        /// Those who wait until it runs.
+        /// The number of callers that wait until the client runs.
         var waiting = 0
-        /// Those among them that are calls.
+        /// The number of waiting callers that are calls.
         var waitingCalls = 0
         var startedAt = MonotonicInstant(nanoseconds: 0)
         var lastUsed = MonotonicInstant(nanoseconds: 0)
@@ -44,18 +44,18 @@ struct ConnectionQuota: Sendable {
 
     enum Action: Sendable, Equatable {
         case start(ClientID, connections: Int)
-        /// Nobody uses it: its connections are to be closed.
+        /// The client is unused: close its connections.
         case stop(ClientID)
-        /// It yields no more: those who waited use it now.
+        /// The client no longer yields: the waiting callers use it now.
         case resume(ClientID)
-        /// It has ended for good.
+        /// The client has ended permanently.
         case forget(ClientID)
     }
 
     enum Admission: Sendable, Equatable {
-        /// It runs. `leave` must follow.
+        /// The client runs. `leave` must follow.
         case use
-        /// `started` or `failed` will come, or `giveUp` must.
+        /// `started` or `ended` will follow, or the caller must call `giveUp`.
         case wait
         case gone
     }
@@ -78,11 +78,11 @@ struct ConnectionQuota: Sendable {
     func connections(_ clientID: ClientID) -> Int { self.entries[clientID]?.granted ?? 0 }
     func users(_ clientID: ClientID) -> Int { self.entries[clientID]?.users ?? 0 }
 
-    /// Those among the users that are calls.
+    /// The number of current users that are calls.
     func calls(_ clientID: ClientID) -> Int { self.entries[clientID]?.calls ?? 0 }
     func waiting(_ clientID: ClientID) -> Int { self.entries[clientID]?.waiting ?? 0 }
 
-    // MARK: Lanes
+    // MARK: Clients
 
     mutating func add(connections: Int) -> ClientID {
         self.lastID += 1
@@ -90,12 +90,12 @@ struct ConnectionQuota: Sendable {
         return self.lastID
     }
 
-    /// With its next start it would like to have so many.
+    /// Sets the number of connections that the client should have at its next start.
     mutating func want(_ clientID: ClientID, connections: Int) {
         self.entries[clientID]?.wanted = min(max(connections, 1), self.cap)
     }
 
-    /// Nothing new comes to it. What it has under way finishes.
+    /// Removes a client. It accepts no new work, and its work in progress finishes.
     mutating func remove(_ clientID: ClientID, now: MonotonicInstant) -> [Action] {
         guard var entry = self.entries[clientID], !entry.isRemoved else { return [] }
         entry.isRemoved = true
@@ -117,9 +117,9 @@ struct ConnectionQuota: Sendable {
 
     // MARK: Use
 
-    /// Somebody wants to use it.
+    /// Requests the use of a client.
     ///
-    /// - Parameter asCall: Whether it is a call and may last long, unlike a push.
+    /// - Parameter asCall: Whether the user is a call, which may last much longer than a push.
     mutating func enter(_ clientID: ClientID, asCall: Bool = false, now: MonotonicInstant) -> (Admission, [Action]) {
         guard let entry = self.entries[clientID], !entry.isRemoved else { return (.gone, []) }
         var actions: [Action] = []
@@ -150,7 +150,7 @@ struct ConnectionQuota: Sendable {
         return (.wait, actions)
     }
 
-    /// One who used it is done.
+    /// Ends one use of a client.
     mutating func leave(_ clientID: ClientID, asCall: Bool = false, now: MonotonicInstant) -> [Action] {
         guard let entry = self.entries[clientID], entry.users > 0 else { return [] }
         self.entries[clientID]?.users -= 1
@@ -162,7 +162,7 @@ struct ConnectionQuota: Sendable {
         return actions
     }
 
-    /// One who waited for it does so no more.
+    /// Ends one caller's wait for a client.
     mutating func giveUp(_ clientID: ClientID, asCall: Bool = false, now: MonotonicInstant) -> [Action] {
         guard let entry = self.entries[clientID], entry.waiting > 0 else { return [] }
         self.entries[clientID]?.waiting -= 1
@@ -176,9 +176,9 @@ struct ConnectionQuota: Sendable {
         return actions
     }
 
-    // MARK: What the clients do
+    // MARK: Client events
 
-    /// It runs: those who waited use it now.
+    /// The client runs: the waiting callers use it now.
     mutating func started(_ clientID: ClientID, now: MonotonicInstant) -> [Action] {
         guard var entry = self.entries[clientID], entry.state == .starting else { return [] }
         entry.startedAt = now
@@ -186,19 +186,20 @@ struct ConnectionQuota: Sendable {
         self.admitAll(clientID, now: now)
         var actions: [Action] = []
         if entry.isRemoved { self.stopIfUnused(clientID, into: &actions) }
-        // Those who wanted it may be gone by now.
+        // The callers that needed it may have given up by now.
         self.makeRoom(now: now, into: &actions)
         return actions
     }
 
-    /// It has ended, or could not be started; its connections are free.
+    /// The client has ended or could not be started; its connections are free.
     ///
-    /// - Parameter keepsWaiting: whether those who wait go on waiting: it has made room for others.
+    /// - Parameter keepsWaiting: Whether the waiting callers keep waiting, because the client only made room for
+    ///   others.
     mutating func ended(_ clientID: ClientID, keepsWaiting: Bool, now: MonotonicInstant) -> [Action] {
         guard var entry = self.entries[clientID], entry.granted > 0 else { return [] }
         self.used -= entry.granted
         entry.granted = 0
-        // A client may end while it is used. Those users still leave, so they count until then.
+        // A client may end while it is in use. Its users call `leave` later, so they count until then.
         if !keepsWaiting {
             entry.waiting = 0
             entry.waitingCalls = 0
@@ -216,7 +217,7 @@ struct ConnectionQuota: Sendable {
         return actions
     }
 
-    /// Stops what has idled for too long, and moves the queue on.
+    /// Stops clients that were idle for too long, and starts queued ones.
     mutating func sweep(now: MonotonicInstant) -> [Action] {
         var actions: [Action] = []
         for (clientID, entry) in self.entries.sorted(by: { $0.key < $1.key })
@@ -235,12 +236,12 @@ struct ConnectionQuota: Sendable {
         guard !self.queue.isEmpty, let entry = self.entries[clientID],
             entry.startedAt.duration(to: now) >= Self.timeSlice
         else { return false }
-        // One at a time: room that is on its way need not be made twice. That of a lane with a call is not: nobody knows
-        // when the call ends.
+        // One client at a time: do not free connections twice for one need. A yielding client with a call does not
+        // count, because the end of its call is unpredictable.
         return !self.entries.values.contains { $0.state == .stopping || $0.state == .yielding && $0.calls == 0 }
     }
 
-    /// It runs, and those who waited use it.
+    /// The client runs, and the waiting callers use it.
     private mutating func admitAll(_ clientID: ClientID, now: MonotonicInstant) {
         guard var entry = self.entries[clientID] else { return }
         entry.state = .running
@@ -252,7 +253,7 @@ struct ConnectionQuota: Sendable {
         self.entries[clientID] = entry
     }
 
-    /// What yields for nobody runs on.
+    /// Clients that no longer need to yield keep running.
     private mutating func resumeIfNobodyWaits(now: MonotonicInstant, into actions: inout [Action]) {
         guard self.queue.isEmpty else { return }
         for (clientID, entry) in self.entries.sorted(by: { $0.key < $1.key })
@@ -265,7 +266,7 @@ struct ConnectionQuota: Sendable {
     private mutating func fill(now: MonotonicInstant, into actions: inout [Action]) {
         while let clientID = self.queue.first, let entry = self.entries[clientID], self.used < self.cap {
             self.queue.removeFirst()
-            // Those behind it shall have one at least.
+            // Leave at least one connection for each queued client.
             let room = max(1, self.cap - self.used - self.queue.count)
             let granted = min(entry.wanted, room)
             self.used += granted
@@ -277,8 +278,8 @@ struct ConnectionQuota: Sendable {
         self.resumeIfNobodyWaits(now: now, into: &actions)
     }
 
-    /// Stops the lane that has idled longest, if somebody waits and no room is on its way. A lane that yields is not
-    /// waited for while another one idles.
+    /// Stops the client that has idled longest, if clients are queued and none is stopping. An idle client is stopped
+    /// even if another one is yielding.
     private mutating func makeRoom(now: MonotonicInstant, into actions: inout [Action]) {
         guard !self.queue.isEmpty, !self.entries.values.contains(where: { $0.state == .stopping }) else { return }
         let idle = self.entries.filter { $0.value.state == .running && $0.value.users == 0 }

@@ -3,16 +3,18 @@ import ServiceLifecycle
 import SupervisedPool
 import Synchronization
 
-/// Runs a bulk call to one app of a group. It waits until the app's client runs, keeps it from being stopped, and lets the
-/// client run the call. Nothing is pulled while the app waits for its turn. When the group has no such app, its client
-/// cannot be made, or nobody runs the group, the first push ends with the reason, and no further one is pulled.
+/// Runs a bulk call to one app of a group. It waits until the app's client runs, keeps the client from being stopped,
+/// and lets it run the call. Nothing is pulled while the app waits for its turn.
+///
+/// If the group has no such app, its client cannot be made, or the group is not running, the first push ends with that
+/// error and no further one is pulled.
 final class GroupBulkRun: BulkEngine {
     private let sender: APNSAppSender
     private let source: BulkSource
     private let options: BulkOptions
     private let control: BulkControl
     private var hasStarted = false
-    /// Nil before the start, and when the call has ended without one.
+    /// Nil before the start, or if the call has ended without an engine.
     private var engine: (any BulkEngine)?
     private var use: ClientGroupCore.Use?
     private let engineWake = EngineWake()
@@ -29,7 +31,7 @@ final class GroupBulkRun: BulkEngine {
         self.source.close()
     }
 
-    /// An arrival before there is an engine needs no wake-up: the engine begins by pulling.
+    /// An arrival before the engine exists needs no wake-up: the engine begins by pulling.
     var wake: @Sendable () -> Void {
         { [engineWake] in engineWake.call() }
     }
@@ -63,7 +65,7 @@ final class GroupBulkRun: BulkEngine {
         }
     }
 
-    /// Waits for the app's turn. A cancellation, a stop and a graceful shutdown end the wait.
+    /// Waits for the app's turn. A cancellation, a stop or a graceful shutdown ends the wait.
     private func waitForClient() async -> Result<ClientGroupCore.Use, PushError> {
         let core = self.sender.core
         let (app, environment, control) = (self.sender.app, self.sender.environment, self.control)
@@ -90,9 +92,9 @@ final class GroupBulkRun: BulkEngine {
         self.sender.core.leave(use)
     }
 
-    /// Refuses pushes for other topics than the app's.
+    /// Rejects pushes for topics that do not belong to the app.
     private static func checked(_ source: BulkSource, _ sender: APNSAppSender) -> BulkSource {
-        // Most pushes of a call have one topic.
+        // Most pushes of a call have one topic, so remember the last one that passed.
         var checkedTopic: String?
         return BulkSource(
             pull: { index, room in
@@ -109,7 +111,7 @@ final class GroupBulkRun: BulkEngine {
         )
     }
 
-    /// The first push has this error, and those that the input has read already; no further one is pulled.
+    /// Fails the first push, and those that the input has already read, with this error; no further one is pulled.
     private static func failing(_ source: BulkSource, with error: PushError) -> BulkSource {
         BulkSource(
             pull: { index, room in
@@ -131,7 +133,7 @@ final class GroupBulkRun: BulkEngine {
         )
     }
 
-    /// Whom to wake, from any thread.
+    /// The engine's wake-up function, callable from any thread.
     private final class EngineWake: Sendable {
         private let wake = Mutex<(@Sendable () -> Void)?>(nil)
 

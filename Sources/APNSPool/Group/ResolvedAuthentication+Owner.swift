@@ -1,7 +1,7 @@
 import HTTP2Wire
 
 extension ResolvedAuthentication {
-    /// The same for all with the same key or certificate; nil where that cannot be told.
+    /// An identifier that is equal for all users of one key or certificate; nil if the public key is not known.
     var owner: String? {
         if let certificate { return "certificate/\(certificate.fingerprint)" }
         guard let signer, let publicKey = signer.publicKey else { return nil }

@@ -2,7 +2,7 @@ public import SupervisedPool
 import Synchronization
 
 extension APNSClient {
-    /// How the client is now. Sends nothing and waits for no connection.
+    /// The client's current health. Reading it sends nothing and waits for no connection.
     ///
     /// ```swift
     /// router.get("ready") { _ in
@@ -13,13 +13,13 @@ extension APNSClient {
         get async { await self.runtime.health() }
     }
 
-    /// Each change of ``health``, from now on. The last one is `stopped`; then the sequence ends.
+    /// The changes of ``health`` from now on. The last one is `stopped`; then the sequence ends.
     ///
     /// ```swift
     /// for await health in client.healthChanges { logger.notice("push: \(health)") }
     /// ```
     ///
-    /// A reader that is slow misses the oldest of more than 100 changes.
+    /// If more than 100 changes are buffered for a slow reader, the oldest are dropped.
     public var healthChanges: EventStream<APNSHealth> {
         self.runtime.monitor.healthChanges.stream(bufferingNewest: 100)
     }
@@ -57,7 +57,7 @@ extension ClientRuntime {
         case .unavailable: return .unavailable(lastFault)
         case .degraded: break
         }
-        // A pool without a kept connection is well without any.
+        // A pool without permanent connections is available without any.
         guard self.live.settings.pool.size == 0 else { return .connecting }
         let isWanted = status.workers.contains { worker in
             switch worker.state {

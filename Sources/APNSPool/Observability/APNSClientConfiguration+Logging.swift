@@ -1,28 +1,29 @@
 import APNSModel
 
 extension APNSClientConfiguration {
-    /// What log lines and spans say beyond what they always do.
+    /// Optional details in log lines and spans.
     public struct Logging: Sendable, Hashable {
-        /// Whether they name the device that a push was for.
+        /// Whether log lines and spans identify the device of a push.
         public struct DeviceTokens: Sendable, Hashable {
             fileprivate enum Kind { case never, shortened }
             fileprivate let kind: Kind
-            /// No device token, in no form.
+            /// No device token in any form.
             public static let never = DeviceTokens(kind: .never)
-            /// The first four digits and the last four: enough to find a device, too little to address it. Of a device
-            /// token of 16 digits or fewer only the first two.
+            /// The first four and the last four digits: enough to find a device, too few to send to it. For a device
+            /// token of 16 digits or fewer, only the first two digits.
             public static let shortened = DeviceTokens(kind: .shortened)
         }
 
-        /// In the `debug` lines about pushes that were not accepted, and in the spans of pushes. Default `never`.
+        /// Device tokens in the `debug` lines about pushes that were not accepted, and in the spans of pushes. Default
+        /// `never`.
         public var deviceTokens: DeviceTokens
 
-        /// - Parameter deviceTokens: whether lines and spans about pushes name the device.
+        /// - Parameter deviceTokens: Whether lines and spans about pushes identify the device.
         public init(deviceTokens: DeviceTokens = .never) {
             self.deviceTokens = deviceTokens
         }
 
-        /// What is said of a device token; nil: nothing.
+        /// The logged form of a device token; nil: it is not logged.
         func text(of token: DeviceToken) -> String? {
             switch self.deviceTokens.kind {
             case .never: return nil

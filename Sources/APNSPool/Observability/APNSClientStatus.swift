@@ -3,41 +3,41 @@ import HTTP2Wire
 public import SupervisedPool
 import Synchronization
 
-/// A snapshot of a client: its numbers, and as ``description`` a text for a ticket.
+/// A snapshot of a client: its numbers, and a text report as its ``description``.
 ///
 /// ```swift
 /// print(await client.status)
 /// ```
 public struct APNSClientStatus: Sendable, CustomStringConvertible {
-    /// The pool: its connections, their streams, and who waits for them.
+    /// The pool: its connections, their streams and the waiting pushes.
     public var pool: PoolStatus
-    /// The key or certificate in use, and how long it is valid.
+    /// The key or certificate in use, and its expiry.
     public var authentication: APNSAuthenticationStatus
-    /// Pushes (and bulk calls) that have no outcome yet.
+    /// Pushes and bulk calls that have no outcome yet.
     public var pushesInFlight: Int
-    /// How often a push was sent again.
+    /// How many times a push was resent.
     public var resends: Int
-    /// How often a part of the supervision tree crashed and was restarted.
+    /// How many times a part of the supervision tree crashed and was restarted.
     public var restarts: Int
-    /// The part of the last ten seconds' responses that said that a device token is invalid (410), 0 to 1; nil without
-    /// answers. A sudden rise means that something is wrong with the list or the environment.
+    /// The share of responses in the last ten seconds that rejected a device token as invalid (410), 0 to 1; nil
+    /// without responses. A sudden rise indicates a wrong device list or environment.
     public var invalidTokenShare: Double?
-    /// Connections that take fewer streams than they could, because APNs answers 503 more often than they may be
-    /// replaced.
+    /// The number of connections that use fewer streams than they could, because APNs responds with 503 more often than
+    /// connections may be replaced.
     public var degradedConnections: Int
     /// Whether APNs refuses the credential on each new connection. Pushes then fail at once with the code `credential`,
-    /// but for one now and then that tries.
+    /// except for an occasional push that tests the credential.
     public var hasCredentialFault: Bool
-    /// Whether so many device tokens are refused that the environment or topic must be wrong (see
+    /// Whether APNs rejects so many device tokens that the environment or topic must be wrong (see
     /// `APNSClientConfiguration.massRejection`).
     public var suspectsMisconfiguration: Bool
-    /// What became of the pushes when the client ended; nil while it runs, and if nobody ever ran it.
+    /// The results of the client's final drain; nil while it runs, and if it never ran.
     public var drain: DrainReport?
 
-    /// What only the text shows.
+    /// Values that only the text report shows.
     let details: Details
 
-    /// Values that cost little to collect. The text is made from them when somebody asks for it. None of them holds a
+    /// Values that are cheap to collect. The text report is made from them only on request. None of them contains a
     /// key, a provider token or a device token.
     struct Details: Sendable {
         var environment: APNSEnvironment
@@ -52,11 +52,11 @@ public struct APNSClientStatus: Sendable, CustomStringConvertible {
         var losses: Int
         var escalations: Int
         var settings: Settings
-        /// When the snapshot was taken.
+        /// The time of the snapshot.
         var now: MonotonicInstant
     }
 
-    /// The settings that the text compares with the defaults.
+    /// The settings that the text report compares with the defaults.
     struct Settings: Sendable {
         var pool: APNSClientConfiguration.Pool
         var timeouts: APNSClientConfiguration.Timeouts
@@ -64,15 +64,17 @@ public struct APNSClientStatus: Sendable, CustomStringConvertible {
         var massRejection: MassRejectionLimits
         var onEscalation: APNSClientConfiguration.OnEscalation
         var broadcastSpacing: Duration
-        /// The names of settings without a default whose values are not shown. A proxy may carry a password.
+        /// The names of configured settings whose values are not shown and that have no default. A proxy may contain a
+        /// password.
         var names: [String]
     }
 }
 
 extension APNSClient {
-    /// A snapshot of the client: pool, connections, authentication, and what happened so far. Sends nothing and waits for
-    /// no connection. Its `description` is a text for a ticket, which is made only when you ask for it; polling `status`
-    /// is cheap.
+    /// A snapshot of the client: pool, connections, authentication, and counts so far.
+    ///
+    /// Reading it sends nothing and waits for no connection. Its `description` is a text report for a support ticket,
+    /// made only on request. Polling `status` is cheap.
     public var status: APNSClientStatus {
         get async { await self.runtime.status() }
     }
@@ -113,14 +115,14 @@ extension ClientRuntime {
     }
 }
 
-// MARK: The text
+// MARK: The text report
 
 extension APNSClientStatus {
-    /// The snapshot as a text to paste into a ticket: versions, health, pool, connections, credential, recent faults,
-    /// counts, and the settings that differ from the defaults. For people: its form may change.
+    /// A text report to paste into a ticket: versions, health, pool, connections, credential, recent faults, counts,
+    /// and the settings that differ from the defaults. It is meant for people, and its format may change.
     ///
-    /// It has some dozen lines. It holds no keys, provider tokens or device tokens. It does hold hosts, and the key ID and
-    /// team ID or the certificate's name.
+    /// It has a few dozen lines. It contains no keys, provider tokens or device tokens. It does contain hosts, and the
+    /// key ID and team ID or the certificate's name.
     public var description: String {
         let details = self.details
         var lines = [
@@ -187,7 +189,7 @@ extension APNSClientStatus.Settings {
         if configuration.eventLoopGroup != nil { self.names.append("eventLoopGroup") }
     }
 
-    /// The settings that are not what they are by default.
+    /// The settings that differ from their defaults.
     var differences: [String] {
         let plain = Self(APNSClientConfiguration(authentication: .withoutToken))
         var lines = Self.differences("pool", self.pool, plain.pool)

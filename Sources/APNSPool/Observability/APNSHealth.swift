@@ -1,23 +1,23 @@
-/// How a client is, in a word: for a readiness probe, an alarm, a dashboard.
+/// The health of a client, for a readiness probe, an alarm or a dashboard.
 ///
-/// A push that is sent while the client is `serving` or `degraded` goes its usual way; while it is `failing`, pushes fail
-/// at once, or wait in vain. Nothing but `stopped` is final: the client goes on trying by itself, so that a process need
-/// not be restarted because its client is `failing`.
+/// While the client is `serving` or `degraded`, pushes are sent as usual. While it is `failing`, pushes fail at once or
+/// wait in vain. Only `stopped` is final: in all other states the client keeps retrying, so you need not restart a
+/// process because its client is `failing`.
 public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
-    /// Nobody runs it yet, or it has had no connection yet and has not failed for long: pushes wait.
+    /// The client does not run yet, or it has had no connection yet and has not failed for long: pushes wait.
     case starting
-    /// All is well.
+    /// The client works normally.
     case serving
-    /// It serves, and worse than it could.
+    /// The client sends pushes, but with limitations.
     case degraded(Cause)
-    /// It does not serve.
+    /// The client cannot send pushes.
     case failing(Cause)
-    /// It takes no pushes any more: it drains, or has ended.
+    /// The client accepts no more pushes: it drains, or has ended.
     case stopped
 
-    /// Why.
+    /// The reason for a degraded or failing state.
     public struct Cause: Sendable, Hashable, CustomStringConvertible {
-        /// The reason as a word, for alarms. Later versions may add codes.
+        /// The reason as a code, for alarms. Later versions may add codes.
         public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
             public let rawValue: String
 
@@ -29,17 +29,18 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
 
             // Degraded.
 
-            /// The last connection was lost, another one is on its way; pushes wait for it.
+            /// The last connection was lost and another one is being opened; pushes wait for it.
             public static let reconnecting = Code(rawValue: "reconnecting")
-            /// So many device tokens are refused that the environment or the topic must be wrong.
+            /// APNs rejects so many device tokens that the environment or the topic must be wrong.
             public static let suspectedMisconfiguration = Code(rawValue: "suspected-misconfiguration")
-            /// APNs answers 503 more often than connections may be replaced: fewer pushes are sent at once.
+            /// APNs responds with 503 more often than connections may be replaced: fewer pushes are sent concurrently.
             public static let overload = Code(rawValue: "overload")
 
             // Failing, and degraded.
 
-            /// APNs refuses the key or the certificate, it was revoked here, or no provider token can be signed. Degraded
-            /// while an older provider token still serves, and while a new connection checks a first refusal.
+            /// APNs refuses the key or the certificate, the authentication was revoked in this process, or no provider
+            /// token can be signed. Degraded while an older provider token is still usable, and while a new connection
+            /// checks a first refusal.
             public static let credential = Code(rawValue: "credential")
 
             // Failing.
@@ -48,19 +49,19 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
             public static let unreachable = Code(rawValue: "unreachable")
             /// No connection can be made as configured: a host that does not exist, an untrusted certificate.
             public static let configuration = Code(rawValue: "configuration")
-            /// A fault of this library: the client starts anew after a pause.
+            /// A bug in this library: the client restarts after a pause.
             public static let internalFault = Code(rawValue: "internal-fault")
         }
 
-        /// The reason as a word.
+        /// The reason as a code.
         public let code: Code
-        /// For people. Holds no secret.
+        /// A readable message. Contains no secret.
         public let message: String
 
         public var description: String { "\(self.code): \(self.message)" }
     }
 
-    /// Whether pushes are worth sending now: `serving` or `degraded`.
+    /// Whether pushes can be sent now: `serving` or `degraded`.
     public var isReady: Bool {
         switch self {
         case .serving, .degraded: true
@@ -68,7 +69,7 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Why it is not `serving`; nil if it is, starts or has stopped.
+    /// The reason why the client is degraded or failing; nil in all other states.
     public var cause: Cause? {
         switch self {
         case .degraded(let cause), .failing(let cause): cause
@@ -90,38 +91,39 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
     public var description: String { self.cause.map { "\(self.name) (\($0))" } ?? self.name }
 }
 
-/// What a client's health follows from.
+/// The inputs that determine a client's health.
 struct HealthInputs: Sendable, Equatable {
     enum Connections: Sendable, Equatable {
-        /// One is ready, or none is and none is wanted.
+        /// A connection is ready, or none is ready and none is needed.
         case available
-        /// None is ready, one is being opened or waits to be.
+        /// No connection is ready; one is being opened or waits to be.
         case connecting
-        /// For so long that pushes fail, with the last fault.
+        /// There has been no connection for so long that pushes fail; with the last fault.
         case unavailable(String?)
     }
 
     var lifecycle = ClientLifecycle.State.running
-    /// The tree rests after an escalation.
+    /// The tree pauses after an escalation.
     var isPaused = false
     var isRevoked = false
-    /// What APNs refuses, in its words.
+    /// APNs' reason for refusing the credential.
     var credentialFault: String?
-    /// What one connection was refused. Another one has not confirmed it yet.
+    /// A refusal on one connection that another connection has not confirmed yet.
     var suspectedRefusal: String?
-    /// The last provider token could not be signed.
+    /// The effect of the last failed signature of a provider token.
     var signingTrouble: ProviderTokenCache.Trouble?
-    /// Why no connection can be made as configured.
+    /// The reason why no connection can be opened with this configuration.
     var configurationFault: String?
     var connections = Connections.available
-    /// There was a connection once.
+    /// Whether there has been a connection.
     var hasConnected = true
     var suspectsMisconfiguration = false
     var degradedConnections = 0
 }
 
 extension APNSHealth {
-    /// The first line that holds: what stops every push comes before what stops some.
+    /// If several states apply, the first in this order is reported: a problem that stops all pushes comes before a
+    /// problem that affects some.
     init(_ inputs: HealthInputs) {
         switch inputs.lifecycle {
         case .draining, .stopped: self = .stopped

@@ -2,19 +2,19 @@ import APNSModel
 import Synchronization
 import Tracing
 
-/// The span of one bulk call, from its first `next()`. It knows of each push only that it is counted.
+/// The span of one bulk call, which begins with the first `next()`. It records counts only, no individual pushes.
 final class BulkSpan: Sendable {
-    /// How a call came to its end.
+    /// The way a call ended.
     enum End: String {
-        /// All of the input has its outcomes.
+        /// All of the input has outcomes.
         case finished
-        /// Its control was told to stop.
+        /// It was stopped through its control.
         case stopped
         case cancelled
         case suspectedMisconfiguration = "suspected-misconfiguration"
         /// Its consumer left the loop.
         case left
-        /// The client ended, and the consumer has not asked for what was left.
+        /// The client ended, and the consumer did not read the remaining outcomes.
         case clientStopped = "client-stopped"
     }
 
@@ -46,7 +46,7 @@ final class BulkSpan: Sendable {
 
     func countResend() { self.state.withLock { $0.resends += 1 } }
 
-    /// A push is sent that has not the same fields as the one before it.
+    /// A push is sent whose shared fields differ from those of the previous one.
     func sees(topic: String) {
         self.state.withLock { state in
             switch state.topic {
@@ -57,7 +57,7 @@ final class BulkSpan: Sendable {
         }
     }
 
-    /// Does nothing the second time.
+    /// Ends the span. A second call has no effect.
     func end(_ end: End) {
         let state = self.state.withLock { state -> State? in
             if state.isEnded { return nil }
@@ -92,7 +92,8 @@ final class BulkSpan: Sendable {
 }
 
 extension BulkSummary {
-    /// Devices that are gone are in every list, and make no call a failure; that all are refused does.
+    /// Every list contains some devices that no longer exist, so a few rejections are no failure. It is one if all
+    /// pushes are rejected.
     fileprivate var isSuspicious: Bool {
         self.notProcessed + self.notSent + self.unknown > 0 || self.rejected > 0 && self.accepted == 0
     }

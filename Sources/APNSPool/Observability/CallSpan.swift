@@ -2,7 +2,7 @@ import APNSModel
 import SupervisedPool
 import Tracing
 
-/// The span of a push, a broadcast or a call about channels. A class, so that a push without one carries one word.
+/// The span of a push, a broadcast or a channel call. A class, so that a push without a span stores one word.
 final class CallSpan: Sendable {
     private let span: any Tracing.Span
 
@@ -11,7 +11,7 @@ final class CallSpan: Sendable {
         self.update { $0.merge(attributes) }
     }
 
-    /// One that is not sampled costs nothing more.
+    /// Skips the change if the span is not sampled.
     func update(_ change: (inout SpanAttributes) -> Void) {
         guard self.span.isRecording else { return }
         var attributes = self.span.attributes
@@ -19,7 +19,7 @@ final class CallSpan: Sendable {
         self.span.attributes = attributes
     }
 
-    /// A try has ended, and another one follows.
+    /// An attempt has ended, and another one follows.
     func retry(after end: AttemptEnd, attempts: Int, in delay: Duration) {
         guard self.span.isRecording else { return }
         var attributes = SpanAttributes([:])
@@ -40,7 +40,7 @@ final class CallSpan: Sendable {
         }
     }
 
-    /// - Parameter status: of APNs' response.
+    /// - Parameter status: The status of APNs' response.
     func end(accepted status: Int, attempts: Int, uniqueID: String? = nil) {
         self.update { attributes in
             attributes["apns.outcome"] = Certainty.accepted.rawValue
@@ -57,7 +57,7 @@ final class CallSpan: Sendable {
             attributes["apns.reason"] = error.rejection?.reason?.rawValue ?? error.code.rawValue
             attributes["apns.attempts"] = error.attempts
             attributes["http.response.status_code"] = error.rejection?.status
-            // Few values, as its definition asks for.
+            // A low-cardinality value, as the definition of `error.type` requires.
             attributes["error.type"] = PushCounters.reason(error)
         }
         self.span.setStatus(SpanStatus(code: .error, message: error.message))
@@ -76,7 +76,7 @@ extension AttemptEnd {
         }
     }
 
-    /// APNs' reason, or else the error's code; nil: accepted.
+    /// APNs' reason, or else the error's code; nil if the push was accepted.
     fileprivate var reason: String? {
         switch self {
         case .accepted: nil

@@ -2,20 +2,21 @@ import APNSModel
 import Logging
 import Synchronization
 
-/// What the client's connections found out about APNs as a whole: one line in the log each. Written on event loops,
-/// which call no log handler, and read by a task of the client.
+/// An observation of the client's connections about APNs as a whole. Each one is logged as one line.
+///
+/// Event loops write these events without calling a log handler; a task of the client reads and logs them.
 enum ClientEvent: Sendable, Equatable {
     case credential(CredentialStateMachine.Event)
-    /// The first connection takes fewer streams than it could.
+    /// The first connection has become degraded: it uses fewer streams than it could.
     case degraded
-    /// The last one takes all again.
+    /// The last degraded connection uses all its streams again.
     case recovered
 }
 
 final class ClientEvents: Sendable {
     let stream: AsyncStream<ClientEvent>
     private let continuation: AsyncStream<ClientEvent>.Continuation
-    /// How long APNs takes for a response, of those pushes that connections time.
+    /// APNs' response times, for the pushes that connections measure.
     let responseTimes = TimeSamples()
     private let degraded = Atomic<Int>(0)
 
@@ -25,11 +26,11 @@ final class ClientEvents: Sendable {
 
     func write(_ event: ClientEvent) { self.continuation.yield(event) }
 
-    /// How many connections take fewer streams than they could, because APNs answers 503 and may not be met with
-    /// further connections.
+    /// How many connections use fewer streams than they could, because APNs responds with 503 and no further
+    /// connections may be opened.
     var degradedConnections: Int { self.degraded.load(ordering: .relaxed) }
 
-    /// A connection began, or ceased, to be one of them.
+    /// A connection became degraded or recovered.
     func connection(isDegraded: Bool) {
         if isDegraded {
             if self.degraded.wrappingAdd(1, ordering: .relaxed).oldValue == 0 { self.write(.degraded) }
@@ -40,7 +41,7 @@ final class ClientEvents: Sendable {
 }
 
 extension Logger {
-    /// - Parameter credential: what the client shows to APNs, in words without secrets.
+    /// - Parameter credential: A readable name of the credential, without secrets.
     func log(_ event: ClientEvent, credential: String) {
         switch event {
         case .credential(.declared(let refusal, let holdOff)):
@@ -49,7 +50,7 @@ extension Logger {
                 metadata: ["credential": "\(credential)", "refusal": "\(refusal)", "next-try-in": "\(holdOff)"]
             )
         case .credential(.proven), .credential(.refusedOnTrial):
-            // The trial tells.
+            // The code that runs the trial logs its result.
             break
         case .credential(.ended):
             self.notice("APNs accepts the credential again", metadata: ["credential": "\(credential)"])

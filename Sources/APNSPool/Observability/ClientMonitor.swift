@@ -1,44 +1,44 @@
-// This folder: health, log lines, metrics, spans and the status. It reads what the other folders count and report,
-// and decides nothing about pushes, connections or credentials.
+// This folder contains health, log lines, metrics, spans and the status. It reads the counts and reports of the other
+// folders, and decides nothing about pushes, connections or credentials.
 
 import APNSModel
 import Logging
 import SupervisedPool
 import Synchronization
 
-/// What a client knows about itself: events in; health, log lines, metrics and spans out. Every method returns at once
-/// and may be called from any thread.
+/// Turns a client's events into health, log lines, metrics and spans. Every method returns at once and may be called
+/// from any thread.
 final class ClientMonitor: Sendable {
     private struct State {
         var health = APNSHealth.starting
         var faults = FaultLog<APNSHealth.Cause.Code>()
-        /// How many pushes had failed when the present trouble began.
+        /// How many pushes had failed when the current fault began.
         var failedBefore = 0
         var recentFaults = RecentFaults()
     }
 
     let configuration: APNSClientConfiguration
     let tracing: ClientTracing
-    /// What connections report, those to the host of pushes and those to the host of channels.
+    /// The reports of connections to the push host and, below, to the channel management host.
     let events = ClientEvents()
     let managementEvents = ClientEvents()
     let healthChanges = EventHub<APNSHealth>()
     let invalidTokens = EventHub<InvalidToken>()
 
     let pushes = PushCounters()
-    /// How often a push was sent again.
+    /// How many times a push was resent.
     let resends = Atomic<Int>(0)
-    /// How often a part of the tree crashed and was restarted.
+    /// How many times a part of the tree crashed and was restarted.
     let restarts = Atomic<Int>(0)
-    /// How often the whole tree gave up.
+    /// How many times the whole tree gave up.
     let escalations = Atomic<Int>(0)
-    /// Pushes that came when the client took none any more.
+    /// Pushes that arrived when the client no longer accepted any.
     let refusals = Atomic<Int>(0)
     /// Connections that became ready.
     let connects = Atomic<Int>(0)
-    /// Those of them that came in the place of an earlier one.
+    /// The connections among them that replaced an earlier one.
     let reconnects = Atomic<Int>(0)
-    /// Connections lost, and connects that failed.
+    /// Lost connections and failed connects.
     let connectionLosses = Atomic<Int>(0)
     let queueTimes = TimeSamples()
     let connectTimes = TimeSamples()
@@ -48,7 +48,7 @@ final class ClientMonitor: Sendable {
     private let signalling: AsyncStream<Void>.Continuation
     private let faultBeginnings: AsyncStream<Void>
     private let faultBeginning: AsyncStream<Void>.Continuation
-    // What the log says once.
+    // Flags for messages that are logged only once.
     private let hasLoggedClockSkew = Atomic<Bool>(false)
     private let hasLoggedClockSuspect = Atomic<Bool>(false)
     private let hasLoggedNotRunning = Atomic<Bool>(false)
@@ -65,11 +65,11 @@ final class ClientMonitor: Sendable {
 
     // MARK: The client's life
 
-    /// Logs events, publishes changes of the health and repeats what lasts, until the task is cancelled.
+    /// Logs events, publishes health changes and logs lasting faults repeatedly, until the task is cancelled.
     ///
     /// - Parameters:
-    ///   - credential: what is shown to APNs, in words without secrets.
-    ///   - health: evaluates it.
+    ///   - credential: Returns a readable name of the credential, without secrets.
+    ///   - health: Evaluates the health.
     func run(
         credential: @escaping @Sendable () -> String,
         health: @escaping @Sendable () async -> APNSHealth
@@ -92,7 +92,7 @@ final class ClientMonitor: Sendable {
         }
     }
 
-    /// The client has ended.
+    /// Call this when the client has ended.
     func finish() {
         self.publish(.stopped)
         self.healthChanges.finish()
@@ -102,7 +102,7 @@ final class ClientMonitor: Sendable {
 
     // MARK: Health
 
-    /// Call it after any change that affects the health.
+    /// Call this after any change that affects the health.
     func signal() { self.signalling.yield() }
 
     /// Whether there has been a connection.
@@ -125,7 +125,7 @@ final class ClientMonitor: Sendable {
         if isFirst { self.faultBeginning.yield() }
     }
 
-    /// Logs that the client is still degraded or failing. Sleeps only while a fault lasts.
+    /// Logs repeatedly that the client is still degraded or failing. Sleeps only while a fault lasts.
     private func repeatFaults() async {
         for await _ in self.faultBeginnings {
             while let next = self.nextRepetition, !Task.isCancelled {
@@ -135,7 +135,7 @@ final class ClientMonitor: Sendable {
         }
     }
 
-    /// When the log next says that a fault lasts; nil: none does.
+    /// When the lasting fault is next logged; nil if there is none.
     var nextRepetition: MonotonicInstant? { self.state.withLock { $0.faults.next } }
 
     private func repeatFault() {
@@ -164,7 +164,7 @@ final class ClientMonitor: Sendable {
         self.logger.log(event)
     }
 
-    /// The tree gave up, and starts anew after a pause.
+    /// The tree gave up and restarts after a pause.
     func reportEscalation(_ error: any Error, pause: Duration) {
         self.escalations.wrappingAdd(1, ordering: .relaxed)
         self.logger.critical(
@@ -187,10 +187,10 @@ final class ClientMonitor: Sendable {
         self.state.withLock { $0.recentFaults.add(fault, now: now) }
     }
 
-    /// The last faults of connections, for people.
+    /// The last faults of connections, in readable form.
     var recentFaults: RecentFaults { self.state.withLock { $0.recentFaults } }
 
-    /// Whether provider tokens can be signed has changed.
+    /// Signing of provider tokens has succeeded or failed. A change is logged.
     func reportSigning(_ result: Result<Void, TokenError>, isChange: Bool, credential: String) {
         self.signal()
         if isChange { self.logger.log(result, signedWith: credential) }
@@ -198,7 +198,7 @@ final class ClientMonitor: Sendable {
 
     // MARK: Pushes
 
-    /// Counts an outcome, logs a failure, and publishes a device token that APNs calls invalid.
+    /// Counts an outcome, logs a failure, and publishes a device token that APNs rejects as invalid.
     func reportOutcome(_ outcome: PushOutcome, _ push: PreparedPush, _ token: DeviceToken) {
         self.pushes.count(outcome, push.pushType)
         guard let error = outcome.error else { return }
@@ -210,7 +210,7 @@ final class ClientMonitor: Sendable {
     }
 
     private func logFailure(_ error: PushError, _ push: PreparedPush, _ token: DeviceToken) {
-        // Makes nothing of a line that nobody reads.
+        // Skips the work if the line would not be logged.
         guard self.logger.logLevel <= .debug else { return }
         var metadata: Logger.Metadata = [
             "topic": "\(push.topic)",
@@ -224,7 +224,7 @@ final class ClientMonitor: Sendable {
         self.logger.debug("a push was not accepted", metadata: metadata)
     }
 
-    /// Logs, once, that pushes wait for somebody to run the client.
+    /// Logs, once, that a push waits because the client is not running.
     func reportNotRunning() {
         guard !self.hasLoggedNotRunning.exchange(true, ordering: .relaxed) else { return }
         self.logger.warning("a push waits, but nobody runs the client: call run(), start() or withAPNSClient")
@@ -232,7 +232,7 @@ final class ClientMonitor: Sendable {
 
     // MARK: Provider tokens
 
-    /// APNs counts too many provider tokens of this key. Another process with the same key is the usual reason.
+    /// APNs counts too many provider tokens of this key, usually because another process uses the key.
     func reportTooManyTokenUpdates(_ time: Duration, credential: String) {
         self.logger.error(
             "APNs has seen too many provider tokens of this key; the one in use is kept. Do other processes sign for it?",
@@ -248,7 +248,7 @@ final class ClientMonitor: Sendable {
         self.logger.error("APNs refuses the provider token", metadata: ["clock": "\(hint)"])
     }
 
-    /// Logs, once, that APNs calls fresh provider tokens expired.
+    /// Logs, once, that APNs rejects freshly signed provider tokens as expired.
     func reportClockSuspect() {
         guard !self.hasLoggedClockSuspect.exchange(true, ordering: .relaxed) else { return }
         self.logger.error(
@@ -258,7 +258,7 @@ final class ClientMonitor: Sendable {
 
     // MARK: Mass rejection
 
-    /// So many device tokens are refused that the environment, the topic or the key must be wrong.
+    /// APNs rejects so many device tokens that the environment, the topic or the key must be wrong.
     func reportMassRejection(_ rejection: Rejection, topic: String, credential: String) {
         self.signal()
         self.logger.critical(

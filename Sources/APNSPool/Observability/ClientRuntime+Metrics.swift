@@ -6,7 +6,7 @@ import Synchronization
 extension ClientRuntime {
     static let metricsInterval = Duration.seconds(5)
 
-    /// Whose metrics these are. A client's credential may be replaced, and another series begins then.
+    /// The labels of this client's metrics. Replacing the client's credential begins a new series.
     private var metricLabels: [MetricSample.Label] {
         let resolved = self.credentials.latest.resolved
         return [
@@ -39,7 +39,7 @@ extension ClientRuntime {
         return snapshot
     }
 
-    /// Whoever is the metrics backend of the task that runs the client; nil: nobody.
+    /// An exporter for the metrics backend in use when the client runs; nil without one.
     func makeMetricExporter() -> MetricExporter? {
         guard let exporter = MetricExporter(factory: MetricsSystem.factory) else { return nil }
         self.monitor.queueTimes.enable()
@@ -52,7 +52,7 @@ extension ClientRuntime {
         exporter.export(await self.metricSnapshot().samples, common: self.metricLabels)
     }
 
-    /// Until the task is cancelled.
+    /// Exports at intervals until the task is cancelled.
     func exportMetrics(_ exporter: MetricExporter) async {
         while !Task.isCancelled {
             await self.export(exporter)

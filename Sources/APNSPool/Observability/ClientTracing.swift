@@ -2,11 +2,12 @@ import APNSModel
 import Synchronization
 import Tracing
 
-/// Who traces a client's calls. Looked up when the client is made and when it runs: a push looks at one flag.
+/// Creates the spans of a client's calls. The tracer is looked up when the client is created and when it runs, so each
+/// push checks only one flag.
 final class ClientTracing: Sendable {
     private struct State {
         var tracer: (any Tracer)?
-        /// Of bulk calls, whose consumers may never ask for their ends.
+        /// The open spans of bulk calls, whose consumers may never read to the end.
         var open: [ObjectIdentifier: BulkSpan] = [:]
         var isFinished = false
     }
@@ -24,7 +25,7 @@ final class ClientTracing: Sendable {
         self.checkExporter()
     }
 
-    /// Takes the configuration's tracer, or else whoever is the tracer of this task.
+    /// Uses the configuration's tracer, or else the tracer of this task.
     func checkExporter() {
         let found = self.configured ?? InstrumentationSystem.tracer
         if found is NoOpTracer { return }
@@ -32,15 +33,15 @@ final class ClientTracing: Sendable {
         self.isOn.store(true, ordering: .relaxed)
     }
 
-    /// Nil: nobody traces.
+    /// The tracer; nil if tracing is off.
     private var tracer: (any Tracer)? {
         guard self.isOn.load(ordering: .relaxed) else { return nil }
         return self.state.withLock { $0.tracer }
     }
 
-    // MARK: Beginnings
+    // MARK: Starting spans
 
-    /// The span of a single push, a child of the task's; nil: nobody traces, or this one is not recorded.
+    /// The span of a single push, a child of the task's span; nil if tracing is off.
     func push(_ push: PreparedPush, to token: DeviceToken, id: APNSID) -> CallSpan? {
         guard let span = self.begin("send", push.topic, kind: "send") else { return nil }
         span.update { attributes in
@@ -100,7 +101,7 @@ final class ClientTracing: Sendable {
 
     private func begin(_ name: String, _ destination: String, kind: String?, isManagement: Bool = false) -> CallSpan? {
         guard let tracer = self.tracer else { return nil }
-        // Client, not producer: no context goes with the push to the device.
+        // Client, not producer: the push carries no context to the device.
         let span = tracer.startSpan("\(name) \(destination)", ofKind: .client)
         var attributes = self.attributes(name, kind: kind, isManagement: isManagement)
         attributes["messaging.destination.name"] = destination
@@ -119,13 +120,13 @@ final class ClientTracing: Sendable {
         return attributes
     }
 
-    // MARK: Ends
+    // MARK: Ending spans
 
     private func forget(_ span: BulkSpan) {
         self.state.withLock { $0.open[ObjectIdentifier(span)] = nil }
     }
 
-    /// The client has ended. A bulk call whose consumer asks for nothing more leaves no open span behind.
+    /// Call this when the client has ended. Ends the spans of bulk calls whose consumers read no further.
     func finish() {
         let open = self.state.withLock { state in
             state.isFinished = true

@@ -1,11 +1,11 @@
 import SupervisedPool
 
-/// When a fault that lasts is told: at once, then every five minutes with how long it has lasted and how often it was
-/// seen. A log that repeats itself each second is not read. Pure.
+/// Decides when a lasting fault is logged: at once, then every five minutes with its duration and count. A log that
+/// repeats itself every second is not read. Pure.
 struct FaultLog<Fault: Hashable & Sendable>: Sendable {
     enum Line: Equatable, Sendable {
         case first
-        /// - Parameter count: with the first.
+        /// - Parameter count: Includes the first occurrence.
         case again(after: Duration, count: Int)
     }
 
@@ -15,7 +15,7 @@ struct FaultLog<Fault: Hashable & Sendable>: Sendable {
         var count = 1
     }
 
-    /// Faults that are told of at once; beyond, the books start anew.
+    /// The maximum number of faults tracked at once; beyond it, the table is cleared.
     static var room: Int { 64 }
 
     let interval: Duration
@@ -25,7 +25,7 @@ struct FaultLog<Fault: Hashable & Sendable>: Sendable {
         self.interval = interval
     }
 
-    /// The fault was seen (again). Nil: nothing is to be told now.
+    /// The fault occurred. Nil: do not log it now.
     mutating func seen(_ fault: Fault, now: MonotonicInstant) -> Line? {
         guard var entry = self.entries[fault] else {
             if self.entries.count >= Self.room { self.entries = [:] }
@@ -39,16 +39,16 @@ struct FaultLog<Fault: Hashable & Sendable>: Sendable {
         return .again(after: entry.since.duration(to: now), count: entry.count)
     }
 
-    /// The fault lasts, and is not to be counted. Nil: nothing is to be told now, or it does not last.
+    /// The fault still lasts; this is not counted as an occurrence. Nil: do not log it now, or it does not last.
     mutating func lasts(_ fault: Fault, now: MonotonicInstant) -> Line? {
         guard let entry = self.entries[fault], entry.toldAt.advanced(by: self.interval) <= now else { return nil }
         self.entries[fault]?.toldAt = now
         return .again(after: entry.since.duration(to: now), count: entry.count)
     }
 
-    /// All faults are over: the next one is a first.
+    /// All faults have ended: the next one counts as a first.
     mutating func ended() { self.entries = [:] }
 
-    /// When something is to be told although nothing happens; nil: no fault lasts.
+    /// When a lasting fault must be logged even without a new event; nil if no fault lasts.
     var next: MonotonicInstant? { self.entries.values.map { $0.toldAt.advanced(by: self.interval) }.min() }
 }

@@ -2,7 +2,7 @@ import Logging
 import SupervisedPool
 import Synchronization
 
-// One line a change of state, nothing for a push. Never a device token, a provider token or a key.
+// One line per change of state, none per push. Never a device token, a provider token or a key.
 
 extension Logger {
     func log(_ event: SupervisorEvent) {
@@ -27,7 +27,7 @@ extension Logger {
         case .escalating(let error):
             self.error("a supervisor gives up", metadata: ["error": "\(error)"])
         case .missed:
-            // Only readers of an event stream miss something.
+            // Only readers of an event stream can miss events.
             break
         }
     }
@@ -53,16 +53,16 @@ extension Logger {
             self.error("no connection can be made as configured", metadata: ["fault": "\(fault)"])
         case .invariantBroken(let what):
             self.critical(
-                "the pool's books do not balance; this is a bug in the library",
+                "more streams were returned to the pool than were leased; this is a bug in the library",
                 metadata: ["what": "\(what)"]
             )
         case .missed:
-            // Only readers of an event stream miss something.
+            // Only readers of an event stream can miss events.
             break
         }
     }
 
-    /// Whether provider tokens can be signed has changed.
+    /// Signing of provider tokens has begun to fail or to succeed again.
     func log(_ result: Result<Void, TokenError>, signedWith credential: String) {
         switch result {
         case .success:

@@ -1,7 +1,7 @@
 import Metrics
 import Synchronization
 
-/// Hands samples to swift-metrics. Its handlers are made when they are first needed and kept.
+/// Passes samples to swift-metrics. Handlers are created on first use and kept.
 final class MetricExporter: Sendable {
     fileprivate struct Key: Hashable {
         var name: String
@@ -10,7 +10,7 @@ final class MetricExporter: Sendable {
 
     private struct State {
         var counters: [Key: Counter] = [:]
-        /// What was handed over, whatever the common labels were then.
+        /// The totals passed on so far, under any common labels.
         var totals: [Key: Int] = [:]
         var gauges: [Key: Gauge] = [:]
         var timers: [Key: Timer] = [:]
@@ -20,13 +20,14 @@ final class MetricExporter: Sendable {
     private let factory: any MetricsFactory
     private let state = Mutex(State())
 
-    /// Nil: nobody wants metrics.
+    /// Nil if there is no metrics backend.
     init?(factory: any MetricsFactory) {
         if factory is NOOPMetricsHandler { return nil }
         self.factory = factory
     }
 
-    /// - Parameter common: labels of each sample. With others than before new series begin; the gauges of the old ones end.
+    /// - Parameter common: Labels of every sample. When they change, new series begin and the gauges of the old ones
+    ///   are destroyed.
     func export(_ samples: [MetricSample], common: [MetricSample.Label]) {
         self.state.withLock { state in
             if state.common != common {
@@ -46,7 +47,7 @@ final class MetricExporter: Sendable {
         }
     }
 
-    /// What a client that has ended measures stays nobody's last word.
+    /// Destroys the gauges, so that the last values of a client that has ended are no longer reported.
     func finish() {
         let gauges = self.state.withLock { state in
             defer { state.gauges = [:] }
@@ -57,7 +58,7 @@ final class MetricExporter: Sendable {
 
     private func add(_ total: Int, of plain: Key, _ key: Key, _ state: inout State) {
         let counter = state.counters[key] ?? Counter(label: key.name, dimensions: key.pairs, factory: self.factory)
-        // Made at zero, too, so that a first event is seen as a rise.
+        // Created at zero too, so that the first event appears as an increase.
         if state.counters.updateValue(counter, forKey: key) == nil { counter.increment(by: 0) }
         let before = state.totals[plain] ?? 0
         guard total > before else { return }

@@ -1,18 +1,18 @@
 import APNSModel
 import SupervisedPool
 
-/// One value of one metric. Names, labels and units are described in Docs/Operations.md, which a test compares.
+/// One value of one metric. Docs/Operations.md describes names, labels and units; a test compares them.
 struct MetricSample: Sendable, Hashable {
     enum Value: Sendable, Hashable {
-        /// The sum since the client was made.
+        /// The sum since the client was created.
         case counter(Int)
         case gauge(Double)
-        /// Nanoseconds, each measured since the last export.
+        /// The nanoseconds of each measurement since the last export.
         case timer([Int64])
     }
 
     var name: String
-    /// Beside those that all metrics have.
+    /// The labels in addition to those of all metrics.
     var labels: [Label]
     var value: Value
 
@@ -28,7 +28,7 @@ struct MetricSample: Sendable, Hashable {
     }
 }
 
-/// What is exported of a client at one moment. Pure.
+/// The exported values of a client at one moment. Pure.
 struct MetricSnapshot: Sendable {
     var health: APNSHealth
     var pool: PoolStatus
@@ -41,9 +41,9 @@ struct MetricSnapshot: Sendable {
     var connectionLosses = 0
     var degradedConnections = 0
     var suspectsMisconfiguration = false
-    /// Nil: there is none.
+    /// Nil without a provider token.
     var providerTokenAge: Duration?
-    /// Until the client certificate expires; nil: there is none.
+    /// The time until the client certificate expires; nil without one.
     var certificateSecondsLeft: Int64?
     /// In nanoseconds.
     var queueTimes: [Int64] = []

@@ -2,23 +2,23 @@ import Logging
 import SupervisedPool
 import Synchronization
 
-/// Reads the events of one pool: logs them, but not the same fault again and again, and passes on to the client's monitor
-/// what counts. Called on the pool's thread.
+/// Logs the events of one pool without repeating a fault constantly, and reports to the client's monitor. Called on the
+/// pool's thread.
 final class PoolMonitor: Sendable {
     private struct State {
         var faults = FaultLog<String>()
         var configurationFault: String?
         var lastFault: String?
-        /// Since when workers connect.
+        /// When each worker began to connect.
         var connecting: [Int: MonotonicInstant] = [:]
-        /// Workers that had a connection once.
+        /// Workers that have had a connection.
         var connected: Set<Int> = []
     }
 
     private let state = Mutex(State())
     private let logger: Logger
     private let clock: any MonotonicClock
-    /// Nil: a pool that the health and the metrics say nothing about.
+    /// Nil for a pool that does not count for health and metrics.
     private let client: ClientMonitor?
 
     init(_ logger: Logger, clock: any MonotonicClock, client: ClientMonitor? = nil) {
@@ -27,10 +27,10 @@ final class PoolMonitor: Sendable {
         self.client = client
     }
 
-    /// Why no connection can be made as configured, until there is one.
+    /// The reason why no connection can be opened with this configuration; nil once there is one.
     var configurationFault: String? { self.state.withLock { $0.configurationFault } }
 
-    /// Why a connection was last lost or refused, until there is one.
+    /// The reason why a connection was last lost or refused; nil once there is one.
     var lastFault: String? { self.state.withLock { $0.lastFault } }
 
     func report(_ event: PoolEvent) {
@@ -53,9 +53,9 @@ final class PoolMonitor: Sendable {
         }
     }
 
-    /// Notes what the event changes.
+    /// Records the changes caused by the event.
     ///
-    /// - Returns: how the event is logged; nil: a fault that was logged a moment ago.
+    /// - Returns: How to log the event; nil for a fault that was logged recently.
     private func note(_ event: PoolEvent) -> FaultLog<String>.Line? {
         var line: FaultLog<String>.Line? = .first
         switch event {
@@ -101,6 +101,6 @@ final class PoolMonitor: Sendable {
 }
 
 extension Duration {
-    /// Whole seconds, for people.
+    /// Rounded down to whole seconds, for readable messages.
     var rounded: Duration { .seconds(self.components.seconds) }
 }

@@ -1,13 +1,13 @@
 import APNSModel
 import Synchronization
 
-/// What became of pushes, by type, outcome and reason. Always counted: an accepted single push costs one addition, bulk
-/// calls add a tick's accepted pushes at once.
+/// Counts pushes by type, outcome and reason. Counting is always on: an accepted single push costs one addition, and a
+/// bulk call adds all accepted pushes of a tick at once.
 final class PushCounters: Sendable {
     struct Key: Hashable, Sendable {
         var type: String
         var outcome: Certainty
-        /// APNs' reason, the error's code, or `none`. Never a text from the wire that is not known here.
+        /// APNs' reason, the error's code, or `none`. Never an unknown text from the network.
         var reason: String
     }
 
@@ -18,12 +18,12 @@ final class PushCounters: Sendable {
         init(_ type: PushType) { self.type = type }
     }
 
-    /// The usual ones first, since they are looked for in this order.
+    /// The most common types first, because they are searched in this order.
     private static let types: [PushType] = [
         .alert, .background, .liveactivity, .voip, .widgets, .complication, .location, .pushtotalk, .fileprovider, .mdm,
         .controls, .accessory,
     ]
-    /// For types that Apple adds later: a caller's own words must not make a metric each.
+    /// For types that Apple adds later: a caller's own strings must not each create a metric.
     static let otherType = PushType(rawValue: "other")
 
     private let cells = PushCounters.types.map(Cell.init)
@@ -51,10 +51,10 @@ final class PushCounters: Sendable {
         return reason.rawValue
     }
 
-    /// All that were not accepted.
+    /// The number of pushes that were not accepted.
     var failed: Int { self.failures.withLock { $0.values.reduce(0, +) } }
 
-    /// All that are not zero.
+    /// All counts that are not zero.
     var totals: [Key: Int] {
         var totals = self.failures.withLock { $0 }
         func add(_ type: String, _ count: Int) {
@@ -66,7 +66,7 @@ final class PushCounters: Sendable {
     }
 }
 
-/// Accepted pushes of one bulk call that are not counted yet.
+/// Accepted pushes of one bulk call that have not been counted yet.
 struct AcceptedTally {
     private var type: PushType?
     private var count = 0

@@ -1,6 +1,6 @@
 import SupervisedPool
 
-/// The last faults of connections, the newest last. Pure.
+/// The last faults of connections, newest last. Pure.
 struct RecentFaults: Sendable {
     static let room = 20
 

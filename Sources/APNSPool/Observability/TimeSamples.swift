@@ -1,14 +1,14 @@
 import SupervisedPool
 import Synchronization
 
-/// Times that were measured and not exported yet, the newest of them. Nothing is kept, and no clock is read, unless
-/// somebody exports them.
+/// The newest measured times that have not been exported. Unless an exporter is enabled, nothing is stored and no clock
+/// is read.
 final class TimeSamples: Sendable {
     static let room = 1024
 
     private struct State {
         var values: [Int64] = []
-        /// Where the next one goes when there is no more room.
+        /// The index of the next value when the buffer is full.
         var oldest = 0
     }
 
@@ -17,7 +17,7 @@ final class TimeSamples: Sendable {
 
     func enable() { self.isOn.store(true, ordering: .relaxed) }
 
-    /// A measurement begins; nil: nobody wants it.
+    /// Begins a measurement; nil if measuring is off.
     func begin(_ clock: any MonotonicClock) -> MonotonicInstant? {
         self.isOn.load(ordering: .relaxed) ? clock.now : nil
     }
@@ -44,7 +44,7 @@ final class TimeSamples: Sendable {
         }
     }
 
-    /// Those since the last call, in nanoseconds.
+    /// The values since the last call, in nanoseconds.
     func take() -> [Int64] {
         self.state.withLock { state in
             defer { state = State() }

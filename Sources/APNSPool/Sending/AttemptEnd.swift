@@ -2,25 +2,27 @@ import APNSModel
 import HTTP2Wire
 import SupervisedPool
 
-/// How one attempt ended. Steps that come before the stream throw it.
+/// How one attempt ended. The steps before the stream (route, signing, checkout) throw it as an error.
 enum AttemptEnd: Error {
     case accepted(Receipt)
-    /// `retryAfter` is what the response itself says.
+    /// `retryAfter`: the time that the response gives; otherwise the pause for a device that gets too many pushes or
+    /// after too many updates of the provider token.
     indirect case rejected(Rejection, retryAfter: Duration?)
-    /// Nothing reached a connection, or nothing of it was written; `isFinal` when another try makes no sense.
+    /// Nothing of the push was written. `isFinal`: another attempt is pointless.
     case notSent(PushError.Code, String, retryAfter: Duration? = nil, isFinal: Bool)
     case notProcessed(PushError.Code, String)
     case unknown(PushError.Code, String)
 }
 
 extension AttemptEnd {
-    /// The pause for a device that APNs has called too busy (429 `TooManyRequests`) without saying for how long. Apple
-    /// names no time; a minute is this library's guess.
+    /// How long to pause for a device that gets too many pushes (429 `TooManyRequests`) if the response gives no time.
+    /// Apple documents none; one minute is this library's guess.
     static let devicePause = Duration.seconds(60)
 
-    /// Reads what a connection says of a stream.
+    /// Evaluates the result of a stream.
     ///
-    /// - Parameter isShuttingDown: whether a connection that we closed was closed for good.
+    /// - Parameter isShuttingDown: whether the client is shutting down, so that a connection closed by the client is
+    ///   not replaced.
     init(
         _ result: StreamResult,
         id: APNSID,
@@ -49,7 +51,7 @@ extension AttemptEnd {
         case .notSent:
             switch result.cause {
             case .deadline:
-                // Only the time for this try may be over: its connection took no further bytes.
+                // Only the time limit of this attempt may have passed, because its connection accepted no more bytes.
                 self = .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: isPastDeadline)
             case .cancelled:
                 self = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
@@ -85,14 +87,14 @@ extension AttemptEnd {
         }
     }
 
-    /// Reads why the pool gave no slot.
+    /// Evaluates why the pool gave no lease.
     init(_ error: PoolError) {
         let message = Self.message(error)
         switch error.code {
         case .queueFull, .full, .waitedTooLong:
             self = .notSent(.queueFull, message, retryAfter: error.retryAfter, isFinal: true)
         case .timedOut, .notRunning:
-            // The client runs; a pool that does not is still being started.
+            // The client is running, so a pool that is not running is still being started.
             self = .notSent(.deadlineExceeded, message, retryAfter: error.retryAfter, isFinal: true)
         case .cancelled:
             self = .notSent(.cancelled, message, isFinal: true)
@@ -109,18 +111,18 @@ extension AttemptEnd {
         case .shuttingDown:
             self = .notSent(.shuttingDown, message, isFinal: true)
         default:
-            // The pool stopped. Its successor may take the push.
+            // The pool stopped. Its successor may send the push.
             self = .notSent(.connectionLost, message, retryAfter: error.retryAfter, isFinal: false)
         }
     }
 
-    /// What it says of a push that is not sent; nil for all else.
+    /// The error of a push that is not sent; nil for every other end.
     var error: PushError? {
         guard case .notSent(let code, let message, let retryAfter, _) = self else { return nil }
         return PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)
     }
 
-    /// The pool's error in the words of this library's settings.
+    /// Describes the pool's error in terms of the client's settings.
     private static func message(_ error: PoolError) -> String {
         let fault = error.fault.map { ": \($0)" } ?? ""
         let status = error.status
@@ -153,7 +155,7 @@ extension AttemptEnd {
 }
 
 extension StreamResult {
-    /// What a stream that was answered 200 says.
+    /// The receipt of a stream that got a response with status 200.
     func receipt(id: APNSID, attempts: Int) -> Receipt {
         if self.isBare { return Receipt(apnsID: id, attempts: attempts) }
         return Receipt(
@@ -163,10 +165,10 @@ extension StreamResult {
         )
     }
 
-    /// Whether APNs took the push.
+    /// Whether APNs accepted the push.
     var isAccepted: Bool { self.ending == .response && self.status == 200 }
 
-    /// The id in the response; APNs writes it in upper case, and edges leave it out.
+    /// The `apns-id` in the response. APNs writes it in upper case; edge servers omit it.
     var apnsID: APNSID? {
         var id: APNSID?
         self.fields.withFirst("apns-id") { id = APNSID(utf8: $0) }

@@ -2,10 +2,11 @@ import APNSModel
 import APNSBasics
 import Synchronization
 
-/// Makes `apns-id`s: random UUIDs (RFC 9562, version 4) without a lock, from a counter and two keys that are drawn once.
-/// A system call for each id would cost more than the rest of a push. Good for ids, not for secrets.
+/// Generates `apns-id`s without a lock: random UUIDs (RFC 9562, version 4) from a counter and two keys that are drawn
+/// once. A system call for each id would cost more than the rest of a push. The ids are unique, but not suitable as
+/// secrets.
 final class IDSource: Sendable {
-    /// The halves of one id.
+    /// The two 64-bit halves of one id.
     private struct Halves: RandomNumberGenerator {
         var high: UInt64
         var low: UInt64
@@ -16,7 +17,7 @@ final class IDSource: Sendable {
         }
     }
 
-    // SplitMix64 is a bijection: no half repeats, the bits of version and variant aside.
+    // SplitMix64 is a bijection, so no half repeats, apart from the version and variant bits.
     private let highKey: UInt64
     private let lowKey: UInt64
     private let count = Atomic<UInt64>(0)

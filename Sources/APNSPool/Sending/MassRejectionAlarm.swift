@@ -1,8 +1,9 @@
 import APNSModel
 import Synchronization
 
-/// The client's own `MassRejectionBreaker`: single sends feed it, and bulk calls while it is attentive. It stops nobody;
-/// it is a line in the log and a flag in the status. (A bulk call has a breaker of its own, which stops it.)
+/// The client-wide mass-rejection alarm. It records single sends, and successes of bulk calls while it is attentive. It
+/// never stops sending: it only writes a log line and sets a flag in the status. Each bulk call has its own
+/// `MassRejectionBreaker`, which does stop the call.
 final class MassRejectionAlarm: Sendable {
     private let breaker: Mutex<MassRejectionBreaker>
     private let isAttentive = Atomic<Bool>(false)
@@ -12,10 +13,12 @@ final class MassRejectionAlarm: Sendable {
         self.breaker = Mutex(MassRejectionBreaker(limits: limits))
     }
 
-    /// Whether so many device tokens were refused that environment or topic must be wrong.
+    /// Whether so many device tokens were rejected that the environment or topic must be wrong.
     var isRaised: Bool { self.isOpen.load(ordering: .relaxed) }
 
-    /// - Returns: true once when the alarm is raised.
+    /// Records a rejected device token.
+    ///
+    /// - Returns: true if this rejection raises the alarm.
     func rejected(_ token: DeviceToken, inFlight: Int) -> Bool {
         self.change {
             $0.widen(to: inFlight)
@@ -23,15 +26,18 @@ final class MassRejectionAlarm: Sendable {
         }
     }
 
-    /// - Returns: true once when the alarm is over.
+    /// Records a response that shows that the token works.
+    ///
+    /// - Returns: true if this response ends the alarm.
     func recordResponse(_ token: DeviceToken) -> Bool {
         guard self.isAttentive.load(ordering: .relaxed) else { return false }
         return self.change { $0.recordResponse(token) }
     }
 
-    /// The breaker of a bulk call opened: what it saw is the newest there is.
+    /// Raises the alarm because the breaker of a bulk call opened. Its state replaces the alarm's own, because it is
+    /// newer.
     ///
-    /// - Returns: true if the alarm had not been raised.
+    /// - Returns: true if the alarm was not raised before.
     func raise(_ breaker: MassRejectionBreaker) -> Bool {
         self.change { own in
             defer { own = breaker }

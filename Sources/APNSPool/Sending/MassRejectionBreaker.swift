@@ -1,10 +1,11 @@
 import APNSModel
 
-/// The mass-rejection breaker: a wrong environment must never look like a million dead tokens. Pure.
+/// Detects a wrong environment or topic by the number of rejected device tokens. Without it, such a mistake would look
+/// like a million invalid tokens. Pure.
 ///
-/// It looks at accepted pushes only while refused ones are among the last, so that it costs nothing when all is well; all
-/// tokens before the first refusal count as good ones. A token that is answered again keeps its place, with its new
-/// answer.
+/// It counts accepted pushes only while there are rejections in the window, so it costs nothing in normal operation.
+/// All tokens before the first rejection count as valid. A token with another response keeps its place in the window
+/// and gets the new result.
 struct MassRejectionBreaker: Sendable {
     private struct Entry {
         var token: Int
@@ -12,14 +13,14 @@ struct MassRejectionBreaker: Sendable {
     }
 
     let limits: MassRejectionLimits
-    /// The last tokens; a ring once it is full.
+    /// The most recent tokens; a ring buffer once it is full.
     private var ring: [Entry] = []
     private var places: [Int: Int] = [:]
     private var next = 0
     private(set) var rejections = 0
-    /// `limits.window`, or more while more is in flight.
+    /// The window size: `limits.window`, or more while more pushes are in flight.
     private(set) var window: Int
-    /// From the moment in which there were too many refusals until there are fewer than half as many.
+    /// True from the moment the rejections reach the limit until they fall below half of it.
     private(set) var isOpen = false
 
     init(limits: MassRejectionLimits) {
@@ -27,18 +28,18 @@ struct MassRejectionBreaker: Sendable {
         self.window = limits.window
     }
 
-    /// How many refusals in the window are too many.
+    /// The number of rejections in the window that opens the breaker.
     var limit: Int {
-        // Off, or the share of the window rounded up; the numbers are at most 100,000 each.
+        // Either off, or the share of the window, rounded up. Both numbers are at most 100,000.
         guard self.limits.rejections <= self.limits.window else { return .max }
         return (self.limits.rejections * self.window + self.limits.window - 1) / self.limits.window
     }
 
-    /// So many pushes are in flight.
+    /// Widens the window to the number of pushes in flight, up to 100,000.
     mutating func widen(to inFlight: Int) {
         guard inFlight > self.window else { return }
         if self.next > 0 {
-            // The oldest entry first, so that there is room behind the newest.
+            // Puts the oldest entry first, so that new entries can be appended.
             self.ring = Array(self.ring[self.next...] + self.ring[..<self.next])
             self.next = 0
             for place in self.ring.indices { self.places[self.ring[place].token] = place }
@@ -46,10 +47,10 @@ struct MassRejectionBreaker: Sendable {
         self.window = min(inFlight, 100_000)
     }
 
-    /// Whether a response that is no refusal has to be counted.
+    /// Whether responses other than rejections must be recorded.
     var isAttentive: Bool { self.rejections > 0 }
 
-    /// Whether this response speaks of a wrong environment or topic.
+    /// Whether this rejection can be caused by a wrong environment or topic.
     static func counts(_ rejection: Rejection) -> Bool {
         switch rejection.reason {
         case .some(.badDeviceToken), .some(.deviceTokenNotForTopic), .some(.topicDisallowed): true
@@ -57,7 +58,7 @@ struct MassRejectionBreaker: Sendable {
         }
     }
 
-    /// A device token was refused. True: this one was too much.
+    /// Records a rejected device token. Returns true if this rejection opens the breaker.
     mutating func rejected(_ token: DeviceToken) -> Bool {
         guard self.limit < .max else { return false }
         self.put(token.hashValue, isRejected: true)
@@ -66,8 +67,8 @@ struct MassRejectionBreaker: Sendable {
         return true
     }
 
-    /// A push was accepted, or its token called dead, which also proves that environment and topic are right. True: the
-    /// breaker was open, and is not any more.
+    /// Records a push that was accepted, or a token that is no longer registered, which also proves that the
+    /// environment and topic are right. Returns true if this closes the breaker.
     mutating func recordResponse(_ token: DeviceToken) -> Bool {
         guard self.isAttentive else { return false }
         self.put(token.hashValue, isRejected: false)

@@ -1,27 +1,27 @@
 import APNSModel
 import SupervisedPool
 
-/// What became of a push so far, over all its tries. Pure.
+/// The history of one push over all its attempts. Decides whether another attempt follows. Pure.
 struct PushHistory: Sendable {
     enum Decision: Equatable {
         case finish(PushOutcome)
         case retry(after: Duration)
     }
 
-    /// What is sent again, and when, depends on it.
+    /// The kind of request, which determines what is resent and when.
     enum Kind: Sendable {
         case push
-        /// A call about channels. One that can be repeated (all but `create`) is sent again when its fate is unknown, and
-        /// then a response that settles the matter counts, whatever an attempt before it may have done.
+        /// A call that manages channels. A repeatable call (any except `create`) is resent when its outcome is unknown.
+        /// A response that settles the matter then counts, regardless of the effect of earlier attempts.
         case channelCall(isRepeatable: Bool)
     }
 
-    /// Tries that ended before a byte was written are free, but not endless.
+    /// The limit for attempts that ended before a byte was written. They do not count towards `maxAttempts`.
     static let unsentLimit = 20
 
     let id: APNSID
     let deadline: MonotonicInstant
-    // Small, for there is one of these for each push in flight.
+    // Small integers, because one of these exists for every push in flight.
     private var attemptCount: Int32 = 0
     private var unsent: Int32 = 0
     private var strongest: PushError?
@@ -35,18 +35,18 @@ struct PushHistory: Sendable {
         self.deadline = deadline
     }
 
-    /// How often the push was given to a connection that took it.
+    /// How many times the push was given to a connection that accepted it.
     var attempts: Int { Int(self.attemptCount) }
 
-    /// Whether this is not the first try: it goes to the front of the queue.
+    /// Whether this is a resend. Resends are placed at the front of the queue.
     var isResend: Bool { self.attemptCount + self.unsent > 0 }
 
     mutating func countAttempt() { self.attemptCount += 1 }
 
-    /// APNs refused a token whose `iat` lies in the future; the next attempt carries another one.
+    /// Records that APNs refused a token whose `iat` lies in the future. The next attempt uses another token.
     mutating func tokenIsReplaced() { self.hasOtherToken = true }
 
-    /// A push that ends without (another) try.
+    /// Returns the outcome of a push that ends without a further attempt.
     mutating func fail(
         _ code: PushError.Code,
         _ message: String,
@@ -55,11 +55,12 @@ struct PushHistory: Sendable {
         .failed(self.merged(PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)))
     }
 
-    /// The end of a try, and what follows from it.
+    /// Records the end of an attempt and decides whether another one follows.
     ///
     /// - Parameters:
-    ///   - isDegraded: APNs is overloaded: after 503 and 500 the second try waits too.
-    ///   - takeBudget: asked once when the response was 503 or 500 and a retry is otherwise due.
+    ///   - isDegraded: whether APNs is overloaded. If so, even the second attempt after 503 or 500 is delayed.
+    ///   - takeBudget: takes one retry from the budget. Called once, only if the response was 503 or 500 and a retry is
+    ///     otherwise possible.
     mutating func decide(
         _ end: AttemptEnd,
         policy: APNSClientConfiguration.Retry,
@@ -85,7 +86,7 @@ struct PushHistory: Sendable {
             if rejection.status == 503 || rejection.status == 500 {
                 wait = retryAfter ?? .zero
                 isOverloaded = isDegraded
-                // A try that would come too late is not taken from the others.
+                // A retry that would miss the deadline must not use up the shared budget.
                 guard now.advanced(by: wait) < self.deadline, takeBudget() else { return self.finish() }
             }
         case .notProcessed(let code, let message):
@@ -99,7 +100,7 @@ struct PushHistory: Sendable {
             self.unsent += 1
         case .unknown(let code, let message):
             self.strongest = self.merged(PushError(code: code, certainty: .unknown, message: message))
-            // What is over is over: the deadline of the push, its task, the client.
+            // Never resend after the deadline, a cancellation or shutdown.
             guard policy.resendsUnknown, code == .connectionLost || code == .deadlineExceeded,
                 self.attempts < policy.maxAttempts
             else { return self.finish() }
@@ -126,15 +127,15 @@ struct PushHistory: Sendable {
         case (403, .invalidProviderToken) where !self.hasOtherToken:
             return false
         case (403, .expiredProviderToken), (403, .unrelatedKeyIDInToken), (403, .invalidProviderToken):
-            // Once, on a new session and with a fresh token.
+            // Allowed once, on a new session and with a fresh token.
             defer { self.usedSecondChance = true }
             return !self.usedSecondChance
         default: return false
         }
     }
 
-    /// The second try follows at once, later ones after full jitter of 50 ms · 2ⁿ; one step further while APNs is
-    /// overloaded.
+    /// The delay before the next attempt: zero for n = 1, otherwise random between zero and 50 ms · 2ⁿ (full jitter). n
+    /// is the number of attempts so far, including unsent ones, plus one while APNs is overloaded, and at most 6.
     private func delay(isOverloaded: Bool, using generator: inout some RandomNumberGenerator) -> Duration {
         let tries = self.attempts + Int(self.unsent) + (isOverloaded ? 1 : 0)
         guard tries >= 2 else { return .zero }
@@ -142,7 +143,8 @@ struct PushHistory: Sendable {
         return .milliseconds(Int64.random(in: 0...limit, using: &generator))
     }
 
-    /// The strongest of all tries so far: what may have reached a device cannot be taken back by a later failure.
+    /// Merges the error with the strongest error of all attempts so far. A later failure cannot undo that an earlier
+    /// attempt may have reached a device.
     private func merged(_ error: PushError) -> PushError {
         var result = error
         if let strongest, strongest.certainty > error.certainty {
@@ -160,12 +162,13 @@ extension PushHistory.Kind {
         guard case .channelCall(let isRepeatable) = self else { return policy }
         var policy = policy
         policy.resendsUnknown = isRepeatable
-        // A 500 may come after the channel was made.
+        // APNs may respond with 500 after it has created the channel.
         policy.retriesInternalServerError = policy.retriesInternalServerError && isRepeatable
         return policy
     }
 
-    /// Whether the response says how things stand, rather than that APNs could not or would not look.
+    /// Whether the response settles the state of the channel. Other responses only say that APNs could not or would not
+    /// process the call.
     fileprivate func isSettled(by rejection: Rejection) -> Bool {
         guard case .channelCall(isRepeatable: true) = self else { return false }
         return [400, 404, 405, 413].contains(rejection.status) && rejection.reason != .idleTimeout

@@ -3,14 +3,14 @@ import APNSModel
 import HTTP2Wire
 import SupervisedPool
 
-/// One push to a device.
+/// Sends one push to a device.
 final class PushSend: SendLoop {
     private let token: DeviceToken
     private let lane: PushLane
     private let key: SupersedeKey?
-    /// How to fill in another timestamp, if that of the push was filled in.
+    /// Prepares the push again with another timestamp, if its timestamp was filled in.
     private let dated: SupersedeQueue.Dated?
-    // Unchecked: one task has the object, and nothing that an access calls comes back to it.
+    // Unchecked: one task owns the object, and nothing that an access calls re-enters it.
     @exclusivity(unchecked) private var push: PreparedPush
     @exclusivity(unchecked) private var entry: SupersedeEntry?
 
@@ -37,17 +37,18 @@ final class PushSend: SendLoop {
 
     override var noun: String { "pushes" }
 
-    // MARK: Its turn
+    // MARK: Supersede queue
 
     override var mustPrepare: Bool { self.key != nil || super.mustPrepare }
 
-    /// The turn first: it goes by the order of the calls, whenever the client is run.
+    /// Enters the supersede queue before it waits for the client, so that the order of the calls counts, whenever the
+    /// client is run.
     override func prepare() async -> PushOutcome? {
         if let key, let outcome = await self.enterQueue(key) { return outcome }
         return await self.waitUntilRunning()
     }
 
-    /// Takes a place among the other pushes with the key, and waits for the turn.
+    /// Enters the queue of pushes with this key and waits for this push's turn.
     private func enterQueue(_ key: SupersedeKey) async -> PushOutcome? {
         let queue = self.context.supersedeQueue
         do {
@@ -124,7 +125,7 @@ final class PushSend: SendLoop {
         super.finish(outcome)
     }
 
-    /// Whoever waits behind it may go.
+    /// Ends this push's turn, so that the next push with the key may be sent.
     override func leave() {
         self.entry?.end()
         super.leave()

@@ -4,14 +4,14 @@ import NIOCore
 import SupervisedPool
 import Synchronization
 
-/// Turns a prepared push into what the wire needs. Header blocks are made once for each combination of topic, push
-/// type and priority, and shared by all pushes that have it.
+/// Encodes a prepared push as an HTTP/2 request. A header block is encoded once for each combination of topic, push
+/// type and priority, and shared by all pushes with that combination.
 final class RequestEncoder: Sendable {
-    /// Of an accepted push's answer only the id is worth a look, if it is another than the one that was sent, and the
-    /// unique id that development gives.
+    /// The response fields of an accepted push that are kept: the `apns-id` if it differs from the one that was sent,
+    /// and the `apns-unique-id` that the development environment adds.
     static let responseFilter = ResponseFilter(echoed: 1, kept: ["apns-id", "apns-unique-id"])
 
-    /// The fields whose values differ from push to push, in the order of `HTTP2Request.valueLengths`.
+    /// The fields whose values differ between pushes, in the order of `HTTP2Request.valueLengths`.
     static let variableNames = [":path", "apns-id", "apns-expiration", "apns-collapse-id"]
 
     private struct Key: Hashable {
@@ -20,24 +20,25 @@ final class RequestEncoder: Sendable {
         var priority: Priority?
     }
 
-    /// Far more than any server has; beyond it the blocks are made anew.
+    /// Far more combinations than any server uses. When the limit is reached, all blocks are discarded and encoded
+    /// again.
     private static let blockLimit = 1000
 
     private struct Blocks {
         var all: [Key: HeaderBlock] = [:]
-        /// Most pushes have the headers of the one before: to compare costs less than to hash.
+        /// Most pushes have the same headers as the previous one, and comparing is cheaper than hashing.
         var last: (key: Key, block: HeaderBlock)?
     }
 
     private let authority: String
     private let blocks = Mutex(Blocks())
 
-    /// - Parameter authority: the host, with its port unless that is 443.
+    /// - Parameter authority: the host, followed by the port unless the port is 443.
     init(authority: String) {
         self.authority = authority
     }
 
-    /// The fields that all pushes with these headers share.
+    /// The header block that all pushes with this topic, type and priority share.
     func block(for push: PreparedPush) -> HeaderBlock {
         let key = Key(topic: push.topic, pushType: push.pushType, priority: push.priority)
         return self.blocks.withLock { blocks in
@@ -82,9 +83,9 @@ final class RequestEncoder: Sendable {
         )
     }
 
-    /// Writes the values of the variable fields.
+    /// Appends the values of the variable fields.
     ///
-    /// - Returns: how many bytes each has.
+    /// - Returns: the length of each value in bytes.
     static func append(
         _ push: PreparedPush,
         to token: DeviceToken,
@@ -119,7 +120,7 @@ final class RequestEncoder: Sendable {
 }
 
 extension RequestBatch {
-    /// Bytes of an ordinary push's values: path with a token of 32 bytes, id, a date.
+    /// The typical size of a push's values in bytes: a path with a token of 32 bytes, an id and a date.
     private static var usualValueCount: Int { 128 }
 
     mutating func reserve(_ count: Int) {
@@ -127,7 +128,7 @@ extension RequestBatch {
         self.entries.reserveCapacity(count)
     }
 
-    /// - Parameter isCommon: whether its payload is the batch's.
+    /// - Parameter isCommon: whether the push has the payload that the batch shares.
     mutating func append(
         _ push: PreparedPush,
         isCommon: Bool,

@@ -1,14 +1,15 @@
 import SupervisedPool
 import Synchronization
 
-/// How many answers 503 and 500 may be tried again: a share of what was answered in the last ten seconds, and never
-/// fewer than a floor. Without it every push would be sent five times to a server that is down.
+/// Limits the retries after 503 and 500 to a share of the responses of the last ten seconds, but never below a floor.
+/// Without this limit, every push would be sent five times to a server that is down.
 final class RetryBudget: Sendable {
     private struct State {
-        /// Answers and retries of each of the last ten seconds.
+        /// Responses in each of the last ten seconds.
         var responses = [Int](repeating: 0, count: RetryBudget.seconds)
-        /// Of the responses, those that say that a device token is invalid.
+        /// The number of those responses that report an invalid device token.
         var invalid = [Int](repeating: 0, count: RetryBudget.seconds)
+        /// Retries in each of the last ten seconds.
         var retries = [Int](repeating: 0, count: RetryBudget.seconds)
         var second: Int64 = 0
 
@@ -44,7 +45,8 @@ final class RetryBudget: Sendable {
         }
     }
 
-    /// The part of the last ten seconds' responses that said that a device token is invalid; nil without answers.
+    /// The share of the last ten seconds' responses that report an invalid device token; nil if there were no
+    /// responses.
     func invalidShare(now: MonotonicInstant) -> Double? {
         self.state.withLock { state in
             _ = state.advance(to: now)
@@ -53,7 +55,7 @@ final class RetryBudget: Sendable {
         }
     }
 
-    /// Whether one more retry is within the budget; it is spent then.
+    /// Takes one retry from the budget. Returns false if the budget is used up.
     func take(now: MonotonicInstant) -> Bool {
         self.state.withLock { state in
             let index = state.advance(to: now)

@@ -1,7 +1,7 @@
 import APNSModel
 
 extension SendContext {
-    /// Looks at the end of a single push for signs of a wrong environment or topic.
+    /// Checks the end of a single push for signs of a wrong environment or topic.
     func watchForMassRejection(_ end: AttemptEnd, _ token: DeviceToken, topic: String) {
         switch end {
         case .accepted:
@@ -18,12 +18,12 @@ extension SendContext {
         }
     }
 
-    /// A push that only reaches APNs' right environment was answered so.
+    /// Records a response that only the right environment and topic can produce for this token.
     func tokenWorks(_ token: DeviceToken) {
         if self.massRejection.recordResponse(token) { self.monitor.reportMassRejectionOver() }
     }
 
-    /// The error of what a bulk call leaves unsent.
+    /// The end of pushes that a bulk call leaves unsent after it stopped because of mass rejection.
     func suspectedMisconfiguration(_ rejection: Rejection, topic: String, breaker: MassRejectionBreaker) -> AttemptEnd {
         let environment = self.configuration.environment
         return .notSent(
@@ -40,7 +40,7 @@ extension SendContext {
 }
 
 extension APNSEnvironment {
-    /// For people.
+    /// The name of the environment for messages.
     var name: String {
         switch self {
         case .production: "production"

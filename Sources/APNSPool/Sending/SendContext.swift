@@ -4,8 +4,9 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// What everything that a client sends has in common, and the two steps that single pushes, broadcasts, channel calls
-/// and bulk calls share: `evaluate` says how an attempt ended, `decide` what follows.
+/// The dependencies shared by everything a client sends, and the two steps that single pushes, broadcasts, channel
+/// calls and bulk calls have in common: `evaluate` determines how an attempt ended, `decide` whether another one
+/// follows.
 final class SendContext: Sendable {
     let configuration: APNSClientConfiguration
     let live: LiveSettings
@@ -21,7 +22,7 @@ final class SendContext: Sendable {
     let supersedeQueue = SupersedeQueue()
 
     var clock: any MonotonicClock { self.configuration.clock }
-    /// What is shown to APNs, without secrets.
+    /// The name of the active credential for logs and messages, without secrets.
     var credentialName: String { self.credentials.latest.resolved.name }
 
     init(
@@ -51,8 +52,8 @@ final class SendContext: Sendable {
 
     // MARK: The end of an attempt
 
-    /// Counts the attempt and says how it ended. What the response says about the credential or its token reaches their
-    /// owners.
+    /// Counts the attempt and determines how it ended. Passes what the response reveals about the credential or the
+    /// provider token to the credential's manager or the token cache.
     @inline(never)
     func evaluate(_ result: StreamResult, of route: SendRoute?, _ history: inout PushHistory) -> AttemptEnd {
         if result.ending != .notSent { history.countAttempt() }
@@ -96,7 +97,7 @@ final class SendContext: Sendable {
 
     /// Decides whether another attempt follows.
     ///
-    /// - Parameter budget: of the host that the attempt went to; nil: the pushes'.
+    /// - Parameter budget: the retry budget of the attempt's host; nil: the budget of the pushes' host.
     @inline(never)
     func decide(
         _ end: AttemptEnd,
@@ -114,7 +115,7 @@ final class SendContext: Sendable {
             takeBudget: { (budget ?? self.retries).take(now: self.clock.now) }
         )
         guard case .retry = decision else { return decision }
-        // What is left when the tree is gone is not tried again.
+        // Pushes that are left after the supervision tree has ended are not retried.
         if self.lifecycle.current == .stopped {
             return .finish(history.fail(.shuttingDown, "the client was shut down"))
         }
@@ -129,13 +130,14 @@ final class SendContext: Sendable {
         return self.deadline(after: self.live.deadlineNanoseconds)
     }
 
-    /// The instant so many nanoseconds from now. Whole durations would cost 128-bit arithmetic for each push.
+    /// The instant that lies `nanoseconds` from now. Computing with `Duration` would cost 128-bit arithmetic for each
+    /// push.
     func deadline(after nanoseconds: Int64) -> MonotonicInstant {
         let (sum, overflow) = self.clock.now.nanoseconds.addingReportingOverflow(nanoseconds)
         return MonotonicInstant(nanoseconds: overflow ? .max : sum)
     }
 
-    /// When an attempt is given up: at the push's deadline, or after the response time-out if that ends first.
+    /// The deadline of an attempt: the push's deadline or the end of the response timeout, whichever is earlier.
     func attemptDeadline(_ deadline: MonotonicInstant) -> MonotonicInstant {
         self.attemptDeadline(deadline, now: self.clock.now)
     }
@@ -145,7 +147,7 @@ final class SendContext: Sendable {
         return overflow ? deadline : min(deadline, MonotonicInstant(nanoseconds: end))
     }
 
-    /// Why a push is no longer sent; nil if it may be.
+    /// The end of a push whose `apns-expiration` has passed; nil if it may be sent.
     func expiry(of push: PreparedPush) -> AttemptEnd? {
         guard case .at = push.expiration,
             push.isExpired(atSecondsSince1970: self.configuration.wallClock())
@@ -153,7 +155,7 @@ final class SendContext: Sendable {
         return .notSent(.expired, "its apns-expiration passed while it waited", isFinal: true)
     }
 
-    /// Whether the client runs, at the latest at `deadline`. Warns in the log when that takes longer than a second.
+    /// Waits until the client runs, at most until `deadline`. Returns whether it runs. Logs a warning after one second.
     func waitUntilRunning(_ deadline: MonotonicInstant) async -> Bool {
         let warning = min(self.clock.now.advanced(by: .seconds(1)), deadline)
         if await self.lifecycle.running.wait(until: warning, clock: self.clock) { return true }

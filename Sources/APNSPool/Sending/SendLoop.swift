@@ -1,29 +1,31 @@
-// This folder: the way of one push, from the call to its outcome. What an attempt proves, whether another one follows,
-// and the limits that protect APNs and the caller. Bulk calls are in Bulk, broadcasts and channel calls in Broadcast;
-// connections and what they do with a stream in Connection.
+// This folder: the steps of one push, from the call to its outcome. It evaluates attempts, decides whether another one
+// follows, and enforces the limits that protect APNs and the caller. Bulk calls are in Bulk, broadcasts and channel
+// calls in Broadcast. Connections and the life of a stream are in Connection.
 
 import APNSModel
 import HTTP2Wire
 import SupervisedPool
 
-/// Sends one request until its outcome is certain: wait for its turn, take a route, check out a stream, send, evaluate
-/// the response, and again where that is safe. Never throws, and ends by its deadline.
+/// Sends one request until its outcome is certain. Never throws, and ends by its deadline.
 ///
-/// The subclasses `PushSend`, `BroadcastSend` and `ChannelCall` say what is sent.
+/// The request first waits for its turn. Each attempt then takes a route, checks out a stream, sends the request and
+/// evaluates the response. Another attempt follows where that is safe.
 ///
-/// The state is in an object because the locals of a suspended function stay in its task's memory. Two kilobytes for each
-/// of hundreds of tasks are more than a core's cache holds, and cost more than all that is computed. For the same reason the
-/// steps are not inlined.
+/// The subclasses `PushSend`, `BroadcastSend` and `ChannelCall` define the request.
+///
+/// The state is in an object because the locals of a suspended function stay in its task's memory. Two kilobytes for
+/// each of hundreds of tasks exceed a core's cache and would cost more than all the computation. The steps are not
+/// inlined for the same reason.
 class SendLoop {
     private enum Step {
         case checkout
-        /// A provider token has to be signed first.
+        /// A provider token must be signed first.
         case sign
-        /// The attempt has ended already.
+        /// The attempt has already ended.
         case over
     }
 
-    /// How a checkout is asked for.
+    /// The parameters of a checkout.
     struct CheckoutRequest {
         var bytes = 0
         var lane = PoolLane.interactive
@@ -33,13 +35,13 @@ class SendLoop {
     final let context: SendContext
     private let destination: SendRoute.Destination
     final let span: CallSpan?
-    // Unchecked: one task has the object, and nothing that an access calls comes back to it.
+    // Unchecked: one task owns the object, and nothing that an access calls re-enters it.
     @exclusivity(unchecked) final var history: PushHistory
-    /// Of the attempt that is under way.
+    /// The route of the current attempt.
     @exclusivity(unchecked) private var route: SendRoute?
-    /// When the attempt asked for a stream, if somebody measures that.
+    /// When the attempt requested a stream; nil unless queue times are measured.
     @exclusivity(unchecked) private var askedAt: MonotonicInstant?
-    /// Until when the attempt waits for a stream.
+    /// The deadline for the checkout of the current attempt.
     @exclusivity(unchecked) private var checkoutDeadline = MonotonicInstant(nanoseconds: 0)
     /// How the last attempt ended.
     @exclusivity(unchecked) private var end: AttemptEnd?
@@ -74,49 +76,49 @@ class SendLoop {
         }
     }
 
-    // MARK: What subclasses say (each may override any of these)
+    // MARK: Overridden by subclasses
 
-    /// What is sent, in the plural, for messages.
+    /// The plural noun for the requests, for messages.
     var noun: String { "requests" }
 
-    /// Whether something is waited for before the first attempt.
+    /// Whether `prepare` must be called before the first attempt.
     var mustPrepare: Bool { self.context.lifecycle.current == .notStarted }
 
-    /// Waits for what comes before the first attempt.
+    /// Waits for the conditions of the first attempt.
     ///
-    /// - Returns: the outcome if there is to be no attempt.
+    /// - Returns: the outcome if there must be no attempt; otherwise nil.
     func prepare() async -> PushOutcome? { await self.waitUntilRunning() }
 
-    /// The route of the next attempt, perhaps unsigned.
+    /// Returns the route of the next attempt, which may be unsigned.
     ///
-    /// - Throws: why nothing is sent now.
+    /// - Throws: the reason why nothing is sent now.
     func nextRoute(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
         try self.context.router.next(to: self.destination, now: now)
     }
 
-    /// What is asked of the pool.
+    /// The parameters of the next checkout.
     var checkoutRequest: CheckoutRequest { CheckoutRequest(atFront: self.history.isResend) }
 
-    /// Why the request is no longer sent; nil if it may be.
+    /// Returns the reason why the request has expired; nil if it may be sent.
     func expiry() -> AttemptEnd? { nil }
 
-    /// A stream is there. Returns why the request is not written all the same; nil if it is.
+    /// Called when a stream is available. Returns the reason not to write the request; nil if it may be written.
     func claimWrite() -> AttemptEnd? { nil }
 
-    /// Whether the request leaves the last of the connection's send window to others.
+    /// Whether the request leaves the last part of the connection's send window to other requests.
     var isBulk: Bool { false }
 
-    /// The request as the wire needs it. Every subclass overrides it.
+    /// The encoded request. Every subclass overrides it.
     func request(authorization: HeaderBlock?) -> HTTP2Request {
         HTTP2Request(shared: HeaderBlock([]), credential: nil, values: [], valueLengths: SIMD8(), body: [])
     }
 
-    /// Says how the attempt ended.
+    /// Determines how the attempt ended.
     func evaluate(_ result: StreamResult, of route: SendRoute?) -> AttemptEnd {
         self.context.evaluate(result, of: route, &self.history)
     }
 
-    /// The outcome of a request that comes when the client takes none any more.
+    /// The outcome of a request that the client did not accept because it is shutting down.
     func refused() -> PushOutcome {
         self.fail(.shuttingDown, "the client is shutting down and takes no further \(self.noun)")
     }
@@ -124,12 +126,12 @@ class SendLoop {
     /// Called once, with the outcome.
     func finish(_ outcome: PushOutcome) { self.span?.end(outcome) }
 
-    /// Called last, when the outcome is on its way to the caller.
+    /// Called last, after the outcome is final.
     func leave() { self.context.lifecycle.leave() }
 
     // MARK: An attempt
 
-    /// What comes before the checkout: a slow signer must not hold a stream.
+    /// Prepares the attempt before the checkout, because a slow signer must not hold a stream.
     @inline(never)
     private func beginAttempt() -> Step {
         if let end = self.expiry() { return self.over(end) }
@@ -185,7 +187,7 @@ class SendLoop {
         }
     }
 
-    /// There is a stream. Whether the request is still to be sent.
+    /// Called with a stream checked out. Returns whether the request should still be sent.
     @inline(never)
     private func mayWrite() -> Bool {
         self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
@@ -201,9 +203,9 @@ class SendLoop {
         return false
     }
 
-    /// Takes the provider token that is current now, if there is another one since the attempt began to wait.
+    /// Updates the route with the current provider token if the token changed while the attempt waited.
     ///
-    /// - Returns: nil if the request can be sent.
+    /// - Returns: nil if the request can be sent; otherwise the end of the attempt.
     private func renewRoute() -> AttemptEnd? {
         let router = self.context.router
         guard let route, !router.isCurrent(route) else { return nil }
@@ -213,7 +215,7 @@ class SendLoop {
             ? .notSent(.connectionLost, "its provider token was replaced before it was sent", isFinal: false) : nil
     }
 
-    /// What the connection is given.
+    /// Creates the submission for the connection.
     @inline(never)
     private func submission(_ ticket: UInt64, _ continuation: StreamContinuation) -> PushSubmission {
         PushSubmission(
@@ -230,10 +232,10 @@ class SendLoop {
         self.end = self.evaluate(result, of: self.route)
     }
 
-    /// What follows from the attempt.
+    /// Decides what follows the attempt.
     @inline(never)
     private func conclude() -> PushHistory.Decision {
-        // With it goes the right to probe a candidate credential.
+        // Also releases the right to probe a candidate credential.
         self.route = nil
         let end = self.end ?? .notSent(.internalFault, "the attempt had no end", isFinal: true)
         self.end = nil
@@ -245,7 +247,7 @@ class SendLoop {
         return decision
     }
 
-    /// Nil: the pushes'.
+    /// The retry budget of the management host; nil: the budget of the pushes' host.
     private var budget: RetryBudget? {
         self.destination == .pushes ? nil : self.context.credentials.latest.management.settings.retries
     }
@@ -258,7 +260,7 @@ class SendLoop {
 
     // MARK: Without an attempt
 
-    /// - Returns: the outcome if nobody runs the client in time.
+    /// - Returns: the outcome if the client is not running by the deadline or the task is cancelled; otherwise nil.
     final func waitUntilRunning() async -> PushOutcome? {
         guard self.context.lifecycle.current == .notStarted,
             await !self.context.waitUntilRunning(self.history.deadline)
@@ -267,7 +269,7 @@ class SendLoop {
         return self.fail(.notRunning, "nobody runs the client: call run(), start() or withAPNSClient")
     }
 
-    /// An outcome without a (further) attempt.
+    /// Finishes with an outcome, without a further attempt.
     @inline(never)
     final func fail(_ code: PushError.Code, _ message: String, retryAfter: Duration? = nil) -> PushOutcome {
         let outcome = self.history.fail(code, message, retryAfter: retryAfter)

@@ -2,14 +2,14 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// Where an attempt goes and what it shows to APNs: pool, connections and provider token of one credential. Immutable;
-/// `SendRouter` makes another one when something changes.
+/// The route of an attempt: the pool, connections and provider token of one credential. Immutable; `SendRouter` makes a
+/// new route when something changes.
 final class SendRoute: Sendable {
-    /// The hosts that a client talks to.
+    /// The hosts that a client connects to.
     enum Destination: Sendable {
-        /// The host of pushes and broadcasts.
+        /// The host for pushes and broadcasts.
         case pushes
-        /// The host on which channels are managed.
+        /// The host for managing channels.
         case management
     }
 
@@ -17,14 +17,15 @@ final class SendRoute: Sendable {
     let destination: Destination
     let pool: Pool<ConnectionActor>
     let token: ProviderToken?
-    /// Not nil: this attempt probes a candidate credential.
+    /// The right to probe a candidate credential; nil for an ordinary attempt.
     let probe: RotationProbe?
-    /// The route may be used before this instant without asking whether its token still serves.
+    /// Before this instant, the route may be used without checking that its token is still valid.
     let validUntil: MonotonicInstant
-    /// The state of the client that the route was made from.
+    /// The version of the client's state from which the route was made.
     let version: Int
 
-    /// How long an attempt waits for a candidate credential: a stream and a token were ready a moment ago.
+    /// How long an attempt waits for a candidate credential. Short, because a stream and a token were ready a moment
+    /// ago.
     static let probeWait = Duration.seconds(1)
 
     init(_ session: CredentialSession, _ destination: Destination, probe: RotationProbe? = nil, version: Int) {
@@ -37,7 +38,7 @@ final class SendRoute: Sendable {
         self.version = version
     }
 
-    /// The pool stays, whichever one the session has by now: a lease goes back to the pool that it is from.
+    /// Keeps the pool even if the session has a new one by now: a lease must be returned to the pool that it came from.
     private init(_ other: SendRoute, _ token: ProviderToken, validUntil: MonotonicInstant, version: Int) {
         self.session = other.session
         self.destination = other.destination
@@ -48,9 +49,9 @@ final class SendRoute: Sendable {
         self.version = version
     }
 
-    /// The same route with another provider token.
+    /// Returns this route with another provider token.
     ///
-    /// - Parameter version: nil: the route's own.
+    /// - Parameter version: the version of the new route; nil: unchanged.
     func with(_ token: ProviderToken, validUntil: MonotonicInstant, version: Int? = nil) -> SendRoute {
         SendRoute(self, token, validUntil: validUntil, version: version ?? self.version)
     }
@@ -59,27 +60,27 @@ final class SendRoute: Sendable {
         self.destination == .pushes ? self.session.settings : self.session.management.settings
     }
 
-    /// Whether a provider token has to be signed first.
+    /// Whether a provider token must be signed before the route can be used.
     var isUnsigned: Bool { self.token == nil && self.session.resolved.signer != nil }
 
-    /// The `authorization` field; nil with a certificate.
+    /// The `authorization` field; nil for a certificate.
     var authorization: HeaderBlock? { self.token?.authorization }
 
     /// Whether this attempt probes a candidate credential.
     var isProbe: Bool { self.probe != nil }
 
-    /// How many pushes may be sent at once: one while the credential is doubtful.
+    /// Limits `count` to the pushes that may be sent at once: one while the credential is in doubt.
     func limit(_ count: Int) -> Int {
         self.isProbe || self.settings.credentials.hasFault ? min(count, 1) : count
     }
 
-    /// Until when an attempt waits for a signature, and then for a stream.
+    /// The deadline for waiting for a signature or for a stream.
     func waitDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant) -> MonotonicInstant {
         self.isProbe ? min(deadline, now.advanced(by: Self.probeWait)) : deadline
     }
 
-    /// How an attempt ends whose checkout failed. What waited with a credential that is no longer used goes with the
-    /// next one.
+    /// How an attempt ends after its checkout failed. Pushes that waited for a credential that is no longer used are
+    /// retried with the next one.
     func end(_ error: PoolError) -> AttemptEnd {
         switch error.code {
         case .cancelled: return AttemptEnd(error)
@@ -88,8 +89,8 @@ final class SendRoute: Sendable {
         }
     }
 
-    /// Why nothing is sent while APNs refuses the credential; nil if it does not. While it does, each call may admit one
-    /// push, which finds out whether that is over.
+    /// Why nothing is sent while APNs refuses the credential; nil if the attempt may proceed. While the credential is
+    /// refused, each call may admit one push to find out whether that is over.
     func admit(now: MonotonicInstant) -> AttemptEnd? {
         guard let (refusal, retryAfter) = self.settings.credentials.refusal(now: now) else { return nil }
         if self.isProbe { return .credentialReplaced }
@@ -103,7 +104,7 @@ final class SendRoute: Sendable {
 }
 
 extension AttemptEnd {
-    /// The next attempt goes with the credential that is current then.
+    /// The next attempt uses the credential that is active then.
     static let credentialReplaced = AttemptEnd.notSent(
         .connectionLost,
         "the credential was replaced before it was sent",
@@ -117,8 +118,8 @@ extension AttemptEnd {
     )
 }
 
-/// Counts the changes after which a `SendRoute` has to be made anew: of the credential, its token or its pool, and of
-/// the client's life. Whoever makes such a change calls `advance()` after it.
+/// Counts the changes that make a `SendRoute` outdated: of the credential, its token, its pool, or the state of the
+/// client. Call `advance()` after such a change.
 final class SendRouteVersion: Sendable {
     private let value = Atomic<Int>(0)
 

@@ -1,8 +1,8 @@
 import SupervisedPool
 import Synchronization
 
-/// Makes the route of each attempt. Keeps the last signed route of pushes until something changes, for 30 s at most: a probe
-/// and a route that has to be admitted are made anew each time, and so are those of broadcasts and channel calls.
+/// Creates the route of each attempt. Caches the last signed route for pushes until something changes, for at most 30
+/// s. Not cached are routes that probe, routes under a refused credential, and routes of broadcasts and channel calls.
 final class SendRouter: Sendable {
     private let credentials: CredentialManager
     private let lifecycle: ClientLifecycle
@@ -11,7 +11,7 @@ final class SendRouter: Sendable {
     private let cached = Mutex<SendRoute?>(nil)
     private let pausedUntil = Mutex<MonotonicInstant?>(nil)
 
-    /// The first wait for a provider token whose actor is being started, doubling to `longestWait`.
+    /// The first wait while the actor that signs provider tokens starts. It doubles up to `longestWait`.
     private static let firstWait = Duration.milliseconds(5)
     private static let longestWait = Duration.milliseconds(200)
 
@@ -29,10 +29,10 @@ final class SendRouter: Sendable {
 
     // MARK: Routes
 
-    /// The route of a push's next attempt. Costs one lock while nothing has changed.
+    /// Returns the route for a push's next attempt. Costs one lock while nothing has changed.
     ///
-    /// - Returns: a route that may still have to be signed.
-    /// - Throws: why nothing is sent now.
+    /// - Returns: a route that may still need to be signed.
+    /// - Throws: the reason why nothing is sent now.
     func next(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
         if let route = self.cached.withLock({ $0 }), route.version == self.version.current, now < route.validUntil {
             return route
@@ -40,17 +40,17 @@ final class SendRouter: Sendable {
         return try self.make(.pushes, mayProbe: true, now: now)
     }
 
-    /// The route of a request that is no push. It never probes a candidate credential.
+    /// Returns a route for requests other than pushes. Never uses the candidate credential.
     ///
-    /// - Returns: a route that may still have to be signed.
-    /// - Throws: why nothing is sent now.
+    /// - Returns: a route that may still need to be signed.
+    /// - Throws: the reason why nothing is sent now.
     func next(to destination: SendRoute.Destination, now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
         try self.make(destination, mayProbe: false, now: now)
     }
 
-    /// A route of pushes, signed.
+    /// Returns a signed route for pushes.
     ///
-    /// - Throws: why nothing is sent now.
+    /// - Throws: the reason why nothing is sent now.
     func signed(until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
         let route = try self.next(now: self.clock.now)
         return route.isUnsigned ? try await self.sign(route, until: deadline) : route
@@ -61,7 +61,7 @@ final class SendRouter: Sendable {
         mayProbe: Bool,
         now: MonotonicInstant
     ) throws(AttemptEnd) -> SendRoute {
-        // Read first: a change that comes later makes the route outdated.
+        // Read first, so that a later change makes the route outdated.
         let version = self.version.current
         if let end = self.interruption(now: now) { throw end }
         guard let (session, probe) = mayProbe ? self.credentials.route() : self.credentials.routeWithoutProbe() else {
@@ -73,7 +73,7 @@ final class SendRouter: Sendable {
             route = route.with(token, validUntil: validUntil)
         }
         if let end = route.admit(now: now) { throw end }
-        // While the credential is refused each attempt asks whether it may be the one that finds out.
+        // Not cached while the credential is refused: each attempt asks whether it is the one that may test it.
         if mayProbe, !route.isProbe, !route.settings.credentials.hasFault {
             let route = route
             self.cached.withLock { $0 = route }
@@ -84,9 +84,9 @@ final class SendRouter: Sendable {
     /// Whether nothing has changed since the route was made.
     func isCurrent(_ route: SendRoute) -> Bool { route.version == self.version.current }
 
-    /// The route with the token that is current now. Changes nothing but the token.
+    /// Returns the route with the current provider token. Changes only the token.
     ///
-    /// - Returns: the same route unless its token has changed; nil if a token has to be signed first.
+    /// - Returns: the route itself if its token is unchanged; nil if a token must be signed first.
     func renewed(_ route: SendRoute, now: MonotonicInstant) -> SendRoute? {
         let version = self.version.current
         if route.session.resolved.signer == nil || now < route.validUntil && route.version == version { return route }
@@ -96,16 +96,16 @@ final class SendRouter: Sendable {
 
     // MARK: Interruptions
 
-    /// Whether the client rests after an internal fault.
+    /// Whether the client is paused after an internal fault.
     var isPaused: Bool { self.pausedUntil.withLock { $0 != nil } }
 
-    /// The client rests after an internal fault; nil: it goes on.
+    /// Pauses the client after an internal fault; nil: resumes it.
     func pause(until instant: MonotonicInstant?) {
         self.pausedUntil.withLock { $0 = instant }
         self.version.advance()
     }
 
-    /// Why nothing at all is sent now.
+    /// The reason why nothing at all is sent now; nil if sending is possible.
     func interruption(now: MonotonicInstant) -> AttemptEnd? {
         if self.lifecycle.current == .stopped {
             return .notSent(.shuttingDown, "the client was shut down", isFinal: true)
@@ -121,10 +121,10 @@ final class SendRouter: Sendable {
 
     // MARK: Signing
 
-    /// Has a provider token signed for the route, or waits until the actor that signs has started.
+    /// Signs a provider token for the route. If the signing actor has not started yet, waits until it has.
     ///
-    /// - Throws: why the attempt goes no further. A candidate whose token is late or fails leaves the attempt to the active
-    ///   credential.
+    /// - Throws: the reason why the attempt ends. If the token of a candidate credential is late or fails, the next
+    ///   attempt uses the active credential.
     func sign(_ route: SendRoute, until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
         let deadline = route.waitDeadline(deadline, now: self.clock.now)
         var wait = Self.firstWait
@@ -132,7 +132,7 @@ final class SendRouter: Sendable {
             if let actor = route.session.tokenActor.current {
                 switch await self.token(of: actor, until: deadline) {
                 case .success(let token):
-                    // Not kept: the next push reads how long the token may be used.
+                    // This route is not cached. The next push reads how long the token is valid.
                     let signed = route.with(token, validUntil: .init(nanoseconds: .min))
                     if let end = signed.admit(now: self.clock.now) { throw end }
                     return signed
@@ -144,7 +144,7 @@ final class SendRouter: Sendable {
                     break
                 }
             }
-            // The token's actor is about to start or to be restarted.
+            // The actor that signs is about to start or restart.
             if Task.isCancelled { throw .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
             let now = self.clock.now
             if let end = self.interruption(now: now) { throw end }

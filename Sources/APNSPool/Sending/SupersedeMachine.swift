@@ -1,34 +1,35 @@
-/// Who of the pushes with one key goes, who waits, and who was replaced. Pure.
+/// Orders the pushes that share a key: which one is sent, which ones wait, and which ones were superseded. Pure.
 ///
-/// Of each key at most one has the turn; behind it wait final pushes, which are never replaced, in their order, and at most
-/// one that is not final, the newest, as the last. A key without pushes is forgotten, but for its last timestamp.
+/// At most one push of each key holds the turn. Behind it wait final pushes, which are never superseded, in their
+/// order. The last place may be taken by the newest push that is not final. A key without pushes is forgotten, except
+/// for its last timestamp.
 struct SupersedeMachine<Key: Hashable> {
     typealias Ticket = UInt64
 
     struct Arrival: Equatable {
         var ticket: Ticket
-        /// Whether it has the turn at once.
+        /// Whether the push gets the turn immediately.
         var goes: Bool
-        /// The one that waited and was replaced by this one.
+        /// The waiting push that this one superseded.
         var superseded: Ticket?
-        /// Not less than what was asked for, and above all others of the key.
+        /// At least the requested timestamp, and higher than all others of the key.
         var timestamp: Int64?
     }
 
-    /// What a push is that may have waited.
+    /// The state of a push when its wait ends.
     enum Standing: Equatable {
         /// It has the turn.
         case goes
-        /// Another one took its place.
+        /// A newer push superseded it.
         case superseded
-        /// It waited, and does so no longer.
+        /// It was still waiting and has been removed.
         case withdrawn
     }
 
-    /// Who has the turn when the one before it has its outcome.
+    /// The push that gets the turn after the previous one has its outcome.
     struct Successor: Equatable {
         var ticket: Ticket
-        /// It goes before others: it takes over the place in the queue of one that gave it up.
+        /// Whether it moves to the front of the queue, because it inherits the place of a superseded push.
         var isHeir: Bool
     }
 
@@ -38,12 +39,13 @@ struct SupersedeMachine<Key: Hashable> {
     }
 
     private enum Phase {
-        /// Not written yet. If a newer one waits when it is to be, it is replaced; it keeps the key's place in the queue
-        /// until then.
+        /// Not written yet. If a newer push is waiting when this one is about to be written, this one is superseded.
+        /// Until then it keeps the key's place in the queue.
         case queued
-        /// Replaced: it gave its place up.
+        /// Superseded: its successor inherits its place.
         case yielded
-        /// Written, or bound to be: were an heir replaced too, updates that come fast enough would never be sent.
+        /// Written or certain to be written. An heir cannot be superseded, or else updates in quick succession would
+        /// never be sent.
         case fixed
     }
 
@@ -51,10 +53,10 @@ struct SupersedeMachine<Key: Hashable> {
         var holder: Push
         var phase = Phase.queued
         var waiting: [Push] = []
-        /// The last one of the key, if any push of it had one.
+        /// The last timestamp of the key; nil if no push had one.
         var timestamp: Int64?
 
-        /// - Returns: the time of day, or what is above all timestamps of the key; nil if none was asked for.
+        /// - Returns: `time`, or a timestamp above all others of the key; nil if `time` is nil.
         mutating func raise(_ time: Int64?) -> Int64? {
             guard let time else { return nil }
             var result = time
@@ -65,13 +67,13 @@ struct SupersedeMachine<Key: Hashable> {
     }
 
     private var lines: [Key: Line] = [:]
-    /// The last timestamps of keys without pushes, in two generations: when the younger one is full it becomes the older
-    /// one, which is forgotten. So each arrival costs the same, however many keys there are.
+    /// The last timestamps of keys without pushes, in two generations. When the younger generation is full, it replaces
+    /// the older one, which is forgotten. The cost per arrival is therefore independent of the number of keys.
     private var recentTimestamps: [Key: Int64] = [:]
     private var olderTimestamps: [Key: Int64] = [:]
     private var nextTicket: Ticket = 0
-    /// How many timestamps of keys without pushes are kept at most. They count only when the time of day goes backwards,
-    /// or within one second.
+    /// The maximum number of timestamps that are kept for keys without pushes. They matter only for pushes within one
+    /// second, or if the wall clock is set back.
     let timestampLimit: Int
 
     init(timestampLimit: Int = 10_000) {
@@ -80,14 +82,14 @@ struct SupersedeMachine<Key: Hashable> {
 
     var keyCount: Int { self.lines.count }
     var arrivalCount: UInt64 { self.nextTicket }
-    /// Of keys without pushes.
+    /// The number of timestamps that are kept for keys without pushes.
     var timestampCount: Int { self.recentTimestamps.count + self.olderTimestamps.count }
 
-    /// A push comes in.
+    /// Records a new push.
     ///
     /// - Parameters:
-    ///   - isFinal: nothing replaces it.
-    ///   - timestamp: the time of day, if one is to be filled in.
+    ///   - isFinal: whether the push cannot be superseded.
+    ///   - timestamp: the wall-clock time, if a timestamp must be filled in.
     mutating func arrive(_ key: Key, isFinal: Bool, timestamp: Int64? = nil) -> Arrival {
         self.nextTicket &+= 1
         let push = Push(ticket: self.nextTicket, isFinal: isFinal)
@@ -109,7 +111,7 @@ struct SupersedeMachine<Key: Hashable> {
         return arrival
     }
 
-    /// The push's wait is over, for whatever reason; one that waited does so no longer.
+    /// Ends the push's wait for any reason. A push that is still waiting is removed.
     mutating func claim(_ key: Key, _ ticket: Ticket) -> Standing {
         guard var line = self.lines[key] else { return .superseded }
         if line.holder.ticket == ticket { return .goes }
@@ -119,7 +121,8 @@ struct SupersedeMachine<Key: Hashable> {
         return .withdrawn
     }
 
-    /// The push that has the turn is about to be written. False: it was replaced, and must not be.
+    /// Records that the push with the turn is about to be written. Returns false if it was superseded and must not be
+    /// written.
     mutating func write(_ key: Key, _ ticket: Ticket) -> Bool {
         guard var line = self.lines[key], line.holder.ticket == ticket else { return false }
         if line.phase == .queued {
@@ -129,7 +132,7 @@ struct SupersedeMachine<Key: Hashable> {
         return line.phase == .fixed
     }
 
-    /// The push that has the turn has its outcome.
+    /// Records that the push with the turn has its outcome. Returns the push that gets the turn next.
     mutating func end(_ key: Key, _ ticket: Ticket) -> Successor? {
         guard var line = self.lines[key], line.holder.ticket == ticket else { return nil }
         guard !line.waiting.isEmpty else {

@@ -2,7 +2,7 @@ import APNSModel
 import SupervisedPool
 import Synchronization
 
-/// The turns of all pushes of a client that have a ``SupersedeKey``.
+/// Orders all pushes of a client that have a ``SupersedeKey``.
 final class SupersedeQueue: Sendable {
     struct Key: Hashable, Sendable {
         var deviceToken: DeviceToken
@@ -10,7 +10,7 @@ final class SupersedeQueue: Sendable {
         var key: SupersedeKey
     }
 
-    /// A push whose timestamp was filled in, and how to fill in another one.
+    /// A push whose timestamp was filled in, with a function that prepares it again with another timestamp.
     struct Dated: Sendable {
         var timestamp: Int64
         var prepared: @Sendable (Int64) throws(ValidationError) -> PreparedPush
@@ -18,22 +18,24 @@ final class SupersedeQueue: Sendable {
 
     private struct State {
         var machine = SupersedeMachine<Key>()
-        /// Of those that wait.
+        /// The pushes that wait for their turns.
         var waiters: [UInt64: SupersedeEntry] = [:]
     }
 
     private let state = Mutex(State())
 
-    /// How many pushes wait for their turns.
+    /// The number of pushes that wait for their turns.
     var waiterCount: Int { self.state.withLock { $0.waiters.count } }
 
-    /// Keys of which a push has no outcome yet.
+    /// The number of keys with a push that has no outcome yet.
     var keyCount: Int { self.state.withLock { $0.machine.keyCount } }
 
-    /// How many pushes have had a key so far.
+    /// The number of pushes with a key so far.
     var arrivalCount: UInt64 { self.state.withLock { $0.machine.arrivalCount } }
 
-    /// - Returns: the push's turn, and the timestamp that is to be filled in, if one was asked for.
+    /// Adds a push to the queue of its key.
+    ///
+    /// - Returns: the push's entry, and the timestamp to fill in; nil if none was requested.
     func arrive(_ key: Key, isFinal: Bool, timestamp: Int64?) -> (entry: SupersedeEntry, timestamp: Int64?) {
         let (entry, stamp, replaced) = self.state.withLock { state in
             let arrival = state.machine.arrive(key, isFinal: isFinal, timestamp: timestamp)
@@ -63,7 +65,7 @@ final class SupersedeQueue: Sendable {
     fileprivate func end(_ entry: SupersedeEntry) {
         let next = self.state.withLock { state -> SupersedeEntry? in
             guard let successor = state.machine.end(entry.key, entry.ticket) else { return nil }
-            // One whose wait ended just now has been told by no gate, and will claim its turn.
+            // A push whose wait ended just now is not in `waiters` any more; it claims its turn by itself.
             let next = state.waiters.removeValue(forKey: successor.ticket)
             if successor.isHeir { next?.inherit() }
             return next
@@ -72,7 +74,7 @@ final class SupersedeQueue: Sendable {
     }
 }
 
-/// The turn of one push.
+/// The entry of one push in the queue.
 final class SupersedeEntry: Sendable {
     private let queue: SupersedeQueue
     fileprivate let key: SupersedeQueue.Key
@@ -89,7 +91,7 @@ final class SupersedeEntry: Sendable {
 
     fileprivate func inherit() { self.hasInherited.store(true, ordering: .releasing) }
 
-    /// Whether it takes over a place at the front of the queue.
+    /// Whether the push inherits a place at the front of the queue.
     var isHeir: Bool { self.hasInherited.load(ordering: .acquiring) }
 
     /// Waits for the turn, until the deadline or the task's cancellation.
@@ -100,13 +102,13 @@ final class SupersedeEntry: Sendable {
         return self.queue.claim(self)
     }
 
-    /// Whether the push may be written; else a newer one has taken its place.
+    /// Whether the push may be written. Returns false if a newer push superseded it.
     func write() -> Bool { self.queue.write(self) }
 
-    /// The push that had the turn has its outcome. Does nothing for one that never had it.
+    /// Ends the turn after the push has its outcome. Has no effect if the push never had the turn.
     func end() { self.queue.end(self) }
 
-    /// The push goes, whether it waits or has the turn.
+    /// Removes the push from the queue, whether it waits or has the turn.
     func leave() {
         if self.queue.claim(self) == .goes { self.end() }
     }
@@ -115,9 +117,9 @@ final class SupersedeEntry: Sendable {
 }
 
 extension SupersedeQueue {
-    /// Gives a push with a key its place among the others of the key. Takes no time: the wait is `SupersedeEntry.wait`.
+    /// Adds a push to the queue of its key. Returns immediately; `SupersedeEntry.wait` waits for the turn.
     ///
-    /// - Throws: what preparing the push with another timestamp throws.
+    /// - Throws: the error from preparing the push with another timestamp.
     func arrive(
         _ push: PreparedPush,
         to token: DeviceToken,

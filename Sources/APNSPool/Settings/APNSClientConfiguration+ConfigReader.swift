@@ -1,23 +1,23 @@
 #if Configuration
     public import Configuration
 
-    /// For programs that are configured by swift-configuration: with the package's trait `Configuration`.
+    /// For programs configured with swift-configuration. Requires the package's trait `Configuration`.
     @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
     extension APNSClientConfiguration {
-        /// A configuration of what a reader's providers have: environment variables, JSON, YAML and others.
+        /// Creates a configuration from a reader's providers: environment variables, JSON, YAML and others.
         ///
         /// ```swift
         /// let reader = ConfigReader(provider: EnvironmentVariablesProvider())
         /// let configuration = try APNSClientConfiguration(reader)
         /// ```
-        /// `Docs/Configuration.md` has all keys. What no provider has keeps its default. Secrets are read as secrets, so that
-        /// an access log does not have them. The files of keys and certificates are read, to find what is wrong with them
-        /// now; this blocks. Unknown keys are not found, for a reader cannot say which keys there are.
+        /// `Docs/Configuration.md` lists all keys. Settings that no provider has keep their defaults. Secrets are read
+        /// as secrets, so access logs do not contain them. The files of keys and certificates are read now to detect
+        /// errors in them; this blocks. Unknown keys are not detected, because a reader cannot list its keys.
         ///
         /// - Parameters:
-        ///   - reader: Is read once, as one snapshot.
-        ///   - prefix: What the keys stand below; empty for a reader that is scoped already.
-        /// - Throws: ``APNSSettingsError`` with everything that is wrong.
+        ///   - reader: Read once, as one snapshot.
+        ///   - prefix: The prefix of all keys; empty for a reader that is already scoped.
+        /// - Throws: ``APNSSettingsError`` with all errors.
         public init(_ reader: ConfigReader, prefix: String = "apns") throws(APNSSettingsError) {
             try self.init(settings: [.reader(reader)], prefix: prefix)
         }
@@ -25,7 +25,7 @@
 
     @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
     extension APNSSettingsSource {
-        /// What a reader of swift-configuration has now, for `apply(settings:)` and beside other sources.
+        /// The current values of a swift-configuration reader, for `apply(settings:)` and alongside other sources.
         public static func reader(_ reader: ConfigReader) -> APNSSettingsSource {
             let snapshot = reader.snapshot()
             return APNSSettingsSource(
@@ -36,7 +36,7 @@
             )
         }
 
-        /// The value as a text. Providers of files tell texts from numbers, so each kind is asked for.
+        /// Returns the value as text. File providers distinguish text from numbers, so each type is tried.
         private static func finding(
             _ snapshot: ConfigSnapshotReader,
             _ key: ConfigKey,
@@ -51,7 +51,7 @@
             } else if let number = snapshot.double(forKey: key, isSecret: isSecret) {
                 return .text("\(number)")
             }
-            // Else a list would be taken for nothing.
+            // Without this check, a list would count as a missing value.
             if snapshot.stringArray(forKey: key, isSecret: isSecret) != nil
                 || snapshot.intArray(forKey: key, isSecret: isSecret) != nil
             {

@@ -1,17 +1,17 @@
-/// One setting as environment variables, files and options write it: a row of the table in `Docs/Configuration.md`.
+/// One setting of environment variables, files and options: a row of the table in `Docs/Configuration.md`.
 package struct APNSSetting: Sendable {
-    /// Without the prefix: `pool.size`.
+    /// The key without the prefix: `pool.size`.
     package let key: String
     package let kind: SettingKind
     /// Whether its value must never be shown.
     package let isSecret: Bool
-    /// The paths of the properties that it sets, as the errors of the client name them.
+    /// The paths of the properties that it sets, as used in the client's errors.
     let properties: [String]
-    /// Sets it.
+    /// Applies a value to a draft.
     let put: @Sendable (inout SettingsDraft, SettingKind.Value) -> Void
-    /// Its value in a configuration, in the form in which it could be written; nil: none.
+    /// Returns its value in a configuration, in the format of a text setting; nil if there is none.
     let get: @Sendable (APNSClientConfiguration) -> String?
-    /// For people, in Markdown.
+    /// A readable description in Markdown.
     package private(set) var meaning = ""
 
     init(
@@ -30,21 +30,21 @@ package struct APNSSetting: Sendable {
         self.get = get
     }
 
-    /// The same row with what it means.
+    /// Returns this row with a description.
     package func meaning(_ text: String) -> APNSSetting {
         var row = self
         row.meaning = text
         return row
     }
 
-    /// What a configuration has that nobody changed; nil: nothing.
+    /// The default value as text; nil if there is none.
     package var defaultText: String? { self.get(Self.defaults) }
 
     private static let defaults = APNSClientConfiguration(authentication: .withoutToken)
 
     /// The name of the environment variable: `pool.maxOverflow` below `apns` is `APNS_POOL_MAX_OVERFLOW`.
     ///
-    /// The rule is that of swift-configuration's provider of environment variables.
+    /// This is the rule of swift-configuration's provider of environment variables.
     package static func variable(_ key: String) -> String {
         var name = ""
         var last: Character?
@@ -56,12 +56,12 @@ package struct APNSSetting: Sendable {
         return name
     }
 
-    /// The key below a prefix; an empty prefix is none.
+    /// The key with its prefix. An empty prefix adds nothing.
     package static func path(_ prefix: String, _ key: String) -> String {
         prefix.isEmpty ? key : "\(prefix).\(key)"
     }
 
-    /// Whether its value may be shown in an error: no secret, and no long text.
+    /// Whether its value may appear in an error: it is neither a secret nor a long text.
     var isShown: Bool {
         switch self.kind {
         case .pem, .base64: false
@@ -153,7 +153,7 @@ extension APNSSetting {
         }
     }
 
-    /// A row of which something is made only together with others, or by whoever added it to the table.
+    /// A row whose value is combined with others, or is read by the code that added the row to the table.
     package static func part(
         _ key: String,
         _ kind: SettingKind,

@@ -1,16 +1,16 @@
-/// What is wrong with the settings that a client's configuration was to be made of: all of it at once.
+/// All errors in the settings of a client's configuration, reported together.
 public struct APNSSettingsError: Error, Sendable, Hashable, CustomStringConvertible {
     /// One setting that cannot be used.
     public struct Fault: Sendable, Hashable, CustomStringConvertible {
-        /// What is wrong.
+        /// The kind of error.
         public let code: APNSConfigurationError.Code
         /// The setting's key with its prefix, as in `Docs/Configuration.md`: `apns.pool.size`.
         public let key: String
-        /// The key as it stands in its source: `APNS_POOL_SIZE`. Of a setting that is missing: how it could be written.
+        /// The key as written in its source: `APNS_POOL_SIZE`. For a missing setting: how you could write it.
         public let written: String
-        /// Where it stands: `environment`, a file's name. Nil: nowhere, it is missing.
+        /// The location of the setting: `environment`, or a file's name. Nil if the setting is missing.
         public let source: String?
-        /// What was found, unless it is a secret, and what would be right.
+        /// The value found, unless it is a secret, and the expected value.
         public let message: String
 
         public var description: String {
@@ -18,10 +18,10 @@ public struct APNSSettingsError: Error, Sendable, Hashable, CustomStringConverti
         }
     }
 
-    /// At least one.
+    /// All errors; at least one.
     public let faults: [Fault]
 
-    /// One line for each fault.
+    /// One line for each error.
     public var description: String {
         "APNs client settings: " + self.faults.map(\.description).joined(separator: "\n")
     }

@@ -4,35 +4,36 @@
     import Foundation
 #endif
 
-/// Where settings come from: environment variables, a JSON file, or whatever can be asked for a key.
+/// A source of settings: environment variables, a JSON file, or any function that looks up a key.
 ///
-/// `Docs/Configuration.md` has the table of all keys.
+/// `Docs/Configuration.md` lists all keys.
 public struct APNSSettingsSource: Sendable {
-    /// What a source has for a key.
+    /// The result of looking up a key.
     enum Finding: Sendable, Hashable {
         case text(String)
-        /// Not one value but `a list`.
+        /// A value of an unusable kind, such as `a list`.
         case unusable(String)
     }
 
-    /// What it is called in errors; nil: its keys say enough.
+    /// The source's name in errors; nil if its keys are sufficient.
     let name: String?
-    /// The key as this source writes it; nil: it cannot have the key.
+    /// The key as written in this source; nil if the source cannot have the key.
     let written: @Sendable (_ path: String) -> String?
     /// Looks a key up.
     let find: @Sendable (_ path: String, APNSSetting) -> Finding?
-    /// The keys below the prefix, as this source writes them, whether the table has them or not.
+    /// All keys below the prefix, as written in this source, including keys that are not in the table.
     let present: @Sendable (_ prefix: String) -> [String]
 
     /// Environment variables: `APNS_POOL_SIZE` for `apns.pool.size`. An empty variable counts as not set.
     ///
-    /// A variable that begins with `APNS_` and is no setting is an error, so that a misspelt host does not leave the client
-    /// with Apple's servers. Not so the settings of the tool `apns`, the build's own variables, those that Kubernetes sets
-    /// for a service (`APNS_SERVICE_HOST`, `APNS_PORT_443_TCP`), and `names`.
+    /// A variable that begins with `APNS_` and is not a setting is an error, so that a misspelled host name variable
+    /// does not make the client connect to Apple's servers. Exceptions are the settings of the tool `apns`, the build's
+    /// own variables, the variables that Kubernetes sets for a service (`APNS_SERVICE_HOST`, `APNS_PORT_443_TCP`), and
+    /// `names`.
     ///
     /// - Parameters:
-    ///   - variables: Nil: those of this process.
-    ///   - names: Variables that begin with the prefix and belong to somebody else; they are not read.
+    ///   - variables: The variables; nil uses those of this process.
+    ///   - names: Variables that begin with the prefix but belong to other software; they are not read.
     public static func environment(
         _ variables: [String: String]? = nil,
         ignoring names: Set<String> = []
@@ -56,31 +57,31 @@ public struct APNSSettingsSource: Sendable {
         )
     }
 
-    /// A JSON file: `{"apns": {"pool": {"size": 2}}}`. What stands beside `apns` is not looked at; what stands below it
-    /// must be settings.
+    /// A JSON file: `{"apns": {"pool": {"size": 2}}}`. Members beside `apns` are ignored; all members below it must be
+    /// settings.
     ///
     /// Blocks while the file is read.
     ///
-    /// - Parameter path: At most 1 MiB.
-    /// - Throws: `fileUnreadable`; `malformed` when it is no JSON object.
+    /// - Parameter path: The path of the file, at most 1 MiB.
+    /// - Throws: `fileUnreadable`; `malformed` if the file is not a JSON object.
     public static func jsonFile(_ path: String) throws(APNSSettingsError) -> APNSSettingsSource {
         try JSONSettings.source(file: path)
     }
 
-    /// Keys with their values as texts: `["apns.pool.size": "2"]`. Keys below the prefix must be settings.
+    /// Keys and their values as text: `["apns.pool.size": "2"]`. Keys below the prefix must be settings.
     ///
     /// - Parameters:
-    ///   - values: the settings.
-    ///   - name: what errors call it.
+    ///   - values: The settings.
+    ///   - name: The source's name in errors.
     public static func values(_ values: [String: String], name: String = "values") -> APNSSettingsSource {
         .flat(values.mapValues { Finding.text($0) }, name: name)
     }
 
-    /// Whatever can be asked for a key.
+    /// A function that looks up a key.
     ///
     /// - Parameters:
-    ///   - name: What errors call it.
-    ///   - value: Is given keys with their prefix, as `apns.pool.size`; nil: it has none.
+    ///   - name: The source's name in errors.
+    ///   - value: Receives keys with their prefix, such as `apns.pool.size`, and returns nil for a key without a value.
     public static func lookup(
         _ name: String,
         _ value: @escaping @Sendable (_ key: String) -> String?
@@ -96,8 +97,8 @@ public struct APNSSettingsSource: Sendable {
     /// Options of a command line.
     ///
     /// - Parameters:
-    ///   - values: By the keys with their prefix.
-    ///   - names: What each key is called as an option; a key that is not there is no option.
+    ///   - values: The values by their keys with the prefix.
+    ///   - names: The option name of each key; a key that is absent has no option.
     package static func options(_ values: [String: String], names: [String: String]) -> APNSSettingsSource {
         APNSSettingsSource(
             name: nil,
@@ -112,17 +113,17 @@ public struct APNSSettingsSource: Sendable {
             name: name,
             written: { $0 },
             find: { path, _ in values[path] },
-            // The prefix itself, too: a text or a list in the place of the settings.
+            // Includes the prefix itself, to detect text or a list instead of the settings.
             present: { prefix in
                 values.keys.filter { prefix.isEmpty || $0 == prefix || $0.hasPrefix(prefix + ".") }.sorted()
             }
         )
     }
 
-    /// Whether anything stands below the prefix.
+    /// Whether the source has any key below the prefix.
     package func has(below prefix: String) -> Bool { !self.present(prefix).isEmpty }
 
-    /// The keys below the prefix that the table does not have.
+    /// Errors for the keys below the prefix that are not in the table.
     func strangers(to rows: [APNSSetting], prefix: String) -> [APNSSettingsError.Fault] {
         let known = rows.compactMap { self.written(APNSSetting.path(prefix, $0.key)) }
         // One environment serves both the library and the tool.
@@ -141,9 +142,9 @@ public struct APNSSettingsSource: Sendable {
     }
 }
 
-/// The variables that Kubernetes puts into the environment of each container, for each service of its namespace: a
-/// service `apns` makes `APNS_SERVICE_HOST`, `APNS_SERVICE_PORT`, `APNS_PORT=tcp://10.0.0.7:443`, `APNS_PORT_443_TCP` and
-/// more. Source: Kubernetes, "Service", "Discovering services". Pure.
+/// Detects the variables that Kubernetes sets in each container for each service of its namespace. A service `apns`
+/// creates `APNS_SERVICE_HOST`, `APNS_SERVICE_PORT`, `APNS_PORT=tcp://10.0.0.7:443`, `APNS_PORT_443_TCP` and more.
+/// Source: Kubernetes, "Service", "Discovering services". Pure.
 enum KubernetesService {
     static func hasVariable(_ name: String, _ value: String) -> Bool {
         name.hasSuffix("_SERVICE_HOST") || name.hasSuffix("_SERVICE_PORT") || name.contains("_SERVICE_PORT_")
@@ -151,12 +152,12 @@ enum KubernetesService {
             || (name.hasSuffix("_PORT") && self.isAddress(value))
     }
 
-    /// `tcp://10.0.0.7:443`
+    /// Whether the value is an address such as `tcp://10.0.0.7:443`.
     static func isAddress(_ value: String) -> Bool {
         ["tcp://", "udp://", "sctp://"].contains { value.hasPrefix($0) }
     }
 
-    /// What to do when a variable of Kubernetes stands in a setting's place.
+    /// The remedy if a Kubernetes variable has the name of a setting.
     static func advice(_ name: String) -> String {
         let service = name.hasSuffix("_PORT") ? String(name.dropLast("_PORT".count)) : name
         return

@@ -11,7 +11,7 @@
     import Darwin
 #endif
 
-/// Settings in JSON.
+/// Reads settings from JSON.
 enum JSONSettings {
     static let limit = 1024 * 1024
 
@@ -49,7 +49,7 @@ enum JSONSettings {
         APNSSettingsError(faults: [.init(code: code, key: name, written: name, source: nil, message: message)])
     }
 
-    /// What the decoder says, without what it quotes of the file: that may be a secret.
+    /// The decoder's error without its quotes from the file, which may contain a secret.
     private static func what(_ error: any Error) -> String {
         switch error {
         case DecodingError.dataCorrupted: "its syntax is wrong"
@@ -58,7 +58,7 @@ enum JSONSettings {
         }
     }
 
-    /// All values by their paths: `pool.size`. What is `null` is not there.
+    /// Collects all values by their paths, such as `pool.size`. A `null` counts as absent.
     private static func flatten(
         _ tree: [String: Node],
         _ prefix: String,

@@ -1,9 +1,9 @@
-/// The known name that somebody most likely meant. Pure.
+/// Finds the known name that a misspelled one most likely means. Pure.
 package enum NearestKey {
-    /// The nearest of `names`; nil when none is near: more than a third of the characters would have to change.
+    /// The nearest of `names`; nil if none is near: more than a third of the characters would have to change.
     package static func of(_ name: String, among names: [String]) -> String? {
         let wanted = Array(name.lowercased().utf8.prefix(100))
-        // `maxOverflow` is meant for `pool.maxOverflow`, however far that is.
+        // `maxOverflow` means `pool.maxOverflow`, at any edit distance.
         let last = self.last(wanted)
         if let same = names.first(where: { self.last(Array($0.lowercased().utf8)) == last }) { return same }
         var best: (name: String, distance: Int)?
@@ -12,7 +12,7 @@ package enum NearestKey {
             if distance < (best?.distance ?? .max) { best = (candidate, distance) }
         }
         if let best, best.distance <= max(1, wanted.count / 3) { return best.name }
-        // `APNS_TIMEOUT` is meant for `APNS_TIMEOUTS_DEADLINE`.
+        // `APNS_TIMEOUT` means `APNS_TIMEOUTS_DEADLINE`.
         return wanted.count < 8 ? nil : names.first { $0.lowercased().utf8.starts(with: wanted) }
     }
 
@@ -20,7 +20,7 @@ package enum NearestKey {
         name.split(separator: UInt8(ascii: ".")).last
     }
 
-    /// Insertions, deletions and replacements that make one of the other (Levenshtein).
+    /// The number of insertions, deletions and replacements that convert one into the other (Levenshtein).
     static func distance(_ first: [UInt8], _ second: [UInt8]) -> Int {
         var row = Array(0...second.count)
         for (line, byte) in first.enumerated() {

@@ -1,15 +1,15 @@
-/// A server as a setting names it: `https://HOST:PORT`, or a proxy with its user. Pure.
+/// A server in a setting: `https://HOST:PORT`, or a proxy with its user. Pure.
 package struct ServerURL: Sendable, Hashable {
     static let endpointForm = "https://HOST:PORT"
     static let proxyForm = "http://USER:PASSWORD@HOST:PORT"
 
     package var host: String
-    /// Nil: the URL has none.
+    /// Nil if the URL has no port.
     package var port: Int?
     var username: String?
     var password: String?
 
-    /// Reads `https://HOST:PORT`; the port may be left out.
+    /// Reads `https://HOST:PORT`; the port is optional.
     init(endpoint text: String) throws(SettingKind.Mistake) {
         try self.init(text, "https://", Self.endpointForm)
     }
@@ -77,7 +77,7 @@ package struct ServerURL: Sendable, Hashable {
         if self.port == nil { throw Self.not(form, "it names no port") }
     }
 
-    /// Never quotes the text, which may hold a password.
+    /// Never quotes the text, which may contain a password.
     private static func not(_ form: String, _ why: String) -> SettingKind.Mistake {
         SettingKind.Mistake(code: .malformed, expected: "of the form \(form): \(why)")
     }

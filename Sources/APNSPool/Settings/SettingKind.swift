@@ -4,13 +4,13 @@
     import Foundation
 #endif
 
-/// The kind of a setting's value: how the value is written, and its limits. Pure.
+/// The kind of a setting's value: its format and its limits. Pure.
 package enum SettingKind: Sendable, Hashable {
     case string
     /// A host name or an address.
     case host
     case path
-    /// A PEM text, as environments carry it.
+    /// PEM text, as stored in environment variables.
     case pem
     /// Bytes in base64.
     case base64
@@ -18,32 +18,32 @@ package enum SettingKind: Sendable, Hashable {
     case endpoint
     /// `http://USER:PASSWORD@HOST:PORT`
     case proxy
-    /// A whole number; `off` if that may be said instead.
+    /// A whole number, or `off` if that is allowed.
     case integer(ClosedRange<Int>, offIsAllowed: Bool = false)
     case boolean
-    /// A length of time; `never` if that may be said instead.
+    /// A duration, or `never` if that is allowed.
     case duration(ClosedRange<Duration>, neverIsAllowed: Bool = false)
     /// A number of bytes.
     case size(ClosedRange<Int>)
     /// One of these words.
     case choice([String])
 
-    /// A value that was understood and is within its limits.
+    /// A parsed value that is within its limits.
     package enum Value: Sendable, Hashable {
         case text(String)
         case bytes([UInt8])
-        /// Nil: off.
+        /// Nil for `off`.
         case integer(Int?)
         case boolean(Bool)
-        /// Nil: never.
+        /// Nil for `never`.
         case duration(Duration?)
         case server(ServerURL)
     }
 
-    /// Why a text is not a value of the kind.
+    /// The reason why a text is not a value of the kind.
     struct Mistake: Error, Hashable {
         var code: APNSConfigurationError.Code
-        /// What the text is not; nil when it is a good value outside its limits.
+        /// The expected format; nil if the value has the right format but is outside its limits.
         var expected: String?
     }
 
@@ -65,7 +65,7 @@ package enum SettingKind: Sendable, Hashable {
         }
     }
 
-    /// What is allowed; empty when everything of the kind is.
+    /// The allowed values; empty if all values of the kind are allowed.
     package var limits: String {
         switch self {
         case .string, .host, .path, .pem, .base64, .endpoint, .proxy, .boolean: ""
@@ -76,7 +76,7 @@ package enum SettingKind: Sendable, Hashable {
         }
     }
 
-    /// The value that a text stands for. Blanks around it do no harm, except in a `string`, which may be a password.
+    /// Parses the text. Surrounding blanks are ignored, except in a `string`, which may be a password.
     func value(_ original: String) throws(Mistake) -> Value {
         let text = original.withoutBlanksAround
         func malformed(_ expected: String) -> Mistake { Mistake(code: .malformed, expected: expected) }
@@ -137,9 +137,9 @@ package enum SettingKind: Sendable, Hashable {
         }
     }
 
-    /// What is wrong with a text, for people.
+    /// A readable message about an invalid text.
     ///
-    /// - Parameter isShown: The text may be quoted.
+    /// - Parameter isShown: Whether the text may be quoted.
     func message(_ text: String, _ mistake: Mistake, isShown: Bool) -> String {
         let value = isShown ? "'\(Self.shown(text))'" : "the value"
         guard let expected = mistake.expected else { return "\(value) is out of range; allowed is \(self.limits)" }
@@ -147,9 +147,9 @@ package enum SettingKind: Sendable, Hashable {
         return "\(value) is not \(expected)" + (self.limits.isEmpty ? "" : "; allowed is \(self.limits)")
     }
 
-    /// A whole number that is no setting, such as an option of one command.
+    /// Parses a whole number that is not a setting, such as an option of one command.
     ///
-    /// - Returns: The number, or what is wrong with the text.
+    /// - Returns: The number, or an error about the text.
     package static func wholeNumber(_ text: String, _ range: ClosedRange<Int>) -> Result<Int, APNSConfigurationError> {
         let kind = SettingKind.integer(range)
         do throws(Mistake) {
@@ -160,7 +160,7 @@ package enum SettingKind: Sendable, Hashable {
         }
     }
 
-    /// A text in an error: short, in one line.
+    /// The text in an error: shortened, in one line.
     static func shown(_ text: String) -> String {
         let plain = text.unicodeScalars.prefix(80).map { $0.value < 0x20 || $0.value == 0x7F ? " " : String($0) }
         return plain.joined() + (text.unicodeScalars.count > 80 ? "…" : "")
@@ -176,7 +176,7 @@ package enum SettingKind: Sendable, Hashable {
         ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40),
     ]
 
-    /// Seconds, or a number with a unit. Nil for all else, and for what no timer could measure.
+    /// Parses seconds, or a number with a unit. Nil for any other text and for durations too long for a timer.
     static func time(_ text: String) -> Duration? {
         let (number, unit) = self.split(text)
         guard !number.isEmpty, number.utf8.contains(where: { $0 != UInt8(ascii: ".") }), let count = Double(number),
@@ -187,7 +187,7 @@ package enum SettingKind: Sendable, Hashable {
         return nanoseconds <= 9e18 ? .nanoseconds(Int64(nanoseconds)) : nil
     }
 
-    /// A whole number of bytes, or of a unit of them.
+    /// Parses a whole number of bytes, with an optional unit.
     static func byteCount(_ text: String) -> Int? {
         let (number, unit) = self.split(text)
         guard let count = Int(number) else { return nil }
@@ -197,13 +197,13 @@ package enum SettingKind: Sendable, Hashable {
         return overflow ? nil : bytes
     }
 
-    /// The digits with their point, and what follows them.
+    /// The digits with their decimal point, and the text after them.
     private static func split(_ text: String) -> (number: String, unit: String) {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         return (String(number), String(text.dropFirst(number.count)).withoutBlanksAround)
     }
 
-    /// In the largest unit that is whole: `300 s` is `5m`.
+    /// The duration in the largest whole unit: `300 s` is `5m`.
     static func text(_ time: Duration) -> String {
         let (seconds, attoseconds) = time.components
         guard attoseconds == 0 else {
@@ -217,7 +217,7 @@ package enum SettingKind: Sendable, Hashable {
         return "\(seconds)s"
     }
 
-    /// In the largest unit that is whole.
+    /// The size in the largest whole unit.
     static func text(bytes: Int) -> String {
         for (unit, length) in self.sizeUnits.suffix(4).reversed() where bytes > 0 && bytes % length == 0 {
             return "\(bytes / length)\(unit)"
@@ -236,9 +236,9 @@ extension SettingKind.Value {
 }
 
 extension String {
-    /// Without the white space (Unicode's) at its beginning and end, which copying leaves.
+    /// The text without leading and trailing white space (Unicode's), which copying may add.
     var withoutBlanksAround: String {
-        // Most have none, which needs no look into Unicode's tables.
+        // Most texts have none, so this check avoids Unicode's tables.
         func isPlain(_ byte: UInt8?) -> Bool { (0x21...0x7E).contains(byte ?? 0) }
         if isPlain(self.utf8.first), isPlain(self.utf8.last) { return self }
         var text = self[...]
@@ -249,8 +249,8 @@ extension String {
 }
 
 extension APNSConfigurationError.Code {
-    /// The text of a setting is not a value of the setting's kind.
+    /// The text of a setting does not have the format of the setting's kind.
     public static let malformed = APNSConfigurationError.Code(rawValue: "malformed")
-    /// There is no setting of that key.
+    /// There is no setting with that key.
     public static let unknownSetting = APNSConfigurationError.Code(rawValue: "unknown-setting")
 }

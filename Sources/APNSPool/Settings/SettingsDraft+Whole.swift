@@ -1,8 +1,8 @@
-/// How settings that belong together become one part of the configuration.
+/// Combines settings that belong together into parts of the configuration.
 extension SettingsDraft {
     mutating func setService() {
         let server = self.only(["environment", "host", "endpoint"])
-        // Channels are not managed at a server of a later source, which belongs to another one than this.
+        // Ignore a management host from a later source: it belongs to another server.
         if let server {
             for key in ["managementHost", "managementPort"] where self.isLater(key, than: server) { self.drop(key) }
         }
@@ -65,9 +65,9 @@ extension SettingsDraft {
         self.complain(given, .conflict, "\(what); say 'off' for no limit")
     }
 
-    /// Complains that a setting is missing without which another one means nothing.
+    /// Reports a missing setting that another setting requires.
     private mutating func require(_ key: String, with other: String) {
-        // One that was given and is wrong has been complained about.
+        // A setting that was given with an invalid value has already been reported.
         guard !self.isNamed(key) else { return }
         self.complain(key, .missing, "it is not set, and '\(self.given(other))' needs it")
     }
@@ -76,7 +76,7 @@ extension SettingsDraft {
 
     private static let tokenCompanions = ["keyID", "teamID", "tokenFile"]
     private static let passphrases = ["passphrase", "certificatePasswordFile"]
-    /// The ways to name a credential, and what goes with each.
+    /// The ways to configure a credential, and the settings allowed with each.
     private static let credentials: KeyValuePairs<String, [String]> = [
         "pkcs12.file": passphrases, "pkcs12.data": passphrases,
         "certificateFile": passphrases + ["certificateKeyFile"], "certificate": passphrases + ["certificateKey"],
@@ -97,14 +97,14 @@ extension SettingsDraft {
         }
     }
 
-    /// What the settings say; nil when they say nothing, or nothing that can be used.
+    /// The configured credential; nil if there is none, or none that can be used.
     private mutating func credential() -> APNSAuthentication? {
         let count = self.faults.count
         guard let credential = self.only(Self.credentials.map(\.key)) else {
             self.findOrphans()
             return nil
         }
-        // Of two credentials nobody knows which one is meant, nor what is to go with it.
+        // With two credentials, it is unknown which one is meant and which settings belong to it.
         guard self.faults.count == count else { return nil }
         let companions = Self.credentials.first { $0.key == credential }?.value ?? []
         for key in Set(Self.credentials.flatMap(\.value)).subtracting(companions).sorted() {
@@ -175,15 +175,16 @@ extension SettingsDraft {
         }
     }
 
-    /// What goes with a credential, where there is none; and APNs itself answers nothing without one.
+    /// Reports settings that belong to a missing credential, and a missing credential for APNs itself, which requires
+    /// one.
     private mutating func findOrphans() {
-        // One that was given and is wrong has been complained about.
+        // A credential that was given with an invalid value has already been reported.
         guard Self.credentials.allSatisfy({ !self.isNamed($0.key) }) else { return }
         var hasBase = true
         if case .withoutToken = self.configuration.authentication.credential { hasBase = false }
         var isComplete = true
         for (credential, keys) in [("keyFile", Self.tokenCompanions), ("certificateFile", Self.passphrases)] {
-            // The file for tokens may go with a key of the program's own.
+            // The token file may accompany a key that the program sets itself.
             for key in keys where self.isGiven(key) && !(hasBase && key == "tokenFile") {
                 isComplete = false
                 self.complain(key, .missing, "it goes with a credential, but \(self.name(credential)) is not set")

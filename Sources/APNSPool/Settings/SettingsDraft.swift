@@ -1,33 +1,33 @@
-/// A configuration while its settings are read: what is set already, what can be set only together with others, and what
-/// is wrong.
+/// A configuration while its settings are read: the applied settings, the settings that can be applied only together
+/// with others, and the errors.
 ///
-/// Each setting is taken from the first source that has it: the tool's options, the environment, a file; else it keeps
-/// what the configuration had.
+/// Each setting is taken from the first source that has it: the tool's options, the environment, a file. Otherwise it
+/// keeps the configuration's value.
 package struct SettingsDraft {
     package typealias Fault = APNSSettingsError.Fault
 
-    /// Where a setting was found.
+    /// The place where a setting was found.
     struct Origin {
         var written: String
         var source: String?
-        /// The number of the source; the first one goes before all others.
+        /// The number of the source; lower numbers take precedence.
         var layer: Int
-        /// What may be shown of it.
+        /// The part of the value that may be shown.
         var text: String
     }
 
-    /// A setting that is in use, and where it stands.
+    /// A setting in use and its location.
     package struct Found: Sendable {
-        /// Without the prefix.
+        /// The key without the prefix.
         package var key: String
         package var written: String
         package var source: String?
-        /// Not that of a secret.
+        /// The value; hidden for a secret.
         package var text: String
     }
 
     package internal(set) var configuration: APNSClientConfiguration
-    /// The settings that are parts of something, by their keys.
+    /// The settings that are parts of a combined value, by their keys.
     var parts: [String: SettingKind.Value] = [:]
     private var origins: [String: Origin] = [:]
     private(set) var faults: [Fault] = []
@@ -37,22 +37,22 @@ package struct SettingsDraft {
     private var hasCredential = false
 
     /// - Parameters:
-    ///   - configuration: What holds where no source has a setting.
-    ///   - prefix: What the keys stand below.
-    ///   - rows: Settings beside those of the client; whoever adds them asks for their values.
+    ///   - configuration: The values of settings that no source has.
+    ///   - prefix: The prefix of all keys.
+    ///   - rows: Settings in addition to the client's. The code that adds them reads their values.
     package init(_ configuration: APNSClientConfiguration, prefix: String = "apns", rows: [APNSSetting] = []) {
         self.configuration = configuration
         self.prefix = prefix
         self.rows = SettingsTable.settings + rows
     }
 
-    /// All that is wrong; nil: nothing is.
+    /// All errors; nil if there are none.
     package var error: APNSSettingsError? { self.faults.isEmpty ? nil : APNSSettingsError(faults: self.faults) }
 
     // MARK: Reading
 
-    /// Takes each setting from the first source that has it, then makes the whole. Of files it reads that of a password
-    /// only.
+    /// Takes each setting from the first source that has it, then builds the configuration. The only file it reads is
+    /// that of a password.
     package mutating func read(_ sources: [APNSSettingsSource]) {
         self.sources = sources
         for source in sources { self.faults += source.strangers(to: self.rows, prefix: self.prefix) }
@@ -62,7 +62,7 @@ package struct SettingsDraft {
                 guard let finding = source.find(path, setting) else { continue }
                 var shown = "(not shown)"
                 if case .text(let text) = finding {
-                    // An empty text is how templates leave a setting out.
+                    // Templates write empty text to omit a setting.
                     if text.withoutBlanksAround.isEmpty { continue }
                     if setting.isShown { shown = SettingKind.shown(text) }
                 }
@@ -79,12 +79,12 @@ package struct SettingsDraft {
         let count = self.faults.count
         self.setAuthentication()
         self.hasCredential = self.faults.count == count
-        // This looks at the configuration as a whole: half of one would be blamed for what is not there.
+        // This checks the whole configuration: an incomplete one would cause misleading errors.
         guard self.faults.isEmpty else { return }
         self.check { configuration throws(APNSConfigurationError) in try configuration.validate() }
     }
 
-    /// Reads the files of keys, certificates and trust roots, to find what is wrong with them. Blocks.
+    /// Reads the files of keys, certificates and trust roots to detect errors in them. Blocks.
     package mutating func readFiles() {
         if self.hasCredential {
             self.check { configuration throws(APNSConfigurationError) in
@@ -120,7 +120,7 @@ package struct SettingsDraft {
         do throws(SettingKind.Mistake) {
             setting.put(&self, try setting.kind.value(text))
         } catch {
-            // A password may stand before an '@'.
+            // Text before an '@' may be a password.
             let isShown = setting.isShown && !text.contains("@")
             var message = setting.kind.message(text, error, isShown: isShown)
             if KubernetesService.isAddress(text), let origin = self.origins[setting.key] {
@@ -130,7 +130,7 @@ package struct SettingsDraft {
         }
     }
 
-    /// A key in the place of something that is shown must not be shown either.
+    /// Detects a private key in a setting whose value is shown, so that it is hidden.
     private static func isPrivateKey(_ text: String) -> Bool {
         let text = text.withoutBlanksAround
         if text.contains("PRIVATE KEY") { return true }
@@ -138,7 +138,7 @@ package struct SettingsDraft {
         return text.count > 60 && (text.hasPrefix("LS0tLS1CRUdJTi") || text.hasPrefix("MIG"))
     }
 
-    // MARK: What was found
+    // MARK: Found settings
 
     /// The settings that are in use, in the order of the table.
     package var found: [Found] {
@@ -150,13 +150,13 @@ package struct SettingsDraft {
     }
 
     func isGiven(_ key: String) -> Bool { self.parts[key] != nil }
-    /// Also if its value was wrong, which has been complained about.
+    /// Whether the setting was given, even with an invalid value, which has already been reported.
     func isNamed(_ key: String) -> Bool { self.origins[key] != nil }
     package func text(_ key: String) -> String? { self.parts[key]?.text }
     package func integer(_ key: String) -> Int? { self.parts[key]?.integer }
     package func boolean(_ key: String) -> Bool? { self.parts[key]?.boolean }
 
-    // MARK: Complaining
+    // MARK: Reporting errors
 
     mutating func complain(_ key: String, _ code: APNSConfigurationError.Code, _ message: String) {
         self.faults.append(self.fault(key, code, message))
@@ -173,12 +173,12 @@ package struct SettingsDraft {
         )
     }
 
-    /// An error of the client, which names properties, in terms of the settings.
+    /// Converts an error of the client, which names properties, to an error that names settings.
     package func fault(for error: APNSConfigurationError) -> Fault {
         let properties = error.setting.split(separator: " ").map(String.init)
         let candidates = self.rows.filter { !Set($0.properties).isDisjoint(with: properties) }
         let key = self.likeliest(candidates)?.key ?? error.setting
-        // Words with a dot in them that are properties; all other words stay.
+        // Replace words with a dot in them that are properties; keep all other words.
         let message = error.message.replacing(/[a-zA-Z][a-zA-Z0-9]*(\.[a-zA-Z0-9]+)+/) { match in
             let property = String(match.output.0)
             let rows = self.rows.filter { $0.properties.contains(property) }
@@ -187,13 +187,14 @@ package struct SettingsDraft {
         return self.fault(key, error.code, message)
     }
 
-    /// Of settings of one property the one that was given, else one that the first source could have, such as an option.
+    /// Among settings of one property: the one that was given, or else one that the first source could have, such as an
+    /// option.
     private func likeliest(_ rows: [APNSSetting]) -> APNSSetting? {
         rows.first { self.isNamed($0.key) }
             ?? rows.first { self.sources.first?.written(APNSSetting.path(self.prefix, $0.key)) != nil } ?? rows.first
     }
 
-    /// How the setting can be written: "--key (or APNS_KEY_FILE)".
+    /// The ways to write the setting: "--key (or APNS_KEY_FILE)".
     func name(_ key: String) -> String {
         let names = self.names(key)
         return names.count > 1 ? "\(names[0]) (or \(names[1]))" : names[0]
@@ -205,12 +206,12 @@ package struct SettingsDraft {
         return names.isEmpty ? [path] : names
     }
 
-    /// As it was written, or as it can be.
+    /// The setting as it was written, or as it can be written.
     func given(_ key: String) -> String { self.origins[key]?.written ?? self.names(key)[0] }
 
-    // MARK: What excludes each other
+    // MARK: Mutually exclusive settings
 
-    /// Of settings that exclude each other the one of the earliest source.
+    /// Among mutually exclusive settings, the one from the earliest source.
     mutating func only(_ keys: [String]) -> String? {
         func layer(_ key: String) -> Int { self.origins[key]?.layer ?? 0 }
         guard let winner = keys.filter({ self.isGiven($0) }).min(by: { layer($0) < layer($1) }) else { return nil }
@@ -218,7 +219,7 @@ package struct SettingsDraft {
         return winner
     }
 
-    /// Whether a setting was given by a later source than another one.
+    /// Whether a setting comes from a later source than another one.
     func isLater(_ key: String, than other: String) -> Bool {
         guard self.isGiven(key), let origin = self.origins[key], let other = self.origins[other] else { return false }
         return origin.layer > other.layer
@@ -229,8 +230,8 @@ package struct SettingsDraft {
         self.origins[key] = nil
     }
 
-    /// Drops a setting that contradicts one of an earlier source. If it stands in the same source or an earlier one, that
-    /// is an error.
+    /// Drops a setting that contradicts one of an earlier source. If it is in the same source or an earlier one,
+    /// reports an error.
     mutating func exclude(_ key: String, by winner: String) {
         guard self.isGiven(key), let other = self.origins[winner] else { return }
         if self.isLater(key, than: winner) {

@@ -1,15 +1,15 @@
-// This folder: the configuration from environment variables and files. One table names every setting. What a value
-// means for the client is in Client/APNSClientConfiguration.swift.
+// This folder builds the configuration from environment variables and files. One table names every setting.
+// Client/APNSClientConfiguration.swift describes what each value means for the client.
 
 import Logging
 
-/// Every setting that a text can express: the one table from which files and environments are read and
-/// `Docs/Configuration.md` is written.
+/// Every setting that can be given as text. Files and environment variables are read by this table, and
+/// `Docs/Configuration.md` is generated from it.
 ///
-/// Defaults come from `APNSClientConfiguration` itself. The limits are those that `APNSClientConfiguration.validate()`
-/// has; the tests hold the two together.
+/// Defaults come from `APNSClientConfiguration` itself. The limits are those of `APNSClientConfiguration.validate()`;
+/// tests check that the two agree.
 package enum SettingsTable {
-    /// In the order of the documentation.
+    /// The groups in the order of the documentation.
     package static let groups: [(title: String, settings: [APNSSetting])] = [
         ("Authentication", authentication), ("Service", service), ("Proxy", proxy), ("Pool", pool),
         ("Timeouts", timeouts), ("Trust", trust), ("Retries", retry), ("The rest", rest),
@@ -17,7 +17,8 @@ package enum SettingsTable {
 
     package static let settings: [APNSSetting] = groups.flatMap { $0.settings }
 
-    /// Settings of the tool `apns` alone. They may stand in an environment or a file that both read.
+    /// Settings of the tool `apns` only. They may appear in an environment or a file that the library and the tool
+    /// share.
     package static let toolKeys: Set<String> = ["config", "topic", "inFlight", "verbose"]
 
     /// Variables of this package's own build.
@@ -217,7 +218,7 @@ package enum SettingsTable {
             guard case .text(let name) = value, let level = Logger.Level(rawValue: name) else { return }
             draft.configuration.logger.logLevel = level
         } get: { _ in
-            // What the program's logging backend begins with is not the client's.
+            // The initial level of the program's logging backend is not a setting of the client.
             nil
         }
         .meaning("The least level that the client logs. Default: the logger's."),

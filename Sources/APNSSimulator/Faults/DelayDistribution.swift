@@ -1,18 +1,19 @@
 internal import APNSBasics
 
-/// How long a response is kept back.
+/// The distribution of a response's delay.
 public enum DelayDistribution: Sendable, Hashable {
-    /// Always the same.
+    /// A constant delay.
     case fixed(Duration)
-    /// Equally likely anywhere between the two.
+    /// A uniform distribution between the two delays.
     case uniform(Duration, Duration)
-    /// Exponential with this mean: mostly short, sometimes long. Cut off at 20 times the mean.
+    /// An exponential distribution with this mean: mostly short, sometimes long. Limited to 20 times the mean.
     case exponential(mean: Duration)
-    /// Log-normal, as latencies of networks are: half of them below the median; `spread` is the standard deviation of the
-    /// logarithm (0.5: one in twenty above 2.3 medians; 1: above 5.2). Cut off at 1000 medians.
+    /// A log-normal distribution, which is typical of network latencies: half of the delays are below the median.
+    /// `spread` is the standard deviation of the logarithm (0.5: one in twenty above 2.3 medians; 1: above 5.2).
+    /// Limited to 1000 medians.
     case logNormal(median: Duration, spread: Double)
 
-    /// No delay is longer: 30 days.
+    /// The longest delay: 30 days.
     static let longest = Duration.seconds(30 * 86_400)
 
     func draw(using random: inout SplitMix64) -> Duration {
@@ -26,7 +27,7 @@ public enum DelayDistribution: Sendable, Hashable {
         return min(max(drawn, .zero), Self.longest)
     }
 
-    /// The sum of twelve uniform numbers is near enough to a normal one (mean 6, variance 1), and the same on every
+    /// The sum of twelve uniform numbers approximates a normal distribution (mean 6, variance 1), and is equal on every
     /// machine.
     private static func logNormalFactor(_ spread: Double, _ random: inout SplitMix64) -> Double {
         let normal = (0..<12).reduce(-6.0) { sum, _ in sum + random.unit() }
@@ -34,10 +35,9 @@ public enum DelayDistribution: Sendable, Hashable {
     }
 }
 
-/// The natural logarithm and its inverse, so that no C library has to be imported for them and every machine draws the
-/// same numbers.
+/// The natural logarithm and its inverse. They need no C library and return equal numbers on every machine.
 enum Logarithm {
-    /// - Parameter x: above 0.
+    /// - Parameter x: a number above 0.
     static func natural(_ x: Double) -> Double {
         guard x > 0, x.isFinite else { return -.infinity }
         // x = significand · 2^exponent, and ln(significand) = 2 · artanh((s − 1) / (s + 1)) for 1 ≤ s < 2.
@@ -51,7 +51,7 @@ enum Logarithm {
         return 2 * sum + Double(x.exponent) * self.ofTwo
     }
 
-    /// e to the power of `x`, for |x| up to 700; what lies beyond is taken as 700.
+    /// e to the power of `x`. `x` is clamped to -700 to 700.
     static func inverse(_ x: Double) -> Double {
         let x = min(max(x, -700), 700)
         let exponent = (x / self.ofTwo).rounded()

@@ -1,72 +1,75 @@
 public import APNSModel
 
-/// Where a GOAWAY cuts.
+/// The last stream that a GOAWAY covers.
 public enum GoAwayPoint: Sendable, Hashable {
-    /// The request that triggered it is the last one that is processed. For other events: the last one that came.
+    /// The request that triggered the GOAWAY is the last one that is processed. For other events: the last request
+    /// received.
     case afterThisRequest
-    /// The request that triggered it is the first one that is not processed, unless a later stream was already.
+    /// The request that triggered the GOAWAY is the first one that is not processed, unless a later stream already was.
     case beforeThisRequest
-    /// This stream id. One below a stream that was answered already is a lie, as a faulty server would tell it.
-    /// So is one above the streams that are open: those that come later are ignored all the same.
+    /// This stream id. It may contradict the streams that were processed, to simulate a faulty server: an id below a
+    /// stream that already got its response, or one above all open streams, although later streams are ignored in any
+    /// case.
     case streamID(Int32)
 }
 
 /// How a connection is closed without GOAWAY.
 public enum ConnectionEnding: String, Sendable, Hashable, CaseIterable {
-    /// TCP's end alone. With bytes of the client unread the system makes a reset of it.
+    /// Sends only a TCP FIN. If the client sent bytes that are unread, the system sends a reset instead.
     case fin
-    /// TCP's reset.
+    /// Sends a TCP reset.
     case rst
-    /// TLS is ended properly.
+    /// Ends TLS with close_notify.
     case closeNotify = "close-notify"
 }
 
-/// What is wrong with a server's TLS. As it is made, nothing.
+/// A fault in the server's TLS. The default value has no fault.
 public struct TLSFault: Sendable, Hashable {
-    /// Which certificate the server shows.
+    /// The certificate that the server presents.
     public enum Certificate: String, Sendable, Hashable, CaseIterable {
-        /// One for the simulator's names, from its authority.
+        /// A certificate for the simulator's names, from its authority.
         case valid
-        /// One for another name.
+        /// A certificate for another name.
         case otherHost = "other-host"
-        /// One whose time is over.
+        /// An expired certificate.
         case expired
-        /// One whose time has not come.
+        /// A certificate that is not yet valid.
         case notYetValid = "not-yet-valid"
-        /// From an authority that is not the simulator's.
+        /// A certificate from an authority other than the simulator's.
         case untrusted
     }
 
-    /// What the server makes of ALPN (RFC 7301).
+    /// The server's reaction to ALPN (RFC 7301).
     public enum ALPN: String, Sendable, Hashable, CaseIterable {
-        /// It chooses `h2`, as APNs does.
+        /// Selects `h2`, as APNs does.
         case h2
-        /// It takes `http/1.1` only: alert 120 to whoever offers `h2` alone.
+        /// Supports only `http/1.1`: a client that offers only `h2` gets alert 120.
         case http11 = "http/1.1"
-        /// It chooses nothing, as a server that does not know ALPN.
+        /// Selects no protocol, as a server without ALPN does.
         case none
     }
 
-    /// The versions of TLS that the server speaks.
+    /// The TLS versions that the server supports.
     public enum Versions: String, Sendable, Hashable, CaseIterable {
         /// 1.2 and 1.3.
         case all
-        /// 1.2 alone.
+        /// Only 1.2.
         case tls12 = "1.2"
-        /// 1.3 alone.
+        /// Only 1.3.
         case tls13 = "1.3"
     }
 
-    /// Which certificate it shows. Default: the right one.
+    /// The certificate that the server presents. Default: the valid one.
     public var certificate = Certificate.valid
-    /// What it makes of ALPN. Default: it chooses `h2`.
+    /// The server's reaction to ALPN. Default: it selects `h2`.
     public var alpn = ALPN.h2
-    /// Which versions it speaks. Default: 1.2 and 1.3.
+    /// The TLS versions that the server supports. Default: 1.2 and 1.3.
     public var versions = Versions.all
-    /// Every handshake is refused with this alert (RFC 8446, section 6.2), for example 40, handshake_failure.
+    /// The alert with which every handshake is rejected (RFC 8446, section 6.2), for example 40, handshake_failure. Nil
+    /// for none.
     public var handshakeAlert: UInt8?
 
-    /// Nothing is wrong.
+    /// TLS without a fault.
     public init() {}
 }
 
@@ -74,10 +77,10 @@ public struct TLSFault: Sendable, Hashable {
 public struct HTTP2Setting: Sendable, Hashable {
     /// The setting's number.
     public var identifier: UInt16
-    /// Its value; whether it makes sense is for the client to judge.
+    /// Its value. The simulator does not check it.
     public var value: UInt32
 
-    /// A setting by its number.
+    /// A setting with any number.
     public init(identifier: UInt16, value: UInt32) {
         self.identifier = identifier
         self.value = value
@@ -87,11 +90,11 @@ public struct HTTP2Setting: Sendable, Hashable {
     public static func headerTableSize(_ value: UInt32) -> HTTP2Setting { .init(identifier: 1, value: value) }
     /// SETTINGS_MAX_CONCURRENT_STREAMS.
     public static func maxConcurrentStreams(_ value: UInt32) -> HTTP2Setting { .init(identifier: 3, value: value) }
-    /// SETTINGS_INITIAL_WINDOW_SIZE, in bytes; above 2^31-1 it is taken as that.
+    /// SETTINGS_INITIAL_WINDOW_SIZE, in bytes, at most 2^31-1; larger values are clamped.
     public static func initialWindowSize(_ value: UInt32) -> HTTP2Setting {
         .init(identifier: 4, value: min(value, 0x7FFF_FFFF))
     }
-    /// SETTINGS_MAX_FRAME_SIZE, in bytes; beyond 2^14 to 2^24-1 it is taken as these.
+    /// SETTINGS_MAX_FRAME_SIZE, in bytes, clamped to 2^14 to 2^24-1.
     public static func maxFrameSize(_ value: UInt32) -> HTTP2Setting {
         .init(identifier: 5, value: min(max(value, 1 << 14), 1 << 24 - 1))
     }
@@ -99,20 +102,20 @@ public struct HTTP2Setting: Sendable, Hashable {
     public static func maxHeaderListSize(_ value: UInt32) -> HTTP2Setting { .init(identifier: 6, value: value) }
 }
 
-/// What goes wrong. See `Docs/Simulator.md` for each as JSON.
+/// What a fault does. `Docs/Simulator.md` describes each effect in JSON.
 public struct FaultEffect: Sendable, Hashable {
     struct GoAway: Sendable, Hashable {
         var point = GoAwayPoint.afterThisRequest
         var reason: String?
-        /// Instead of the reason.
+        /// Debug data that replaces the reason.
         var debug: String?
         var code: UInt32 = 0
-        /// How long a first GOAWAY with 2^31-1 goes before; nil: it does not.
+        /// The time between a first GOAWAY with 2^31-1 and the final one; nil to send only the final one.
         var notice: Duration?
     }
 
     enum Kind: Sendable, Hashable {
-        // These decide a request's fate, or a connection's.
+        // Effects that decide the result of a request or of a connection.
         case respond(ScriptedResponse)
         case earlyResponse(ScriptedResponse)
         case stall(isProcessed: Bool)
@@ -121,7 +124,7 @@ public struct FaultEffect: Sendable, Hashable {
         case drop(isProcessed: Bool, ConnectionEnding)
         case silence(isProcessed: Bool, acknowledgesPings: Bool, reads: Bool)
         case alert(UInt8, isProcessed: Bool)
-        // These go beside it.
+        // Effects in addition to the result of a request.
         case delay(DelayDistribution)
         case pause(Duration, everywhere: Bool)
         case settings([HTTP2Setting])
@@ -132,7 +135,7 @@ public struct FaultEffect: Sendable, Hashable {
         case slowReader(bytes: Int, every: Duration)
         case clock(offsetSeconds: Int64)
         case listenerDown(Duration)
-        // These meet a connection before its TLS.
+        // Effects on a connection before its TLS handshake.
         case closeOnAccept(ConnectionEnding)
         case neverSpeak(Duration?)
         case handshakeStall(afterBytes: Int, Duration?)
@@ -144,42 +147,42 @@ public struct FaultEffect: Sendable, Hashable {
 
     init(_ kind: Kind) { self.kind = kind }
 
-    // MARK: Answers
+    // MARK: Responses
 
-    /// Answers with this reason; nothing is checked. The status is the one the reason has in APNs' table (400 for an
-    /// unknown one), the timestamp is milliseconds since 1970.
+    /// Responds with this reason without checking the request. The status is the reason's status in APNs' table (400
+    /// for an unknown reason); the timestamp is in milliseconds since 1970.
     public static func respond(_ reason: RejectionReason, timestamp: Int64? = nil) -> FaultEffect {
         self.respond(ScriptedResponse(reason, timestamp: timestamp))
     }
 
-    /// Answers with this status and reason, which may not fit together.
+    /// Responds with this status and reason, which need not match.
     ///
     /// - Parameters:
-    ///   - status: from 200 to 599.
-    ///   - reason: nil: no body.
+    ///   - status: 200 to 599.
+    ///   - reason: the reason; nil for no body.
     public static func respond(status: Int, reason: RejectionReason?) -> FaultEffect {
         self.respond(ScriptedResponse(status: status, reason: reason))
     }
 
-    /// Answers with a body of which nobody knows the form, as an edge server or a proxy might.
+    /// Responds with a body of unknown form, as an edge server or a proxy might.
     public static func respond(status: Int, body: [UInt8]) -> FaultEffect {
         self.respond(ScriptedResponse(status: status).with { $0.body = body })
     }
 
-    /// Answers as described, right or wrong.
+    /// Sends this response, whether valid or not.
     public static func respond(_ response: ScriptedResponse) -> FaultEffect { FaultEffect(.respond(response)) }
 
-    /// A body that begins as JSON and breaks off, in a stream that ends as it should.
+    /// Responds with a body that starts as JSON and is truncated. The stream ends normally.
     public static func malformedBody(status: Int = 400) -> FaultEffect {
         self.respond(status: status, body: Array(#"{"reason":"BadDev"#.utf8))
     }
 
-    /// A body of so many bytes; `Int.max` of them are an endless one.
+    /// Responds with a body of this size; `Int.max` for an endless body.
     public static func oversizedBody(status: Int = 400, bytes: Int = 1 << 20) -> FaultEffect {
         self.respond(ScriptedResponse(status: status).with { $0.bodyBytes = max(bytes, 0) })
     }
 
-    /// The stream is reset when so many bytes of the body are out; 0: right behind the headers.
+    /// Resets the stream after this many bytes of the body; 0 to reset it directly after the headers.
     public static func cutBody(_ response: ScriptedResponse, after bytes: Int, code: UInt32 = 2) -> FaultEffect {
         self.respond(
             response.with {
@@ -189,52 +192,54 @@ public struct FaultEffect: Sendable, Hashable {
         )
     }
 
-    /// Answers when the headers have come, without waiting for the body. It is early for a client only if its body
-    /// takes longer than its headers: see `Simulator.Configuration.initialWindowSize`.
+    /// Responds once the headers have arrived, without waiting for the body. The client sees an early response only if
+    /// its body takes longer than its headers: see `Simulator.Configuration.initialWindowSize`.
     public static func earlyResponse(_ reason: RejectionReason) -> FaultEffect {
         self.earlyResponse(ScriptedResponse(reason))
     }
 
-    /// The same with any response; `resetCode` 0 is the RST_STREAM(NO_ERROR) that says that no more body is wanted.
+    /// Sends any response once the headers have arrived. With `resetCode` 0, RST_STREAM(NO_ERROR) follows: the server
+    /// does not need the rest of the body.
     public static func earlyResponse(_ response: ScriptedResponse) -> FaultEffect {
         FaultEffect(.earlyResponse(response))
     }
 
-    /// Decides at once and answers later.
+    /// Decides the response immediately and sends it later.
     public static func delay(_ duration: Duration) -> FaultEffect { FaultEffect(.delay(.fixed(duration))) }
-    /// Decides at once and answers after a time that is drawn from the seed for each request.
+    /// Decides the response immediately and sends it after a delay that is drawn from the seed for each request.
     public static func delay(_ distribution: DelayDistribution) -> FaultEffect { FaultEffect(.delay(distribution)) }
 
-    /// Never answers; the connection goes on.
+    /// Never responds; the connection continues.
     ///
-    /// - Parameter isProcessed: the push is accepted all the same (if it is one that APNs accepts).
+    /// - Parameter isProcessed: whether the push is processed nevertheless (if APNs would accept it).
     public static func stall(isProcessed: Bool = false) -> FaultEffect {
         FaultEffect(.stall(isProcessed: isProcessed))
     }
 
-    /// For a time no request is answered, on this connection or everywhere; then all responses go out. PINGs are answered.
+    /// Holds back all responses for a time, on this connection or on all, and then sends them. PINGs are acknowledged
+    /// meanwhile.
     public static func pause(_ duration: Duration, everywhere: Bool = false) -> FaultEffect {
         FaultEffect(.pause(duration, everywhere: everywhere))
     }
 
     // MARK: Streams
 
-    /// RST_STREAM(REFUSED_STREAM): the promise that the push was not processed.
+    /// RST_STREAM(REFUSED_STREAM), which guarantees that the push was not processed.
     public static let refuse = FaultEffect(.reset(code: 7, isProcessed: false))
 
-    /// RST_STREAM with this code (RFC 9113, section 7) and no response.
+    /// RST_STREAM with this code (RFC 9113, section 7) instead of a response.
     public static func reset(code: UInt32, isProcessed: Bool = false) -> FaultEffect {
         FaultEffect(.reset(code: code, isProcessed: isProcessed))
     }
 
     // MARK: Connections
 
-    /// GOAWAY. Streams up to the point are processed, also those that are still arriving; those above are not. The
-    /// connection closes when the last one is done.
+    /// GOAWAY. Streams up to the point are processed, including those that are still arriving; later streams are not.
+    /// The connection closes when the last of them is done.
     ///
     /// - Parameters:
-    ///   - point: where it cuts.
-    ///   - reason: goes into the debug data as `{"reason":…}`; nil: no debug data.
+    ///   - point: the last stream that is processed.
+    ///   - reason: sent in the debug data as `{"reason":…}`; nil for no debug data.
     ///   - code: the HTTP/2 error code; 0 is NO_ERROR.
     public static func goAway(
         _ point: GoAwayPoint = .afterThisRequest,
@@ -244,21 +249,22 @@ public struct FaultEffect: Sendable, Hashable {
         FaultEffect(.goAway(GoAway(point: point, reason: reason, code: code)))
     }
 
-    /// GOAWAY whose debug data is this text.
+    /// GOAWAY with this text as debug data.
     public static func goAway(_ point: GoAwayPoint = .afterThisRequest, debug: String, code: UInt32) -> FaultEffect {
         FaultEffect(.goAway(GoAway(point: point, debug: debug, code: code)))
     }
 
-    /// The graceful GOAWAY in two steps (RFC 9113, section 6.8): 2^31-1 first, and the real last stream id after `notice`.
+    /// The graceful GOAWAY in two steps (RFC 9113, section 6.8): first with 2^31-1, then, after `notice`, with the real
+    /// last stream id.
     public static func gracefulGoAway(notice: Duration, reason: String? = nil) -> FaultEffect {
         FaultEffect(.goAway(GoAway(reason: reason, notice: notice)))
     }
 
-    /// Closes the connection without GOAWAY. Requests that came before it have been answered, those behind it are lost.
+    /// Closes the connection without GOAWAY. Earlier requests get their responses; later ones are lost.
     ///
     /// - Parameters:
-    ///   - isProcessed: the request that triggered it is processed, and its response lost.
-    ///   - closeNotify: TLS is ended properly.
+    ///   - isProcessed: whether the request that triggered it is processed, with its response lost.
+    ///   - closeNotify: whether TLS ends with close_notify.
     public static func dropConnection(isProcessed: Bool = false, closeNotify: Bool = false) -> FaultEffect {
         self.dropConnection(isProcessed: isProcessed, closeNotify ? .closeNotify : .fin)
     }
@@ -268,15 +274,15 @@ public struct FaultEffect: Sendable, Hashable {
         FaultEffect(.drop(isProcessed: isProcessed, ending))
     }
 
-    /// From this request on the connection takes bytes and says nothing any more, not even to a PING.
+    /// From this request on, the connection accepts bytes and sends nothing, not even a response to a PING.
     public static let silence = FaultEffect(.silence(isProcessed: false, acknowledgesPings: false, reads: true))
 
-    /// From now on nothing is answered on the connection: half-open.
+    /// From now on, no request on the connection gets a response: the connection is half-open.
     ///
     /// - Parameters:
-    ///   - isProcessed: the pushes that come are processed all the same.
-    ///   - acknowledgesPings: PINGs and SETTINGS are still acknowledged.
-    ///   - reads: false: the socket is not read any more either.
+    ///   - isProcessed: whether arriving pushes are processed nevertheless.
+    ///   - acknowledgesPings: whether PINGs and SETTINGS are still acknowledged.
+    ///   - reads: whether the socket is still read.
     public static func silence(
         isProcessed: Bool = false,
         acknowledgesPings: Bool = false,
@@ -285,96 +291,97 @@ public struct FaultEffect: Sendable, Hashable {
         FaultEffect(.silence(isProcessed: isProcessed, acknowledgesPings: acknowledgesPings, reads: reads))
     }
 
-    /// A fatal TLS alert behind a finished handshake, as a server sends that has looked at a certificate too late:
-    /// 42 bad_certificate, 44 certificate_revoked, 45 certificate_expired, 48 unknown_ca, 116 certificate_required
-    /// (RFC 8446, section 6.2). In TLS 1.2 the connection is closed without it.
+    /// Sends a fatal TLS alert after a completed handshake, as a server does that checks a certificate late: 42
+    /// bad_certificate, 44 certificate_revoked, 45 certificate_expired, 48 unknown_ca, 116 certificate_required (RFC
+    /// 8446, section 6.2). In TLS 1.2 the connection is closed without the alert.
     public static func alert(_ description: UInt8, isProcessed: Bool = false) -> FaultEffect {
         FaultEffect(.alert(description, isProcessed: isProcessed))
     }
 
-    /// SETTINGS_MAX_CONCURRENT_STREAMS.
+    /// Sends SETTINGS_MAX_CONCURRENT_STREAMS.
     public static func settings(maxConcurrentStreams: UInt32) -> FaultEffect {
         self.settings(.maxConcurrentStreams(maxConcurrentStreams))
     }
 
-    /// One SETTINGS frame.
+    /// Sends one SETTINGS frame.
     public static func settings(_ settings: HTTP2Setting...) -> FaultEffect { FaultEffect(.settings(settings)) }
 
-    /// A frame of any type and content, in front of the response.
+    /// Sends a frame of any type and content before the response.
     public static func frame(_ frame: RawFrame) -> FaultEffect { FaultEffect(.frame(frame)) }
 
-    /// A frame that breaks the protocol, in front of the response.
+    /// Sends a frame that violates the protocol before the response.
     public static func malformed(_ frame: MalformedFrame) -> FaultEffect { FaultEffect(.malformed(frame)) }
 
-    /// So many PINGs at once, each of which the client has to acknowledge. At most 1,000,000.
+    /// Sends this many PINGs at once, each of which the client must acknowledge. At most 1,000,000.
     public static func pingFlood(_ count: Int) -> FaultEffect { FaultEffect(.pingFlood(min(max(count, 0), 1_000_000))) }
 
-    /// So many empty SETTINGS at once, each of which the client has to acknowledge. At most 10,000: nghttp2 walks
-    /// through all that are not acknowledged for each.
+    /// Sends this many empty SETTINGS frames at once, each of which the client must acknowledge. At most 10,000,
+    /// because nghttp2 scans all unacknowledged ones for each frame.
     public static func settingsFlood(_ count: Int) -> FaultEffect {
         FaultEffect(.settingsFlood(min(max(count, 0), 10_000)))
     }
 
-    /// From now on at most so many bytes are read from the socket in each interval. The client's send window empties.
+    /// From now on, reads at most this many bytes from the socket in each interval. The client's send window runs out.
     public static func slowReader(bytes: Int, every interval: Duration) -> FaultEffect {
         FaultEffect(.slowReader(bytes: min(max(bytes, 1), 1 << 20), every: interval))
     }
 
     // MARK: The server
 
-    /// From now on the server's clock is off by so many seconds: `date` and the age of provider tokens.
+    /// From now on, shifts the server's clock by this many seconds. It affects `date` and the age of provider tokens.
     public static func clock(offsetSeconds: Int64) -> FaultEffect { FaultEffect(.clock(offsetSeconds: offsetSeconds)) }
 
-    /// For a time new connections are refused (the port is closed); those that are open stay.
+    /// Refuses new connections for a time (the port is closed); open connections stay.
     public static func listenerDown(_ duration: Duration) -> FaultEffect { FaultEffect(.listenerDown(duration)) }
 
     // MARK: New connections
 
-    /// New connections are closed as soon as they are accepted; `closeNotify` counts as `fin`.
+    /// Closes new connections as soon as they are accepted; `closeNotify` acts as `fin`.
     public static func closeOnAccept(_ ending: ConnectionEnding = .fin) -> FaultEffect {
         FaultEffect(.closeOnAccept(ending))
     }
 
-    /// New connections are accepted and nothing is said on them, for a time or (nil) for ever.
+    /// Accepts new connections and sends nothing on them, for a time or (nil) forever.
     public static func neverSpeak(for duration: Duration? = nil) -> FaultEffect { FaultEffect(.neverSpeak(duration)) }
 
-    /// The TLS handshake stops after so many bytes of the server, for a time or (nil) for ever.
+    /// Stops the TLS handshake after this many bytes of the server, for a time or (nil) forever.
     public static func handshakeStall(afterBytes: Int = 100, for duration: Duration? = nil) -> FaultEffect {
         FaultEffect(.handshakeStall(afterBytes: max(afterBytes, 0), duration))
     }
 
-    /// TLS as described.
+    /// Applies this TLS fault to new connections.
     public static func tls(_ fault: TLSFault) -> FaultEffect { FaultEffect(.tls(fault)) }
 
-    /// New connections meet this certificate.
+    /// Presents this certificate to new connections.
     public static func certificate(_ certificate: TLSFault.Certificate) -> FaultEffect {
         var fault = TLSFault()
         fault.certificate = certificate
         return self.tls(fault)
     }
 
-    /// New connections meet this response to ALPN.
+    /// Reacts in this way to the ALPN of new connections.
     public static func alpn(_ alpn: TLSFault.ALPN) -> FaultEffect {
         var fault = TLSFault()
         fault.alpn = alpn
         return self.tls(fault)
     }
 
-    /// The handshake of new connections ends with this alert (RFC 8446, section 6.2).
+    /// Ends the handshake of new connections with this alert (RFC 8446, section 6.2).
     public static func handshakeAlert(_ description: UInt8) -> FaultEffect {
         var fault = TLSFault()
         fault.handshakeAlert = description
         return self.tls(fault)
     }
 
-    /// Connections end when a client has sent `burst` RST_STREAM and `rate` a second beyond; the defaults are nghttp2's.
+    /// Ends a connection when the client has sent `burst` RST_STREAM frames and then more than `rate` per second. The
+    /// defaults are nghttp2's.
     public static func rapidResetLimit(burst: Int = 1000, rate: Int = 33) -> FaultEffect {
         FaultEffect(.rapidResetLimit(burst: max(burst, 0), rate: max(rate, 0)))
     }
 
-    // MARK: What goes with what
+    // MARK: Properties
 
-    /// The events that it can apply to; the first one is the one it applies to when a trigger names none.
+    /// The events to which this effect can apply. The first is the default if a trigger names no event.
     public var events: [FaultTrigger.Event] {
         switch self.kind {
         case .respond, .stall, .delay: [.request]
@@ -387,7 +394,7 @@ public struct FaultEffect: Sendable, Hashable {
         }
     }
 
-    /// Whether it goes beside others and decides nobody's fate.
+    /// Whether the effect applies in addition to others and does not decide the result of a request.
     var isBeside: Bool {
         switch self.kind {
         case .respond, .earlyResponse, .stall, .reset, .goAway, .drop, .silence, .alert: false
@@ -395,7 +402,7 @@ public struct FaultEffect: Sendable, Hashable {
         }
     }
 
-    /// Its kind as scripts and the ledger call it.
+    /// The name of its kind in scripts and in the ledger.
     public var name: String {
         switch self.kind {
         case .respond: "respond"

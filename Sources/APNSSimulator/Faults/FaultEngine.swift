@@ -1,20 +1,19 @@
 internal import APNSBasics
 
-/// Decides which faults an event meets. Pure: the same events in the same order with the same seed meet the same
-/// faults.
+/// Selects the faults that apply to an event. Pure: equal events in equal order with an equal seed yield equal faults.
 struct FaultEngine: Sendable {
-    /// What an event meets.
+    /// The faults that apply to an event.
     struct Draw: Sendable {
         var delay = Duration.zero
-        /// What is done beside the response, in the script's order.
+        /// Effects in addition to the response, in the script's order.
         var beside: [FaultEffect.Kind] = []
-        /// What decides the request's or the connection's fate; nil: APNs' rules do.
+        /// The effect that decides the result of the request or connection; nil if APNs' rules decide it.
         var decisive: FaultEffect.Kind?
-        /// The names of all that applied.
+        /// The names of all effects that apply.
         var names: [String] = []
     }
 
-    /// What a fault may ask of an event.
+    /// The properties of an event that a trigger can check.
     struct Situation: Sendable {
         var event: FaultTrigger.Event
         /// The connection's number.
@@ -23,17 +22,17 @@ struct FaultEngine: Sendable {
         var uptime: Duration
     }
 
-    /// A fault that comes by time: when it is due.
+    /// The time at which a timed fault is due.
     struct Appointment: Sendable, Hashable {
         let id: Int
         var after: Duration
     }
 
-    /// What becomes of an appointment.
+    /// The result of an appointment.
     struct Kept: Sendable, Hashable {
-        /// Nil: it does not apply this time.
+        /// The fault; nil if it does not apply this time.
         var fault: Fault?
-        /// When it comes again, from now.
+        /// The next appointment, measured from now; nil if there is none.
         var next: Appointment?
     }
 
@@ -45,13 +44,15 @@ struct FaultEngine: Sendable {
         var random: SplitMix64
         var seen = 0
         var applied = 0
-        /// The second since the injection in which it applied last, and how often it did in it.
+        /// The second since the injection in which it last applied. `inSecond` counts how often it applied in that
+        /// second.
         var second: Int64 = -1
         var inSecond = 0
 
         var isSpent: Bool { self.fault.when.times.map { self.applied >= $0 } ?? false }
 
-        /// Whether it applies to an event that all conditions but the counting ones hold for.
+        /// Whether it applies to an event that meets all conditions except counts, times and probability. Counts the
+        /// event.
         mutating func counts(at uptime: Duration) -> Bool {
             let when = self.fault.when
             let age = uptime - self.injectedAt
@@ -93,7 +94,7 @@ struct FaultEngine: Sendable {
         self.inject(fault, SplitMix64(seed: self.random.next()), at: uptime)
     }
 
-    /// - Returns: when the faults that come by time are due.
+    /// - Returns: the appointments of the timed faults.
     @discardableResult
     mutating func inject(_ script: FaultScript, at uptime: Duration = .zero) -> [Appointment] {
         var random = script.seed.map { SplitMix64(seed: $0) } ?? self.random
@@ -120,9 +121,9 @@ struct FaultEngine: Sendable {
         self.clean()
     }
 
-    /// The faults that an event meets.
+    /// Returns the faults that apply to an event.
     ///
-    /// - Parameter deviceToken: in lower case.
+    /// - Parameter deviceToken: the device token in lower case.
     mutating func draw(_ situation: Situation, deviceToken: () -> String) -> Draw {
         var draw = Draw()
         var someSpent = false
@@ -135,7 +136,7 @@ struct FaultEngine: Sendable {
                 token = text
                 guard tokens.contains(text) else { continue }
             }
-            // What another fault has decided is not counted by this one.
+            // A fault does not count events that an earlier fault has already decided.
             guard draw.decisive == nil, !self.armed[index].isSpent else { continue }
             guard self.armed[index].counts(at: situation.uptime) else { continue }
             if self.armed[index].isSpent { someSpent = true }
@@ -153,9 +154,9 @@ struct FaultEngine: Sendable {
         return draw
     }
 
-    /// The time of an appointment has come.
+    /// Handles an appointment that is due.
     ///
-    /// - Returns: the fault, and after how long it comes again; nil if it was removed or does not apply.
+    /// - Returns: the fault, if it applies this time, and its next appointment; nil if the fault was removed.
     mutating func keep(
         _ appointment: Appointment,
         uptime: Duration

@@ -1,7 +1,7 @@
 internal import APNSModel
 internal import APNSBasics
 
-// Faults as JSON, in the form that `ScriptReader` reads.
+// Writes faults as JSON in the form that `ScriptReader` reads.
 
 extension FaultScript {
     var json: JSONValue {

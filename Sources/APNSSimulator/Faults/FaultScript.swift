@@ -6,30 +6,30 @@ public import APNSModel
     internal import Foundation
 #endif
 
-/// A list of faults as data, for `apns simulator --faults FILE` and for tests. `Docs/Simulator.md` has all of it as JSON.
+/// A list of faults as data, for `apns simulator --faults FILE` and for tests. `Docs/Simulator.md` describes the JSON
+/// form.
 ///
 /// `{"seed":7,"faults":[{"when":{"skip":100,"times":5},"effect":{"kind": "respond","reason":"ServiceUnavailable"}}]}`
 ///
-/// The same script with the same seed does the same to the same requests in the same order.
+/// A script with a fixed seed has a reproducible effect on equal requests in equal order.
 public struct FaultScript: Sendable, Hashable {
-    /// What its probabilities and distributions are drawn from; nil: the simulator's seed.
+    /// The seed for its probabilities and distributions; nil for the simulator's seed.
     public var seed: UInt64?
-    /// The faults, asked in this order.
+    /// The faults, evaluated in this order.
     public var faults: [Fault]
 
     /// - Parameters:
-    ///   - faults: asked in this order.
-    ///   - seed: what probabilities are drawn from; nil: the simulator's seed.
+    ///   - faults: the faults, evaluated in this order.
+    ///   - seed: the seed for probabilities and distributions; nil for the simulator's seed.
     public init(_ faults: [Fault] = [], seed: UInt64? = nil) {
         self.faults = faults
         self.seed = seed
     }
 
-    /// Reads a script, or an array of faults alone.
+    /// Parses a script, or an array of faults without a script around it.
     ///
-    /// Throws `FaultScriptError` for text that is no JSON, and for keys and values that no fault has.
-    ///
-    /// - Parameter json: UTF-8.
+    /// - Parameter json: JSON in UTF-8.
+    /// - Throws: `FaultScriptError` for text that is not JSON, and for unknown keys and invalid values.
     public init(json: some Sequence<UInt8>) throws(FaultScriptError) {
         let value: JSONValue
         do {
@@ -41,38 +41,38 @@ public struct FaultScript: Sendable, Hashable {
     }
 }
 
-/// A misbehaviour: when it happens and what it is.
+/// A fault: a trigger and an effect.
 ///
-/// Each fault counts the events that match it, in the order in which the simulator sees them. Of the faults that apply to
-/// one request, delays add up, whatever goes beside a response is done, and the first one that decides the request's fate
-/// does so.
+/// Each fault counts the events that match it, in the order in which the simulator handles them. If several faults
+/// apply to one request, their delays add up and all additional effects happen. The first fault that decides the
+/// request's result ends the evaluation.
 public struct Fault: Sendable, Hashable {
-    /// When it happens.
+    /// The trigger: when the fault applies.
     public var when: FaultTrigger
-    /// What happens.
+    /// The effect: what the fault does.
     public var effect: FaultEffect
 
     /// - Parameters:
-    ///   - effect: what happens.
-    ///   - when: when; default: to the next request.
+    ///   - effect: what the fault does.
+    ///   - when: when it applies; default: to the next request.
     public init(_ effect: FaultEffect, when: FaultTrigger = .next) {
         self.when = when
         self.effect = effect
     }
 
-    /// The event that it is asked for.
+    /// The event for which it is evaluated.
     var event: FaultTrigger.Event {
         let events = self.effect.events
         if let event = self.when.event, events.contains(event) { return event }
         return events.first ?? .request
     }
 
-    /// The next `count` requests are answered 503 `ServiceUnavailable`.
+    /// The next `count` requests get 503 `ServiceUnavailable`.
     public static func serviceUnavailable(count: Int) -> Fault {
         Fault(.respond(.serviceUnavailable), when: .next(count))
     }
 
-    /// The next `count` requests are answered 500 `InternalServerError`.
+    /// The next `count` requests get 500 `InternalServerError`.
     public static func internalServerError(count: Int) -> Fault {
         Fault(.respond(.internalServerError), when: .next(count))
     }
@@ -82,24 +82,24 @@ public struct Fault: Sendable, Hashable {
         Fault(.refuse, when: .next(count))
     }
 
-    /// Each of the next `count` requests is answered with this reason and its status.
+    /// The next `count` requests get this reason and its status.
     public static func respond(_ reason: RejectionReason, count: Int = 1) -> Fault {
         Fault(.respond(reason), when: .next(count))
     }
 
-    /// This share of all requests, from 0 to 1, is answered with this reason, drawn from the seed.
+    /// This share of all requests, from 0 to 1, gets this reason. Drawn from the seed.
     public static func share(_ share: Double, of reason: RejectionReason) -> Fault {
         Fault(.respond(reason), when: .probability(share))
     }
 }
 
-/// What is wrong with a script, and where.
+/// An error in a script, with its location.
 public struct FaultScriptError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// For example `faults[2].effect.status`; empty: the whole.
+    /// The location, for example `faults[2].effect.status`; empty for the whole script.
     public let keyPath: String
-    /// The value as JSON, cut off after 80 characters; nil: there is none.
+    /// The value as JSON, truncated to 80 characters; nil if there is none.
     public let value: String?
-    /// What is wrong, and what would be right.
+    /// What is wrong, and which values are allowed.
     public let problem: String
 
     init(keyPath: String, value: JSONValue?, problem: String) {

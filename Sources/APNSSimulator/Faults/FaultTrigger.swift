@@ -1,45 +1,46 @@
 /// When a fault applies. All conditions must hold.
 public struct FaultTrigger: Sendable, Hashable {
-    /// What a fault is asked for.
+    /// The event for which a fault is evaluated.
     public enum Event: String, Sendable, Hashable, CaseIterable {
         /// A request is complete.
         case request
-        /// A request's headers are complete, its body may not be.
+        /// A request's headers are complete; its body may still be arriving.
         case headers
         /// A TCP connection was accepted.
         case connect
-        /// A connection's TLS handshake is over; no HTTP/2 has been said.
+        /// A connection's TLS handshake is complete; HTTP/2 has not started.
         case open
-        /// The time has come, `from` after the fault was injected; it then applies to the connections that are open.
+        /// The time `from` after the injection is reached. The fault then applies to all open connections.
         case time
     }
 
-    /// Nil: the event that goes with the effect, mostly `request`. An event that the effect cannot apply to is taken as
-    /// nil.
+    /// The event. Nil, or an event to which the effect cannot apply, stands for the effect's default event, usually
+    /// `request`.
     public var event: Event?
-    /// How many matching events pass before it begins.
+    /// How many matching events are skipped first.
     public var skip: Int
-    /// How many events it then applies to; nil: all that follow.
+    /// How many events the fault then applies to; nil for all that follow.
     public var times: Int?
-    /// After `skip` only each event with this number: 10 is every tenth. Default 1.
+    /// Applies only to each event with this number after `skip`: 10 means every tenth. Default 1.
     public var every: Int
-    /// From 0 to 1: how likely it applies to a matching event. Drawn from the seed.
+    /// The probability, from 0 to 1, that the fault applies to a matching event. Drawn from the seed.
     public var probability: Double
-    /// At most so many times in each second since the fault was injected; nil: no limit.
+    /// The most events per second, counted from the injection, to which the fault applies; nil for no limit.
     public var perSecond: Int?
-    /// Only pushes to these device tokens, in lower case; nil: to all. Connections have none: such a fault never applies
-    /// to the events `connect`, `open` and `time`.
+    /// Applies only to pushes to these device tokens, in lower case; nil for all. Connections have no device token, so
+    /// such a fault never applies to the events `connect`, `open` and `time`.
     public var deviceTokens: Set<String>?
-    /// Only on the connection with this number; nil: on all.
+    /// Applies only to the connection with this number; nil for all connections.
     public var connection: Int?
-    /// Only from so long after it was injected. For the event `time`: then.
+    /// Applies only after this time since the injection. For the event `time`: the time at which it applies.
     public var from: Duration
-    /// Only before so long after it was injected; nil: for ever.
+    /// Applies only before this time since the injection; nil for no end.
     public var until: Duration?
-    /// For the event `time`: how long after one time the next one is. Nil: there is only one.
+    /// For the event `time`: the interval between repetitions. Nil: it happens once.
     public var period: Duration?
 
-    /// All parameters may be left out; then it is the next request. What each means, its property says.
+    /// Creates a trigger. All parameters are optional and described at their properties. The default is the next
+    /// request.
     public init(
         event: Event? = nil,
         skip: Int = 0,
@@ -97,12 +98,12 @@ public struct FaultTrigger: Sendable, Hashable {
         FaultTrigger(times: nil, from: span.lowerBound, until: span.upperBound)
     }
 
-    /// Once, at this time after the injection, on all connections that are open then; with a period again and again.
+    /// Once, at this time after the injection, on all connections that are then open. With a period, it repeats.
     public static func at(_ time: Duration, every period: Duration? = nil, times: Int? = 1) -> FaultTrigger {
         FaultTrigger(event: .time, times: times, from: time, period: period)
     }
 
-    /// The connections from the `number`th on that are accepted from now, counted from 1.
+    /// Connections accepted from now on, starting with the `number`th, counted from 1.
     public static func connections(from number: Int = 1, times: Int? = 1) -> FaultTrigger {
         FaultTrigger(event: .connect, skip: max(number - 1, 0), times: times)
     }

@@ -6,14 +6,14 @@ extension JSONValue {
         .object(members.sorted { $0.key < $1.key }.map { Member(key: $0.key, value: $0.value) })
     }
 
-    /// The members of an object; nil for another value.
+    /// The members of an object; nil for other values.
     var members: [String: JSONValue]? {
         guard case .object(let members) = self else { return nil }
         return Dictionary(members.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
     }
 }
 
-/// An object of a script and where it stands in it. Every key that is read is known; others are mistakes.
+/// An object of a script, with its location in the script. Reports unknown keys as errors.
 struct JSONReader {
     let path: String
     let object: [String: JSONValue]
@@ -32,7 +32,7 @@ struct JSONReader {
         FaultScriptError(keyPath: self.keyPath(key), value: self.object[key], problem: problem)
     }
 
-    /// Throws if there is a key that is not one of these.
+    /// Throws if there is a key that is not in the list.
     func allow(_ keys: [String]) throws(FaultScriptError) {
         for key in self.object.keys.sorted() where !keys.contains(key) {
             throw self.error(key, "there is no such key here; there are \(keys.joined(separator: ", "))")
@@ -69,7 +69,7 @@ struct JSONReader {
         return number
     }
 
-    /// Milliseconds, at most 30 days of them.
+    /// A duration in milliseconds, at most 30 days.
     func duration(_ key: String) throws(FaultScriptError) -> Duration? {
         try self.number(key, in: 0...2_592_000_000).map { .milliseconds(1) * $0 }
     }
@@ -86,7 +86,7 @@ struct JSONReader {
         return text
     }
 
-    /// A text that is one of an enumeration's.
+    /// A text that must be a case of the enumeration.
     func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ key: String,
         of type: Choice.Type
@@ -115,7 +115,7 @@ struct JSONReader {
         return texts
     }
 
-    /// An object of texts.
+    /// An object whose values are texts.
     func fields(_ key: String) throws(FaultScriptError) -> [String: String] {
         guard let value = self.object[key], value != .null else { return [:] }
         let reader = try JSONReader(value, path: self.keyPath(key))

@@ -1,10 +1,10 @@
 internal import APNSBasics
 
-/// An HTTP/2 frame as bytes (RFC 9113, section 4.1). The simulator's own session does not know of it.
+/// An HTTP/2 frame as bytes (RFC 9113, section 4.1). The simulator's own HTTP/2 session is not aware of it.
 public struct RawFrame: Sendable, Hashable {
-    /// The stream that a frame goes on.
+    /// The stream of a frame.
     public enum Stream: Sendable, Hashable {
-        /// The request's that triggered it; 0 if none did.
+        /// The stream of the request that triggered it; 0 if no request did.
         case request
         /// This stream id; 0 is the connection.
         case number(UInt32)
@@ -14,19 +14,19 @@ public struct RawFrame: Sendable, Hashable {
     public var type: UInt8
     /// Its flags.
     public var flags: UInt8
-    /// The stream that it goes on.
+    /// Its stream.
     public var stream: Stream
-    /// What follows the frame's nine bytes of header.
+    /// The bytes after the frame's nine-byte header.
     public var payload: [UInt8]
-    /// What the frame's length says; nil: the truth.
+    /// The length in the frame's header; nil for the actual length.
     public var claimedLength: UInt32?
 
     /// - Parameters:
     ///   - type: the frame's type.
     ///   - flags: its flags.
-    ///   - stream: the stream that it goes on.
-    ///   - payload: what follows the header.
-    ///   - claimedLength: what the header's length says; nil: the truth. Its lowest 24 bits are sent.
+    ///   - stream: its stream.
+    ///   - payload: the bytes after the header.
+    ///   - claimedLength: the length in the header; nil for the actual length. Only the lowest 24 bits are sent.
     public init(
         type: UInt8,
         flags: UInt8 = 0,
@@ -58,21 +58,21 @@ public struct RawFrame: Sendable, Hashable {
     }
 }
 
-/// Frames that a server must not send, and some that a client must be able to ignore.
+/// Frames that a server must not send, and some that a client must ignore.
 public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
-    /// A type that nobody knows: to be ignored (RFC 9113, section 5.5).
+    /// An unknown frame type, which the client must ignore (RFC 9113, section 5.5).
     case unknownType = "unknown-type"
     /// Longer than SETTINGS_MAX_FRAME_SIZE: FRAME_SIZE_ERROR.
     case tooLong = "too-long"
-    /// A header block on the request's stream that HPACK cannot read: COMPRESSION_ERROR.
+    /// A header block on the request's stream that HPACK cannot decode: COMPRESSION_ERROR.
     case badHeaderBlock = "bad-header-block"
-    /// Headers on the request's stream without `:status`: an error of the stream.
+    /// Headers on the request's stream without `:status`: a stream error.
     case noStatus = "no-status"
-    /// DATA on the request's stream in front of its headers.
+    /// DATA on the request's stream before its headers.
     case dataBeforeHeaders = "data-before-headers"
     /// DATA on a stream that was never opened: PROTOCOL_ERROR.
     case dataOnIdleStream = "data-on-idle-stream"
-    /// SETTINGS whose length is no multiple of 6: FRAME_SIZE_ERROR.
+    /// SETTINGS with a length that is not a multiple of 6: FRAME_SIZE_ERROR.
     case badSettingsLength = "bad-settings-length"
     /// SETTINGS_INITIAL_WINDOW_SIZE above 2^31-1: FLOW_CONTROL_ERROR.
     case badSettingsValue = "bad-settings-value"
@@ -82,20 +82,20 @@ public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
     case unexpectedSettingsAcknowledgement = "unexpected-settings-ack"
     /// A send window above 2^31-1: FLOW_CONTROL_ERROR.
     case windowOverflow = "window-overflow"
-    /// A WINDOW_UPDATE by nothing: PROTOCOL_ERROR.
+    /// A WINDOW_UPDATE with the increment 0: PROTOCOL_ERROR.
     case zeroWindowUpdate = "zero-window-update"
-    /// A promise to a client that wants none: PROTOCOL_ERROR.
+    /// A PUSH_PROMISE to a client that has disabled push: PROTOCOL_ERROR.
     case pushPromise = "push-promise"
-    /// CONTINUATION without headers before it: PROTOCOL_ERROR.
+    /// CONTINUATION without a preceding HEADERS frame: PROTOCOL_ERROR.
     case continuationAlone = "continuation-alone"
-    /// PING of another length than 8: FRAME_SIZE_ERROR.
+    /// A PING with a length other than 8: FRAME_SIZE_ERROR.
     case badPingLength = "bad-ping-length"
     /// 64 random bytes.
     case garbage
     /// A response in HTTP/1.1.
     case http11 = "http/1.1"
 
-    /// - Parameter streamID: the request's; 0 if there is none.
+    /// - Parameter streamID: the stream of the request; 0 if there is none.
     func bytes(requestStreamID streamID: Int32, using random: inout SplitMix64) -> [UInt8] {
         let onRequest = RawFrame.Stream.request
         let frame: RawFrame
@@ -104,9 +104,9 @@ public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
         case .tooLong:
             let size = 1 << 20
             frame = RawFrame(type: 0, stream: onRequest, payload: Array(repeating: 0, count: size))
-        // Index 127 is in no table (RFC 7541, section 2.3.3).
+        // No table has an entry with index 127 (RFC 7541, section 2.3.3).
         case .badHeaderBlock: frame = RawFrame(type: 1, flags: 5, stream: onRequest, payload: [0xFF, 0x00])
-        // A literal field `a: b` that is not indexed.
+        // A literal field `a: b` without indexing.
         case .noStatus: frame = RawFrame(type: 1, flags: 5, stream: onRequest, payload: [0, 1, 0x61, 1, 0x62])
         case .dataBeforeHeaders: frame = RawFrame(type: 0, stream: onRequest, payload: [0x78])
         case .dataOnIdleStream: frame = RawFrame(type: 0, stream: .number(0x7FFF_FFFD), payload: [0x78])
@@ -117,7 +117,7 @@ public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
         case .windowOverflow: frame = RawFrame(type: 8, payload: [0x7F, 0xFF, 0xFF, 0xFF])
         case .zeroWindowUpdate: frame = RawFrame(type: 8, payload: [0, 0, 0, 0])
         case .pushPromise:
-            // Stream 2 is promised: GET https /.
+            // Promises stream 2: GET https /.
             frame = RawFrame(type: 5, flags: 4, stream: onRequest, payload: [0, 0, 0, 2, 0x82, 0x87, 0x84])
         case .continuationAlone: frame = RawFrame(type: 9, flags: 4, stream: .number(1), payload: [0x88])
         case .badPingLength: frame = RawFrame(type: 6, payload: [1, 2, 3])

@@ -1,7 +1,7 @@
 internal import APNSModel
 internal import APNSBasics
 
-/// Makes faults of JSON.
+/// Parses faults from JSON.
 struct ScriptReader {
     /// The kinds of effects.
     static let kinds = """
@@ -79,7 +79,7 @@ struct ScriptReader {
     }
 }
 
-/// Makes an effect of JSON.
+/// Parses an effect from JSON.
 private struct EffectReader {
     let json: JSONReader
 
@@ -353,7 +353,7 @@ private struct EffectReader {
     }
 }
 
-/// TLS alerts by the names of RFC 8446, section 6.2, that have to do with certificates.
+/// The TLS alerts that concern certificates, by their names in RFC 8446, section 6.2.
 enum TLSAlertName {
     static let all: [String: UInt8] = [
         "handshake_failure": 40, "bad_certificate": 42, "unsupported_certificate": 43, "certificate_revoked": 44,
@@ -363,7 +363,7 @@ enum TLSAlertName {
 }
 
 extension HTTP2Setting {
-    /// Every setting of RFC 9113, section 6.5.2, that a server sends, with the values it may have.
+    /// All settings of RFC 9113, section 6.5.2, that a server may send, with their valid values.
     static let names: [(name: String, identifier: UInt16, range: ClosedRange<Int64>)] = [
         ("headerTableSize", 1, 0...Int64(UInt32.max)), ("maxConcurrentStreams", 3, 0...Int64(UInt32.max)),
         ("initialWindowSize", 4, 0...Int64(Int32.max)), ("maxFrameSize", 5, 1 << 14...1 << 24 - 1),

@@ -1,63 +1,65 @@
 public import APNSModel
 internal import HTTP2Wire
 
-/// A response as a script has it, right or wrong in every part.
+/// A response from a script. Every part of it may be invalid.
 public struct ScriptedResponse: Sendable, Hashable {
-    /// What stands in the response's `apns-id`.
+    /// The value of the response's `apns-id`.
     public enum ID: Sendable, Hashable {
-        /// The request's, or one that the simulator makes up.
+        /// The request's id, or one that the simulator generates.
         case asUsual
-        /// There is no such field, as in answers of an edge server.
+        /// No such header, as in responses of edge servers.
         case missing
-        /// This text, whatever was sent.
+        /// This text, whatever the request's id was.
         case text(String)
     }
 
-    /// From 200 to 599.
+    /// The HTTP status, from 200 to 599.
     public var status: Int
-    /// The `reason` in the body; nil: no body.
+    /// The `reason` in the body; nil for no body.
     public var reason: RejectionReason?
-    /// Milliseconds since 1970.
+    /// The timestamp in the body, in milliseconds since 1970.
     public var timestamp: Int64?
-    /// Instead of `{"reason":…}`.
+    /// A body that replaces `{"reason":…}`.
     public var body: [UInt8]?
-    /// The body is repeated (blanks, if there is none) until it has this many bytes; `Int.max`: it never ends.
+    /// The size of the body in bytes. The body (or blanks, if there is none) is repeated to this size; `Int.max`: it
+    /// never ends.
     public var bodyBytes: Int?
-    /// What stands in `apns-id`. Default: what APNs would send.
+    /// The value of `apns-id`. Default: the value that APNs would send.
     public var id = ID.asUsual
-    /// Further fields; names in lower case.
+    /// Additional headers, with names in lower case.
     public var headers: [String: String] = [:]
-    /// So many bytes of further fields, to be beyond what a client keeps. At most 60,000, which is what nghttp2 sends.
+    /// The size of further headers in bytes, to exceed the limit of a client. At most 60,000, which is nghttp2's limit.
     public var headerBytes = 0
-    /// Statuses from 100 to 199 that go before the response.
+    /// Informational statuses (100 to 199) that are sent before the response.
     public var informational: [Int] = []
-    /// Fields behind the body.
+    /// Trailers after the body.
     public var trailers: [String: String] = [:]
-    /// The body breaks off after so many bytes; 0: right behind the headers.
+    /// Truncates the body after this many bytes; 0: directly after the headers.
     public var cutAfter: Int?
-    /// What the stream of a body that breaks off is reset with; nil: it is left open. Default INTERNAL_ERROR.
+    /// The code with which the stream of a truncated body is reset; nil leaves the stream open. Default INTERNAL_ERROR.
     public var cutCode: UInt32? = 2
-    /// RST_STREAM behind the whole response, as servers send that do not want the rest of a request (RFC 9113, section 8.1).
+    /// The code of an RST_STREAM after the complete response, which servers send if they do not need the rest of a
+    /// request (RFC 9113, section 8.1).
     public var resetCode: UInt32?
-    /// Whether the push counts as processed; nil: if the status is 200.
+    /// Whether the push counts as processed; nil: only if the status is 200.
     public var isProcessed: Bool?
 
     /// - Parameters:
-    ///   - status: from 200 to 599.
-    ///   - reason: nil: no body.
-    ///   - timestamp: milliseconds since 1970; nil: none.
+    ///   - status: the HTTP status, from 200 to 599.
+    ///   - reason: the reason; nil for no body.
+    ///   - timestamp: milliseconds since 1970; nil for none.
     public init(status: Int, reason: RejectionReason? = nil, timestamp: Int64? = nil) {
         self.status = min(max(status, 200), 599)
         self.reason = reason
         self.timestamp = timestamp
     }
 
-    /// The status is the one the reason has in APNs' table; 400 for an unknown one.
+    /// Creates a response with the reason's status in APNs' table; 400 for an unknown reason.
     public init(_ reason: RejectionReason, timestamp: Int64? = nil) {
         self.init(status: reason.status ?? 400, reason: reason, timestamp: timestamp)
     }
 
-    /// Changes parts in place: `ScriptedResponse(.badTopic).with { $0.id = .missing }`.
+    /// Returns a copy with changes: `ScriptedResponse(.badTopic).with { $0.id = .missing }`.
     public func with(_ change: (inout ScriptedResponse) -> Void) -> ScriptedResponse {
         var copy = self
         change(&copy)
@@ -70,7 +72,7 @@ public struct ScriptedResponse: Sendable, Hashable {
 }
 
 extension ScriptedResponse {
-    /// Gives a response that is right all that the script wants wrong.
+    /// Adds the script's faults to a correct response.
     func shape(_ response: SessionAction.Response) -> SessionAction.Response {
         var response = response
         for (name, value) in self.headers.sorted(by: { $0.key < $1.key }) {
@@ -78,7 +80,7 @@ extension ScriptedResponse {
         }
         var rest = min(max(self.headerBytes, 0), Self.headerLimit)
         while rest > 0 {
-            // nghttp2 sends fields of this length.
+            // The length of a field that nghttp2 sends.
             let count = min(rest, 15_000)
             response.fields.append(name: "x-padding", value: String(repeating: "x", count: count))
             rest -= count

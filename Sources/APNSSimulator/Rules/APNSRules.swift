@@ -1,7 +1,7 @@
 internal import APNSModel
 internal import APNSBasics
 
-/// What APNs answers to a request: a status and, unless it is 200, a reason.
+/// APNs' decision on a request: a status and, unless it is 200, a reason.
 struct Verdict: Sendable, Hashable {
     var status: Int
     var reason: RejectionReason?
@@ -10,7 +10,7 @@ struct Verdict: Sendable, Hashable {
 
     static let accepted = Verdict(status: 200)
 
-    /// The status comes from the table of reasons.
+    /// A rejection with the status from the table of reasons.
     static func rejected(_ reason: RejectionReason, timestamp: Int64? = nil) -> Verdict {
         Verdict(status: reason.status ?? 400, reason: reason, timestamp: timestamp)
     }
@@ -18,7 +18,7 @@ struct Verdict: Sendable, Hashable {
     /// The response's body: empty for 200.
     var body: [UInt8] {
         guard let reason else { return [] }
-        // Reasons are made of letters; what a script names may hold anything.
+        // APNs' reasons consist of letters, but a reason from a script may contain any characters.
         let text = reason.rawValue.unicodeScalars.flatMap { scalar -> [Unicode.Scalar] in
             switch scalar {
             case "\"", "\\": ["\\", scalar]
@@ -34,14 +34,14 @@ struct Verdict: Sendable, Hashable {
     }
 }
 
-/// APNs' checks of one request to a device, in their order. Pure: no clock, no randomness, no network.
+/// APNs' checks of one request to a device, in the order in which they run. Pure: no clock, no randomness, no network.
 ///
-/// Source: Apple, "Sending notification requests to APNs" and "Handling notification responses from APNs". Apple does
-/// not document the order of the checks nor which reason a topic without its suffix gets; here it is `BadTopic`.
+/// Source: Apple, "Sending notification requests to APNs" and "Handling notification responses from APNs". Apple
+/// documents neither the order of the checks nor the reason for a topic without its suffix; here it is `BadTopic`.
 struct APNSRules: Sendable {
-    /// The bundle IDs that pushes may go to; nil: all.
+    /// The allowed bundle IDs; nil for all.
     var topics: Set<String>?
-    /// By device token in lower case; one that is missing is valid.
+    /// The states by device token in lower case. A token without an entry is valid.
     var tokenStates: [String: DeviceTokenState] = [:]
 
     private static let types = PushType.known.map { type in
@@ -54,8 +54,8 @@ struct APNSRules: Sendable {
     private static let collapseIDLimit = 64
 
     /// - Parameters:
-    ///   - bodyCount: the payload's bytes.
-    ///   - credentialFault: what is wrong with the provider token; nil if nothing is.
+    ///   - bodyCount: the payload's size in bytes.
+    ///   - credentialFault: the error of the provider token; nil if there is none.
     func verdict(on request: RequestView, bodyCount: Int, credentialFault: RejectionReason?) -> Verdict {
         guard let method = request.method, Bytes.equal(method, "POST") else { return .rejected(.methodNotAllowed) }
         guard let token = request.deviceToken else {
@@ -79,7 +79,7 @@ struct APNSRules: Sendable {
             }
             payloadLimit = type.payloadLimit
             isBackground = type.type == .background
-            // The topic of device management is the certificate's UID, of any form.
+            // For device management the topic is the certificate's UID, which may have any form.
             suffix = type.type == .mdm ? nil : type.suffix
         }
         if let fault = self.topicFault(request.topic, suffix: suffix) { return .rejected(fault) }
@@ -104,7 +104,7 @@ struct APNSRules: Sendable {
     private func topicFault(_ topic: RequestView.Field?, suffix: [UInt8]?) -> RejectionReason? {
         guard let topic, !topic.isEmpty else { return .missingTopic }
         if let topics, topics.contains(Bytes.text(topic)) {
-            // Named with its suffix, or an app whose name looks like one.
+            // The topic includes the suffix, or is an app whose name ends like it.
             if let suffix, !Bytes.hasSuffix(topic, suffix) { return .badTopic }
             return nil
         }

@@ -1,13 +1,13 @@
 public import APNSModel
 
-/// What a request asks for that is about channels: a broadcast, or a call to the management host. Both are served on the
-/// simulator's one port; the path tells them apart.
+/// The meaning of a request about channels: a broadcast, or a call to the management host. The simulator serves both on
+/// one port and distinguishes them by path.
 struct ChannelRequest: Sendable, Hashable {
     var operation: ChannelCallRecord.Operation
     var bundleID: String
     var channelID: String?
 
-    /// Nil for another path: a push to a device, or nonsense.
+    /// Nil for any other path: a push to a device, or an invalid one.
     init?(_ view: RequestView) {
         guard let path = view.path, path.count > 3, path[1] != UInt8(ascii: "3") else { return nil }
         let parts = Bytes.text(path).split(separator: "/", omittingEmptySubsequences: false).map(String.init)
@@ -33,9 +33,9 @@ struct ChannelRequest: Sendable, Hashable {
     }
 }
 
-/// One broadcast, or one call about channels, as the simulator saw it.
+/// One broadcast or channel call that the simulator received.
 public struct ChannelCallRecord: Sendable, Hashable {
-    /// What was asked for. Open.
+    /// The requested operation. Open: later versions may add values.
     public struct Operation: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
         public let rawValue: String
 
@@ -47,44 +47,44 @@ public struct ChannelCallRecord: Sendable, Hashable {
 
         /// A broadcast to a channel's subscribers.
         public static let broadcast = Operation(rawValue: "broadcast")
-        /// Make a channel.
+        /// Create a channel.
         public static let create = Operation(rawValue: "create")
-        /// Look at a channel.
+        /// Read a channel's configuration.
         public static let read = Operation(rawValue: "read")
         /// Delete a channel.
         public static let delete = Operation(rawValue: "delete")
         /// List an app's channels.
         public static let list = Operation(rawValue: "list")
-        /// A method that the path does not know.
+        /// A method that the path does not support.
         public static let unknown = Operation(rawValue: "unknown")
     }
 
-    /// What was asked for.
+    /// The requested operation.
     public var operation: Operation
     /// The app in the path.
     public var bundleID: String
-    /// What stood in `apns-channel-id`; for `create` the new channel's.
+    /// The value of `apns-channel-id`; for `create` the new channel's id.
     public var channelID: String?
-    /// What stood in `apns-request-id`, or what the simulator made up; nil if it is no UUID.
+    /// The value of `apns-request-id`, or the id that the simulator generated; nil if it is not a UUID.
     public var requestID: APNSID?
-    /// The number of the connection, and when it was decided on.
+    /// The number of the connection.
     public var connection: Int
-    /// When it was decided on.
+    /// The time of the decision.
     public var time: ContinuousClock.Instant
-    /// What stood in `apns-push-type`; nil if the header is missing.
+    /// The value of `apns-push-type`; nil if the header is missing.
     public var pushType: String?
-    /// The number in `apns-priority`; nil if the header is missing or no number.
+    /// The number in `apns-priority`; nil if the header is missing or not a number.
     public var priority: Int64?
-    /// The number in `apns-expiration`, seconds since 1970; nil if the header is missing or no number.
+    /// The number in `apns-expiration`, seconds since 1970; nil if the header is missing or not a number.
     public var expiration: Int64?
-    /// At most 64 KiB; empty unless the configuration records payloads.
+    /// The first 64 KiB of the payload; empty unless the configuration records payloads.
     public var payload: [UInt8]
-    /// What was answered, or would have been; nil if nobody looked at it.
+    /// The status that was sent, or would have been sent; nil if the request was not checked.
     public var status: Int?
-    /// The reason that was answered, or would have been; nil with 2xx.
+    /// The reason that was sent, or would have been sent; nil with 2xx.
     public var reason: RejectionReason?
-    /// What became of the request.
+    /// How the request ended.
     public var fate: PushRecord.Fate
-    /// It was done, whether or not the response arrived.
+    /// Whether the operation was carried out, whether or not the response arrived.
     public var isProcessed: Bool
 }

@@ -6,11 +6,11 @@ internal import APNSModel
     internal import Foundation
 #endif
 
-/// The channels of all apps, and what APNs checks of requests about them. Pure: no clock, no randomness, no network.
+/// The channels of all apps, and APNs' checks of requests about them. Pure: no clock, no randomness, no network.
 ///
 /// Source: Apple, "Sending broadcast push notification requests to APNs", "Sending channel management requests to APNs"
-/// and "Handling error responses from APNs". Where the wire was seen to differ from these pages, the wire counts: a
-/// channel that there never was is `BadChannelId`, one that was deleted `ChannelNotRegistered`, and deleting either is
+/// and "Handling error responses from APNs". If APNs was observed to differ from these pages, this type follows APNs: a
+/// channel that never existed gets `BadChannelId`, a deleted one gets `ChannelNotRegistered`, and deleting either gets
 /// 404 `BadPath`.
 struct ChannelStore: Sendable {
     struct Channel: Sendable {
@@ -21,14 +21,14 @@ struct ChannelStore: Sendable {
 
     struct App: Sendable {
         var channels: [String: Channel] = [:]
-        /// In the order in which they were made.
+        /// The ids in the order of creation.
         var order: [String] = []
         var deleted: Set<String> = []
-        /// "Broadcast" of the app's push capability in the developer portal.
+        /// Whether the app's push capability includes "Broadcast" in the developer portal.
         var isEnabled = true
     }
 
-    /// What a request gets, and what it does when it counts as processed.
+    /// The response to a request, and the effect of the request if it counts as processed.
     struct Plan: Sendable {
         enum Effect: Sendable, Hashable {
             case nothing
@@ -40,24 +40,24 @@ struct ChannelStore: Sendable {
         var request: ChannelRequest
         var verdict: Verdict
         var effect = Effect.nothing
-        /// The body of a response that is no refusal.
+        /// The body of a response that is not a rejection.
         var body: [UInt8] = []
     }
 
     static let payloadLimit = 5120
 
     var apps: [String: App] = [:]
-    /// The most channels of an app.
+    /// The most channels per app.
     var maximum = 10_000
-    /// The least time between two broadcasts to a channel; nil: none.
+    /// The shortest time between two broadcasts to a channel; nil for no limit.
     var spacing: Duration?
-    /// The bundle IDs that are known; nil: all.
+    /// The allowed bundle IDs; nil for all.
     var topics: Set<String>?
 
     // MARK: Checks
 
     /// - Parameters:
-    ///   - credentialFault: what is wrong with the provider token; nil if nothing is.
+    ///   - credentialFault: the error of the provider token; nil if there is none.
     func plan(
         _ request: ChannelRequest,
         _ view: RequestView,
@@ -100,14 +100,14 @@ struct ChannelStore: Sendable {
                 plan.verdict = .rejected(.badPath)
             }
         default:
-            // Ids are base64 text, or what a test called a channel.
+            // Ids are base64 text, or names that a test chose.
             let ids = app.order.map { "\"" + $0.filter { $0 != "\"" && $0 != "\\" } + "\"" }
             plan.body = Array(#"{"channels":[\#(ids.joined(separator: ","))]}"#.utf8)
         }
         return plan
     }
 
-    /// What is checked of all requests, in its order.
+    /// The checks that apply to all requests, in the order in which they run.
     private func fault(
         _ request: ChannelRequest,
         _ view: RequestView,
@@ -180,10 +180,10 @@ struct ChannelStore: Sendable {
 
     // MARK: Effects
 
-    /// Does what a plan says.
+    /// Carries out a plan.
     ///
-    /// - Parameter newID: the id of a channel that is made.
-    /// - Returns: the id of the channel that was made.
+    /// - Parameter newID: generates the id of a new channel.
+    /// - Returns: the id of the new channel; nil if none was created.
     mutating func carryOut(_ plan: Plan, newID: () -> String, now: ContinuousClock.Instant) -> String? {
         let bundleID = plan.request.bundleID
         switch plan.effect {
@@ -218,7 +218,7 @@ struct ChannelStore: Sendable {
 }
 
 extension JSONValue {
-    /// Nil for what is no JSON.
+    /// Nil for bytes that are not JSON.
     init?(json: [UInt8]) {
         guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)) else { return nil }
         self = value

@@ -8,9 +8,9 @@ internal import HTTP2Wire
     internal import Foundation
 #endif
 
-/// A provider token as it was found once; its age alone has to be looked at again.
+/// A provider token with the results of its checks. Only its age needs to be checked again later.
 struct InspectedToken: Sendable {
-    /// Form, algorithm, ids and signature are right.
+    /// Whether its form, algorithm, ids and signature are correct.
     var isGenuine: Bool
     var keyID = ""
     var teamID = ""
@@ -29,14 +29,14 @@ struct ProviderTokenVerifier: Sendable {
         var publicKey: ES256PublicKey
     }
 
-    /// The age in seconds from which a token is too old.
+    /// The age in seconds at which a token expires.
     static let lifetime: Int64 = 3600
-    /// How many seconds a token may be issued in the future: clocks differ.
+    /// How many seconds in the future a token may be issued, because clocks differ.
     static let clockTolerance: Int64 = 600
-    /// How many seconds must pass between two tokens of one key.
+    /// The shortest time in seconds between two tokens of one key.
     static let updateInterval: Int64 = 20 * 60
 
-    /// Whether a key that is not known passes, its signature unchecked.
+    /// Whether tokens of unknown keys are accepted without a check of their signature.
     var acceptsUnknownKeys: Bool
     var keys: [String: Key]
     private var updates: [String: (tokens: [[UInt8]], lastUpdate: Int64)] = [:]
@@ -46,7 +46,7 @@ struct ProviderTokenVerifier: Sendable {
         self.keys = keys
     }
 
-    /// - Parameter token: what stands in `authorization` after `bearer `.
+    /// - Parameter token: the text in `authorization` after `bearer `.
     func inspect(_ token: some Collection<UInt8>) -> InspectedToken {
         let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let header = Base64.decodeForURL(parts[0]), let claims = Base64.decodeForURL(parts[1]),
@@ -64,16 +64,16 @@ struct ProviderTokenVerifier: Sendable {
     }
 
     /// - Parameter now: seconds since 1970.
-    /// - Returns: what is wrong with the token; nil if nothing is.
+    /// - Returns: the error of the token; nil if there is none.
     static func fault(of token: InspectedToken, now: Int64) -> RejectionReason? {
         guard token.isGenuine else { return .invalidProviderToken }
-        // No overflow: `iat` may be any number.
+        // Written to avoid an overflow: `iat` may be any number.
         if token.issuedAt < now - Self.lifetime { return .expiredProviderToken }
         if token.issuedAt > now + Self.clockTolerance { return .invalidProviderToken }
         return nil
     }
 
-    /// Notes that a genuine token is used.
+    /// Records the use of a genuine token.
     ///
     /// - Returns: whether its key changes tokens more often than once in 20 minutes, from first use to first use.
     mutating func isUpdatedTooOften(_ token: InspectedToken, bytes: [UInt8], now: Int64) -> Bool {
@@ -83,20 +83,20 @@ struct ProviderTokenVerifier: Sendable {
         }
         if update.tokens.contains(bytes) { return false }
         if now - update.lastUpdate < Self.updateInterval { return true }
-        // Connections that still use the last token may go on with it.
+        // Connections that still use the previous token may continue to use it.
         update.tokens = update.tokens.suffix(1) + [bytes]
         update.lastUpdate = now
         self.updates[token.keyID] = update
         return false
     }
 
-    /// Raw r‖s as RFC 7518 has it, or the DER form, which APNs takes too.
+    /// Accepts raw r‖s, as RFC 7518 requires, and the DER form, which APNs accepts too.
     private static func isValid(_ signature: [UInt8], of signed: [UInt8], by key: ES256PublicKey) -> Bool {
         let signature = ES256Signature(rawRepresentation: signature) ?? (try? ES256Signature(der: signature))
         return signature.map { key.isValid($0, of: signed) } ?? false
     }
 
-    /// Key ids and team ids are ten letters and digits.
+    /// Key ids and team ids consist of ten letters and digits.
     private static func isIdentifier(_ text: String) -> Bool {
         text.utf8.count == 10
             && text.utf8.allSatisfy {
@@ -116,7 +116,7 @@ struct ProviderTokenVerifier: Sendable {
 
     private struct Claims: Decodable {
         var iss: String
-        /// A string or a number with a fraction is refused, as APNs does.
+        /// A string or a number with a fraction is rejected, as APNs does.
         var iat: Int64
     }
 }

@@ -1,6 +1,6 @@
 internal import HTTP2Wire
 
-/// A client certificate made up on the spot, with what Apple's have in them. For tests and demonstrations.
+/// A generated client certificate with the contents of Apple's certificates. For tests and demonstrations.
 public struct SimulatedCertificate: Sendable {
     let identity: TLSIdentity
 
@@ -8,14 +8,14 @@ public struct SimulatedCertificate: Sendable {
     public var certificatePEM: String { self.identity.certificateChainPEM }
     /// Its private key (PEM, not encrypted).
     public var privateKeyPEM: String { self.identity.privateKeyPEM }
-    /// The topics that are in it.
+    /// The topics in the certificate.
     public var topics: [String] { self.identity.topics }
-    /// Until when it is valid, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     public var notAfter: Int64 { self.identity.notAfter }
 
-    /// Certificate and key as a `.p12` file, encrypted as OpenSSL 3 does it by default (AES-256, PBKDF2).
+    /// Certificate and key as a `.p12` file with OpenSSL 3's default encryption (AES-256, PBKDF2).
     ///
-    /// Throws `SimulatorError` with the code `startFailed` when OpenSSL cannot make it.
+    /// - Throws: `SimulatorError` with the code `startFailed` if OpenSSL cannot create it.
     public func pkcs12(passphrase: String) throws(SimulatorError) -> [UInt8] {
         do {
             return try self.identity.pkcs12(passphrase: passphrase)
@@ -26,15 +26,16 @@ public struct SimulatedCertificate: Sendable {
 }
 
 extension Simulator {
-    /// Makes a client certificate that this simulator accepts when its credential is `clientCertificate`. Another
-    /// simulator's does not: its authority is another one.
+    /// Creates a client certificate that this simulator accepts if its credential is `clientCertificate`.
+    ///
+    /// Other simulators do not accept it, because each has its own certificate authority.
     ///
     /// - Parameters:
-    ///   - topics: What the certificate is for. The first is the subject's UID; with more than one, all are in Apple's
-    ///     extension 1.2.840.113635.100.6.3.6, too. The simulator does not compare them with pushes.
-    ///   - validFrom: Seconds from now.
-    ///   - validTo: Seconds from now; negative for a certificate that has expired.
-    /// - Throws: `SimulatorError` with the code `startFailed` when OpenSSL cannot make it.
+    ///   - topics: The topics of the certificate. The first is the subject's UID; if there are several, all are also in
+    ///     Apple's extension 1.2.840.113635.100.6.3.6. The simulator does not compare them with pushes.
+    ///   - validFrom: The start of its validity, in seconds from now.
+    ///   - validTo: The end of its validity, in seconds from now; negative for an expired certificate.
+    /// - Throws: `SimulatorError` with the code `startFailed` if OpenSSL cannot create it.
     public func makeClientCertificate(
         topics: [String] = ["com.example.app"],
         validFrom: Int = -86_400,

@@ -1,18 +1,18 @@
 internal import APNSBasics
 internal import HTTP2Wire
 
-/// A signing key made up on the spot, with the ids that Apple would have given it. For tests and demonstrations.
+/// A generated signing key, with a key id and a team id in Apple's form. For tests and demonstrations.
 public struct SimulatedKey: Sendable {
-    /// Ten letters and digits, as `ABC123DEFG`.
+    /// Ten letters and digits, for example `ABC123DEFG`.
     public let keyID: String
     /// Ten letters and digits.
     public let teamID: String
-    /// The text of a `.p8` file as Apple hands it out: PKCS #8 in PEM form, for `.token(privateKeyPEM:…)`.
+    /// The text of a `.p8` file as Apple provides it: PKCS #8 in PEM form, for `.token(privateKeyPEM:…)`.
     public let p8: String
     private let key: ES256PrivateKey
 
-    /// Makes a new key; without ids it gets random ones. Ends the process where OpenSSL has no random numbers or no
-    /// memory, as it must in a test.
+    /// Generates a key. Ids that you leave out are random. Crashes if OpenSSL has no random numbers or no memory, which
+    /// is acceptable in a test.
     public init(keyID: String? = nil, teamID: String? = nil) {
         self.keyID = keyID ?? Self.randomID()
         self.teamID = teamID ?? Self.randomID()
@@ -24,9 +24,9 @@ public struct SimulatedKey: Sendable {
         self.p8 = self.key.pem
     }
 
-    /// A key that was made before; nil if the text holds none, or an id is not of ten letters and digits.
+    /// Restores a key; nil if the text contains none, or an id does not consist of ten letters and digits.
     ///
-    /// - Parameter p8: Its ``p8``.
+    /// - Parameter p8: The key's ``p8``.
     package init?(p8: String, keyID: String, teamID: String) {
         let body = p8.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()
         guard let der = Base64.decode(body.utf8), let key = try? ES256PrivateKey(der: der),
@@ -40,20 +40,20 @@ public struct SimulatedKey: Sendable {
         self.p8 = key.pem
     }
 
-    /// Its public half in PEM form, for a peer that checks signatures.
+    /// The public key in PEM form, for a peer that verifies signatures.
     public var publicKeyPEM: String { self.key.publicKey.pem }
 
-    /// What the simulator checks signatures with.
+    /// The key with which the simulator verifies signatures.
     var publicKey: ES256PublicKey { self.key.publicKey }
 
-    /// The name such a file has: `AuthKey_<key id>.p8`.
+    /// The usual name of the key's file: `AuthKey_<key id>.p8`.
     public var fileName: String { "AuthKey_\(self.keyID).p8" }
 
     /// The ES256 signature of these bytes, for a signer of your own (`APNSTokenSigner`).
     ///
-    /// - Parameter bytes: What is signed, not yet hashed.
+    /// - Parameter bytes: The bytes to sign, not yet hashed.
     /// - Returns: r and s of 32 bytes each.
-    /// - Throws: What OpenSSL says; for a key of this type that is nothing to expect.
+    /// - Throws: An error of OpenSSL. Not expected for a key of this type.
     public func signature(for bytes: [UInt8]) throws -> [UInt8] {
         try self.key.signature(of: bytes).rawRepresentation
     }
@@ -61,8 +61,8 @@ public struct SimulatedKey: Sendable {
     /// A provider token signed with this key, for peers that cannot sign, such as `curl`.
     ///
     /// - Parameter issuedAt: seconds since 1970.
-    /// - Returns: the JSON Web Token; a request carries it as `authorization: bearer <token>`.
-    /// - Throws: what the signing throws; for a key of this type that is nothing to expect.
+    /// - Returns: the JSON Web Token, which a request sends as `authorization: bearer <token>`.
+    /// - Throws: an error of signing. Not expected for a key of this type.
     public func providerToken(issuedAt: Int64) throws -> String {
         let header = Base64.encodeForURL(#"{"alg":"ES256","kid":"\#(self.keyID)"}"#.utf8)
         let claims = Base64.encodeForURL(#"{"iss":"\#(self.teamID)","iat":\#(issuedAt)}"#.utf8)

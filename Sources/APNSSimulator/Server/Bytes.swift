@@ -1,7 +1,7 @@
 internal import APNSModel
 internal import APNSBasics
 
-/// Small tools over the bytes of header fields.
+/// Helpers for the bytes of header fields.
 enum Bytes {
     typealias Buffer = UnsafeBufferPointer<UInt8>
 
@@ -23,7 +23,7 @@ enum Bytes {
         String(decoding: bytes, as: UTF8.self)
     }
 
-    /// A number of decimal digits alone, at most 18 of them; nil for anything else.
+    /// Parses a number of at most 18 decimal digits; nil for other text.
     static func decimal(_ bytes: Buffer) -> Int64? {
         guard !bytes.isEmpty, bytes.count <= 18 else { return nil }
         var number: Int64 = 0
@@ -46,7 +46,7 @@ enum Bytes {
         return true
     }
 
-    /// The canonical form of a UUID of version 4 (RFC 9562, section 5.4) made of 128 random bits.
+    /// The canonical text of a version 4 UUID (RFC 9562, section 5.4) from 128 random bits.
     static func uuid(_ high: UInt64, _ low: UInt64, upperCase: Bool) -> [UInt8] {
         let high = high & 0xFFFF_FFFF_FFFF_0FFF | 0x4000
         let low = low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000

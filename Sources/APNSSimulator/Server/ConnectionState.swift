@@ -1,35 +1,35 @@
 internal import APNSModel
 internal import HTTP2Wire
 
-/// What the decisions on one connection depend on beside the simulator's own state.
+/// The state of one connection on which decisions depend, in addition to the simulator's shared state.
 struct ConnectionState {
     let number: Int
-    /// The last `authorization` and what was found in it.
+    /// The last `authorization`, with its parsed token in `token`.
     var authorization: [UInt8] = []
     var token = InspectedToken.malformed
-    /// The keys' generation that `token` was found with.
+    /// The generation of the keys against which `token` was checked.
     var generation = -1
     var isUpdatedTooOften = false
-    /// The team of the first push that was accepted: other teams are refused from then on.
+    /// The team of the first accepted push. Pushes of other teams are then rejected.
     var teamID: String?
     var hasRaisedLimit = false
     var highestStreamID: Int32 = 0
-    /// The lowest last stream id of our GOAWAYs.
+    /// The lowest last stream id in the GOAWAYs that were sent.
     var goAwayStreamID = Int32.max
-    /// Nothing is said on it any more.
+    /// Whether the connection no longer sends anything.
     var isLost = false
-    /// What comes on a lost connection is processed all the same.
+    /// Whether requests on a lost connection are processed nevertheless.
     var processesWhenLost = false
-    /// Until when answers are kept back.
+    /// The time until which responses are held back.
     var pausedUntil: ContinuousClock.Instant?
     var earlyResponded: Set<Int32> = []
 
     init(number: Int) { self.number = number }
 
-    /// - Parameter streamID: nil: the highest one that was decided on.
+    /// - Parameter streamID: the last stream id; nil for the highest stream with a decision.
     mutating func goAway(_ streamID: Int32?, debugData: [UInt8], code: UInt32) -> SessionAction {
         var last = max(streamID ?? self.highestStreamID, 0)
-        // Streams that clients open have odd numbers.
+        // Clients open streams with odd numbers.
         if last.isMultiple(of: 2), last > 0 { last -= 1 }
         self.goAwayStreamID = min(self.goAwayStreamID, last)
         return .goAway(lastStreamID: last, code: HTTP2ErrorCode(rawValue: code), debugData: debugData)

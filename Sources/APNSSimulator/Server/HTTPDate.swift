@@ -1,11 +1,11 @@
-/// The form of time that HTTP's `date` has: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+/// The time format of HTTP's `date` header: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
 enum HTTPDate {
     private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// - Parameter seconds: since 1970; what lies outside of the years 1 to 9999 is taken as their first or last second.
+    /// - Parameter seconds: since 1970. Times outside the years 1 to 9999 are clamped.
     static func text(_ seconds: Int64) -> String {
         let seconds = min(max(seconds, -62_135_596_800), 253_402_300_799)
         let day = Self.quotient(seconds, 86_400)
@@ -18,12 +18,12 @@ enum HTTPDate {
             + "\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60)) GMT"
     }
 
-    /// Rounded down.
+    /// Division that rounds down.
     private static func quotient(_ number: Int64, _ divisor: Int64) -> Int64 {
         number >= 0 ? number / divisor : -((-number + divisor - 1) / divisor)
     }
 
-    /// The Gregorian date of a day since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+    /// The Gregorian date of a day counted from 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
     private static func date(_ day: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = day + 719_468
         let era = Self.quotient(shifted, 146_097)

@@ -1,11 +1,11 @@
 internal import HTTP2Wire
 internal import Synchronization
 
-/// Keeps the simulator's port open, closes it for a time, and opens it again.
+/// Keeps the simulator's port open, and can close it for a time.
 final class ListenerKeeper: Sendable {
     private struct State {
         var listener: Listener?
-        /// Rises with each change: a later one makes earlier plans void.
+        /// Increases with each change. A later change invalidates earlier plans.
         var generation = 0
         var isStopped = false
     }
@@ -14,7 +14,7 @@ final class ListenerKeeper: Sendable {
     private let bind: @Sendable (_ port: Int) async throws(WireError) -> Listener
     private let state: Mutex<State>
 
-    /// - Parameter port: 0: any free one, which is kept from then on.
+    /// - Parameter port: the port; 0 for any free port, which is then kept.
     init(
         port: Int,
         bind: @escaping @Sendable (_ port: Int) async throws(WireError) -> Listener
@@ -25,9 +25,9 @@ final class ListenerKeeper: Sendable {
         self.state = Mutex(State(listener: listener))
     }
 
-    /// Closes the port. When it is back, connections are refused.
+    /// Closes the port. Connections are refused once this returns.
     ///
-    /// - Returns: what `open(_:)` takes.
+    /// - Returns: the generation to pass to `open(_:)`.
     @discardableResult
     func close() async -> Int {
         let (listener, generation) = self.state.withLock { state in
@@ -40,10 +40,10 @@ final class ListenerKeeper: Sendable {
         return generation
     }
 
-    /// Opens the port again. Waits for it when another program has taken it.
+    /// Opens the port again. If another program has taken it, waits until it is free.
     ///
-    /// - Parameter generation: nothing is done if the port was opened or closed since `close()` gave this; nil: it is
-    ///   opened in any case.
+    /// - Parameter generation: the value from `close()`. Nothing happens if the port was opened or closed since then.
+    ///   Nil: opens the port in any case.
     func open(_ generation: Int? = nil) async {
         let wanted = self.state.withLock { state -> Int? in
             guard !state.isStopped, state.listener == nil else { return nil }
@@ -67,7 +67,7 @@ final class ListenerKeeper: Sendable {
         }
     }
 
-    /// Closes the port for a time, and comes back when it is open again.
+    /// Closes the port for a time, and returns when it is open again.
     func close(for duration: Duration) async {
         let generation = await self.close()
         try? await Task.sleep(for: duration)

@@ -1,7 +1,7 @@
 internal import HTTP2Wire
 
-/// The fields of one request that APNs looks at, as bytes inside the request's `FieldList`. Lives only as long as the
-/// closure it is given to.
+/// The fields of one request that APNs checks, as bytes inside the request's `FieldList`. Valid only inside the closure
+/// that receives it.
 struct RequestView {
     typealias Field = UnsafeBufferPointer<UInt8>
 
@@ -16,7 +16,7 @@ struct RequestView {
     var collapseID: Field?
     var channelID: Field?
     var requestID: Field?
-    /// One of the fields above stood there twice.
+    /// Whether one of the fields above occurred twice.
     var hasDuplicates = false
 
     static func with<Result>(_ fields: FieldList, _ body: (RequestView) -> Result) -> Result {
@@ -64,7 +64,7 @@ struct RequestView {
         field = value
     }
 
-    /// What stands after `/3/device/`; nil for another path.
+    /// The text after `/3/device/`; nil for another path.
     var deviceToken: Field? {
         guard let path, Bytes.hasPrefix(path, "/3/device/") else { return nil }
         return Field(rebasing: path[10...])

@@ -1,7 +1,7 @@
 internal import HTTP2Wire
 internal import Synchronization
 
-/// The simulator's TLS, right and wrong. Each kind is made when it is first wanted.
+/// The simulator's TLS certificates and contexts, valid and faulty ones. Each is created at its first use.
 final class ServerIdentities: Sendable {
     private struct State {
         var authority: CertificateAuthority
@@ -16,7 +16,7 @@ final class ServerIdentities: Sendable {
     private let state: Mutex<State>
     private static let day = 86_400
 
-    /// - Parameter saved: The authority; nil makes a new one.
+    /// - Parameter saved: The certificate authority; nil creates a new one.
     init(
         names: [String],
         asksForCertificate: Bool = false,
@@ -26,7 +26,7 @@ final class ServerIdentities: Sendable {
         if let saved {
             authority = try CertificateAuthority(saved)
         } else {
-            // Each with a name of its own: of two with one name TLS would look for the key of the wrong one.
+            // Each authority gets a unique name: if two had one name, TLS might look up the key of the wrong one.
             let number = UInt32.random(in: .min ... .max)
             authority = try CertificateAuthority(commonName: "Simulated APNs Root \(number)")
         }
@@ -46,7 +46,7 @@ final class ServerIdentities: Sendable {
         }
     }
 
-    /// A client certificate of the simulator's own authority.
+    /// A client certificate from the simulator's own authority.
     func issueClient(topics: [String], validFrom: Int, validTo: Int) throws(WireError) -> TLSIdentity {
         let identity: CertificateAuthority.Identity
         do {
@@ -97,7 +97,7 @@ final class ServerIdentities: Sendable {
         case .notYetValid:
             identity = try state.authority.issue(names: self.names, validFrom: Self.day, validTo: Self.day * 30)
         case .untrusted:
-            // Nobody else has a certificate of it: it is not kept.
+            // This is the authority's only certificate, so the authority is not kept.
             identity = try CertificateAuthority(commonName: "Simulated Stranger").issue(names: self.names)
         }
         state.identities[kind] = identity

@@ -1,6 +1,6 @@
 internal import HTTP2Wire
 
-/// What a session is to do, in this order.
+/// An action of a session. Actions are performed in order.
 enum SessionAction {
     struct Response {
         var streamID: Int32
@@ -9,12 +9,12 @@ enum SessionAction {
         var body: [UInt8]
         var ending = ResponseEnding.endStream
         var informational: [Int] = []
-        /// The stream is reset behind what has been said of the response, which is not its end.
+        /// The code with which the stream is reset after the truncated response.
         var cutCode: UInt32?
-        /// RST_STREAM behind the whole response.
+        /// The code of an RST_STREAM after the complete response.
         var resetCode: UInt32?
 
-        /// Whether it is a response as APNs gives it.
+        /// Whether it has the form of APNs' own responses.
         var isPlain: Bool {
             self.ending == .endStream && self.informational.isEmpty && self.cutCode == nil && self.resetCode == nil
         }
@@ -24,7 +24,7 @@ enum SessionAction {
     case reset(Int32, HTTP2ErrorCode)
     case settings([HTTP2Setting])
     case goAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8])
-    /// GOAWAY with 2^31-1 now, and the one that is meant after its notice.
+    /// GOAWAY with 2^31-1 now, and the final one after the notice.
     case gracefulGoAway(FaultEffect.GoAway, notice: Duration)
     case drop(ConnectionEnding)
     case silence(acknowledgesPings: Bool, reads: Bool)

@@ -8,94 +8,97 @@ public import NIOCore
 #endif
 
 extension Simulator {
-    /// How a simulator is set up. Every part has a default that serves tests.
+    /// The settings of a simulator. Every setting has a default that suits tests.
     public struct Configuration: Sendable {
         /// The address to listen on. Default `127.0.0.1`.
         public var host = "127.0.0.1"
-        /// The port to listen on. Default 0: any free one, see `Simulator.port`.
+        /// The port to listen on. Default 0: any free port, see `Simulator.port`.
         public var port = 0
-        /// Host names and IP addresses that the server's certificate is made for.
+        /// Host names and IP addresses in the server's certificate.
         public var certificateNames = ["localhost", "127.0.0.1", "::1"]
-        /// The certificate authority of an earlier simulator, so that its clients trust this one, too. Default nil: a
+        /// The certificate authority of an earlier simulator, so that its clients also trust this one. Default nil: a
         /// new one.
         package var certificateAuthority: TLSIdentity?
-        /// Seconds since 1970, for the age of provider tokens. Default: the system's clock.
+        /// Returns seconds since 1970, for the age of provider tokens. Default: the system's clock.
         public var clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
-        /// Which provider tokens are good. Default `anyProviderToken`.
+        /// Which provider tokens are accepted. Default `anyProviderToken`.
         public var credential = Credential.anyProviderToken
-        /// Whether a second token of one key within 20 minutes is refused with 429 `TooManyProviderTokenUpdates`.
+        /// Whether a second token of one key within 20 minutes is rejected with 429 `TooManyProviderTokenUpdates`.
         /// Default false.
         public var limitsProviderTokenUpdates = false
-        /// The bundle IDs that pushes may go to, others get `TopicDisallowed`. Default nil: all.
+        /// The allowed bundle IDs; others get `TopicDisallowed`. Default nil: all.
         public var topics: Set<String>?
-        /// The most broadcast channels of an app. Default 10,000, as APNs has it.
+        /// The most broadcast channels of an app. Default 10,000, as in APNs.
         public var maximumChannels = 10_000
-        /// The least time between two broadcasts to one channel; sooner ones get 429 `TooManyRequests`. Default nil: none.
+        /// The shortest time between two broadcasts to one channel; earlier ones get 429 `TooManyRequests`. Default
+        /// nil: none.
         public var broadcastSpacing: Duration?
-        /// SETTINGS_MAX_CONCURRENT_STREAMS of a new connection, until its first good provider token. Default 1, as
-        /// APNs has it. Without credentials (`Credential.none`) connections begin with `maxConcurrentStreams`.
+        /// SETTINGS_MAX_CONCURRENT_STREAMS of a new connection, until its first valid provider token. Default 1, as in
+        /// APNs. Without credentials (`Credential.none`) connections start with `maxConcurrentStreams`.
         public var initialMaxConcurrentStreams: UInt32 = 1
-        /// SETTINGS_MAX_CONCURRENT_STREAMS after the first good provider token. Default 1000, as APNs has it.
+        /// SETTINGS_MAX_CONCURRENT_STREAMS after the first valid provider token. Default 1000, as in APNs.
         public var maxConcurrentStreams: UInt32 = 1000
-        /// How many bytes of a body a client may send at once on a stream. Default nil: 65,535, as APNs has it. A
-        /// window smaller than the payload makes early responses early.
+        /// How many bytes of a body a client may send at once on a stream. Default nil: 65,535, as in APNs. Early
+        /// responses need a window smaller than the payload.
         public var initialWindowSize: UInt32?
-        /// Whether more than 1000 quick RST_STREAM (and 33 a second after them) end a connection, which is what
-        /// servers built on nghttp2 do. Default false.
+        /// Whether more than 1000 RST_STREAM frames in quick succession (and 33 per second after them) end a
+        /// connection, as in servers built on nghttp2. Default false.
         public var limitsStreamResets = false
-        /// In development, accepted pushes get an `apns-unique-id`. Default `development`.
+        /// The simulated environment. In development, accepted pushes get an `apns-unique-id`. Default `development`.
         public var environment = Environment.development
-        /// How long every response is kept back, as a stand-in for the network's round trip. Default zero.
+        /// The delay of every response, which simulates the network's round trip. Default zero.
         public var responseDelay = Duration.zero
-        /// What the ledger keeps. Default `pushes`.
+        /// What the ledger records. Default `pushes`.
         public var recording = Recording.pushes
-        /// Whether the ledger keeps every push. Set to false it counts only.
+        /// Whether the ledger records every push. If you set it to false, the ledger only counts.
         public var recordsPushes: Bool {
             get { self.recording == .pushes || self.recording == .pushesWithoutPayload }
             set { self.recording = newValue ? .pushes : .counts }
         }
-        /// Whether answers carry a `date` (RFC 9110, section 6.6.1). Default true.
+        /// Whether responses have a `date` (RFC 9110, section 6.6.1). Default true.
         public var sendsDate = true
-        /// By how many seconds the simulator's clock is off, in `date` and in the age of provider tokens. Default 0.
+        /// The offset of the simulator's clock in seconds. It affects `date` and the age of provider tokens. Default 0.
         public var clockOffset: Int64 = 0
-        /// Where connections live. Default nil: SwiftNIO's singleton group. The simulator shuts no group down.
+        /// The event loops of the connections. Default nil: SwiftNIO's singleton group. The simulator never shuts a
+        /// group down.
         public var eventLoopGroup: (any EventLoopGroup)?
-        /// What the faults' probabilities and the ids it makes up are drawn from: the same seed, script and order of
-        /// requests give the same faults. A script's own seed comes first for its faults. Default 1.
+        /// The seed for the faults' probabilities and for generated ids: with equal seed, script and order of requests,
+        /// the faults are equal. A script's own seed takes precedence for its faults. Default 1.
         public var seed: UInt64 = 1
-        /// The faults it starts with. Default none.
+        /// The initial faults. Default none.
         public var faults = FaultScript()
 
-        /// All settings with their defaults.
+        /// Creates the default settings.
         public init() {}
     }
 
-    /// What the ledger keeps of pushes.
+    /// What the ledger records of pushes.
     public enum Recording: Sendable, Hashable {
-        /// Everything. The memory grows with each push and its payload.
+        /// Everything. Memory use grows with each push and its payload.
         case pushes
-        /// Everything but the payloads.
+        /// Everything except payloads.
         case pushesWithoutPayload
-        /// How often each `apns-id` was processed: a million need about 50 MiB.
+        /// How often each `apns-id` was processed: one million ids need about 50 MiB.
         case ids
-        /// Counts only.
+        /// Only counts.
         case counts
     }
 
-    /// The clock's offset is between minus and plus so many seconds, about 30 years.
+    /// The largest offset of the clock in seconds, in either direction: about 30 years.
     static let clockOffsetLimit: Int64 = 1_000_000_000
 
-    /// What counts as a good provider token.
+    /// Which credentials are accepted.
     public enum Credential: Sendable {
-        /// Any well-formed ES256 token of the right age with a key id and a team id of ten letters and digits. Only
-        /// the signatures of keys that were added are checked.
+        /// Any well-formed ES256 token of valid age with a key id and a team id of ten letters and digits. Signatures
+        /// are checked only for keys that were added.
         case anyProviderToken
         /// Tokens signed by one of these keys; see also `Simulator.addKey`.
         case keys([Key])
-        /// Nothing is asked for.
+        /// No credential is required.
         case none
-        /// The connection must show a client certificate of the simulator's own authority: see
-        /// `Simulator.makeClientCertificate`. TLS refuses others, and none, by an alert. No provider token is asked for.
+        /// Connections must present a client certificate from the simulator's own authority: see
+        /// `Simulator.makeClientCertificate`. TLS rejects a missing or foreign certificate with an alert. No provider
+        /// token is required.
         case clientCertificate
 
         /// Whether requests must carry a provider token.
@@ -107,18 +110,18 @@ extension Simulator {
         }
     }
 
-    /// A key as APNs knows it.
+    /// A key that the simulator accepts.
     public struct Key: Sendable {
         /// The key's id, ten letters and digits.
         public var keyID: String
-        /// The team that its tokens must name.
+        /// The team id that its tokens must contain.
         public var teamID: String
         let publicKey: ES256PublicKey
 
         /// - Parameters:
         ///   - keyID: the key's id.
-        ///   - teamID: the team that its tokens must name.
-        ///   - publicKeyPEM: what the tokens' signatures are checked with: a public key on the curve P-256 in PEM form.
+        ///   - teamID: the team id that its tokens must contain.
+        ///   - publicKeyPEM: the public key for the tokens' signatures, on the curve P-256 in PEM form.
         /// - Throws: `SimulatorError.Code.keyUnusable`.
         public init(keyID: String, teamID: String, publicKeyPEM: String) throws(SimulatorError) {
             self.keyID = keyID
@@ -140,7 +143,7 @@ extension Simulator {
             }
         }
 
-        /// What APNs would know of a made-up key.
+        /// The public part of a generated key.
         public init(_ key: SimulatedKey) {
             self.keyID = key.keyID
             self.teamID = key.teamID
@@ -148,21 +151,21 @@ extension Simulator {
         }
     }
 
-    /// Which of Apple's two environments is played.
+    /// The simulated environment of Apple's two.
     public enum Environment: String, Sendable, Hashable, Codable {
         /// Accepted pushes get an `apns-unique-id`.
         case development
-        /// They get none.
+        /// Accepted pushes get no `apns-unique-id`.
         case production
     }
 
-    /// Some of the connections that are open.
+    /// A selection of the open connections.
     public enum ConnectionSelection: Sendable, Hashable {
-        /// Every one.
+        /// All open connections.
         case all
-        /// Those without an open stream.
+        /// Connections without an open stream.
         case idle
-        /// The one with this number, counted from 1 in the order in which they were accepted.
+        /// The connection with this number, counted from 1 in the order of acceptance.
         case number(Int)
     }
 }

@@ -4,8 +4,8 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// A TLS and HTTP/2 server that behaves like APNs, and misbehaves on script. It shares no code with the client but the
-/// wire's, so that a client's mistake cannot hide in it.
+/// A TLS and HTTP/2 server that behaves like APNs, and misbehaves on script. It shares only the wire code with the
+/// client, so that an error in the client cannot hide a matching one here.
 ///
 /// ```swift
 /// let simulator = try await Simulator.start()
@@ -13,16 +13,16 @@ internal import Synchronization
 /// simulator.inject(.serviceUnavailable(count: 5))
 /// await simulator.stop()
 /// ```
-/// Each simulator has its own certificate authority, port and state; any number run side by side.
+/// Each simulator has its own certificate authority, port and state. You can run any number side by side.
 public final class Simulator: Sendable {
     /// The address it listens on.
     public let host: String
     /// The port it listens on.
     public let port: Int
-    /// The root certificate (PEM) that a client has to trust.
+    /// The root certificate (PEM) that a client must trust.
     public let certificateAuthorityPEM: String
 
-    /// What its faults are drawn from, unless a script has a seed of its own: see `Configuration.seed`.
+    /// The seed for faults of scripts without a seed of their own: see `Configuration.seed`.
     public let seed: UInt64
 
     /// The key of `certificateAuthorityPEM`. A secret.
@@ -42,11 +42,11 @@ public final class Simulator: Sendable {
         self.listener = listener
     }
 
-    // MARK: Life
+    // MARK: Lifecycle
 
-    /// Makes a certificate and starts to listen. When it is back, clients can connect.
+    /// Creates a certificate and starts to listen. Clients can connect once this returns.
     ///
-    /// Throws `SimulatorError` with the code `startFailed`.
+    /// - Throws: `SimulatorError` with the code `startFailed`.
     public static func start(
         _ configuration: Configuration = Configuration()
     ) async throws(SimulatorError) -> Simulator {
@@ -59,7 +59,7 @@ public final class Simulator: Sendable {
                 asksForCertificate: asksForCertificate,
                 authority: configuration.certificateAuthority
             )
-            // Made now, so that the first connection does not wait for it.
+            // Created now, so that the first connection does not have to wait for it.
             _ = try identities.context(TLSFault())
             let listener = try await ListenerKeeper(port: configuration.port) { port throws(WireError) in
                 try await Listener.bind(
@@ -78,10 +78,10 @@ public final class Simulator: Sendable {
         }
     }
 
-    /// Takes no further connections and closes those that are open, without GOAWAY. Waiters end with `cancelled`.
+    /// Accepts no further connections and closes the open ones without GOAWAY. Waiting calls throw `cancelled`.
     public func stop() async {
         await self.listener.stop()
-        // The listener holds the core, too.
+        // The listener retains the core too.
         self.core.listener.withLock { $0 = nil }
         let sessions = self.core.state.withLock { state in
             state.isStopped = true
@@ -105,9 +105,9 @@ public final class Simulator: Sendable {
         }
     }
 
-    // MARK: What it knows
+    // MARK: Keys, device tokens and topics
 
-    /// Makes a key known: its tokens' signatures are checked, and accepted, from now on.
+    /// Adds a key: from now on, tokens with its signature are verified and accepted.
     ///
     /// - Parameters:
     ///   - keyID: the key's id.
@@ -118,7 +118,7 @@ public final class Simulator: Sendable {
         self.add(try Key(keyID: keyID, teamID: teamID, publicKeyPEM: publicKeyPEM))
     }
 
-    /// The same with all that belongs to a made-up key.
+    /// Adds a generated key.
     public func addKey(_ key: SimulatedKey) {
         self.add(Key(key))
     }
@@ -130,7 +130,7 @@ public final class Simulator: Sendable {
         }
     }
 
-    /// Forgets a key, as if it had been revoked: unless any provider token is good, its tokens are refused.
+    /// Removes a key, as if it were revoked. Its tokens are rejected, unless the simulator accepts any provider token.
     public func removeKey(keyID: String) {
         self.core.update { state in
             state.verifier.keys[keyID] = nil
@@ -138,24 +138,24 @@ public final class Simulator: Sendable {
         }
     }
 
-    /// Tells the simulator about a device token. Tokens it was not told about are valid.
+    /// Sets the state of a device token. Tokens without a state are valid.
     ///
     /// - Parameters:
     ///   - hex: hexadecimal digits in either case.
-    ///   - state: what pushes to it are answered from now on.
+    ///   - state: determines the response to pushes to this token from now on.
     public func setToken(_ hex: String, _ state: DeviceTokenState) {
         let token = hex.lowercased()
         self.core.update { $0.rules.tokenStates[token] = state == .valid ? nil : state }
     }
 
-    /// Sets the bundle IDs that pushes may go to; nil: all.
+    /// Sets the allowed bundle IDs; nil for all.
     public func setTopics(_ topics: Set<String>?) {
         self.core.update { $0.rules.topics = topics }
     }
 
-    // MARK: What it did
+    // MARK: Results
 
-    /// What it has seen and done so far: a copy, taken now.
+    /// A copy of the current ledger: everything that the simulator has received and done so far.
     public var record: Ledger {
         self.core.state.withLock { $0.ledger }
     }
@@ -168,28 +168,27 @@ public final class Simulator: Sendable {
     /// Whether the push with this id was processed, whether or not its response arrived.
     public func processed(apnsID id: APNSID) -> Bool { self.processedCount(of: id) > 0 }
 
-    /// How often each kind of fault applied, as scripts call them.
+    /// How often each kind of fault was applied, by the names in scripts.
     public var faultCounts: [String: Int] {
         self.core.state.withLock { $0.ledger.faults }
     }
 
-    /// How many connections are open now.
+    /// The number of open connections.
     public var openConnections: Int {
         self.core.state.withLock { $0.sessions.count }
     }
 
-    /// The numbers of the connections that are open, in ascending order.
+    /// The numbers of the open connections, in ascending order.
     public var connectionNumbers: [Int] {
         self.core.state.withLock { $0.sessions.keys.sorted() }
     }
 
-    /// Waits until the ledger meets a condition. It is asked at once and after each change, without polling.
-    ///
-    /// Throws `SimulatorError` with the codes `timedOut` or `cancelled`.
+    /// Waits until the ledger meets a condition. Evaluates it immediately and after each change, without polling.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait at the most.
-    ///   - condition: runs under the simulator's lock: it must not call the simulator.
+    ///   - timeout: the longest time to wait.
+    ///   - condition: runs under the simulator's lock, so it must not call the simulator.
+    /// - Throws: `SimulatorError` with the code `timedOut` or `cancelled`.
     public func waitUntil(
         timeout: Duration = .seconds(30),
         _ condition: @escaping @Sendable (Ledger) -> Bool
@@ -206,7 +205,7 @@ public final class Simulator: Sendable {
                 {
                     Self.endWaiting(id, .timedOut, "the ledger did not meet the condition in \(timeout)", core)
                 }
-                // Asks the condition, now that the waiter can be found.
+                // Evaluates the condition, now that the waiter is registered.
                 core.update { $0.waiters[id]?.timer = timer }
                 if Task.isCancelled { Self.endWaiting(id, .cancelled, "the waiting task was cancelled", core) }
             }
@@ -229,21 +228,21 @@ public final class Simulator: Sendable {
         waiter?.end(.failure(SimulatorError(code: code, message: "\(message) (\(counts))")))
     }
 
-    // MARK: Misbehaving
+    // MARK: Faults
 
-    /// Arms a fault. It applies to requests that arrive from now on.
+    /// Adds a fault. It applies to requests that arrive from now on.
     public func inject(_ fault: Fault) {
         self.inject(FaultScript([fault]))
     }
 
-    /// Arms all faults of a script, in its order.
+    /// Adds all faults of a script, in its order.
     public func inject(_ script: FaultScript) {
         self.core.inject(script)
     }
 
-    /// Applies an effect to connections that are open, now. Effects that go with a single request do nothing.
+    /// Applies an effect to open connections now. Effects on a single request do nothing.
     ///
-    /// - Returns: how many it were.
+    /// - Returns: the number of connections.
     @discardableResult
     public func apply(_ effect: FaultEffect, to selection: ConnectionSelection = .all) async -> Int {
         if case .listenerDown(let duration) = effect.kind { self.core.closeListener(for: duration) }
@@ -253,35 +252,35 @@ public final class Simulator: Sendable {
         return await self.run(on: selection) { $0.apply(effect) }
     }
 
-    /// By how many seconds the simulator's clock is off from now on: `date` and the age of provider tokens.
+    /// Sets the offset of the simulator's clock in seconds. It affects `date` and the age of provider tokens.
     public func setClockOffset(seconds: Int64) {
         let limit = Self.clockOffsetLimit
         self.core.update { $0.clockOffset = min(max(seconds, -limit), limit) }
     }
 
-    /// Closes the port: new connections are refused, those that are open stay.
+    /// Closes the port: new connections are refused, open ones stay.
     public func stopListening() async { await self.listener.close() }
 
-    /// Opens the port again. When it is back, clients can connect.
+    /// Opens the port again. Clients can connect once this returns.
     public func startListening() async { await self.listener.open() }
 
-    /// Disarms all faults. Answers that are being delayed still go out.
+    /// Removes all faults. Delayed responses are still sent.
     public func removeFaults() {
         self.core.update { $0.engine.removeAll() }
     }
 
-    /// Closes connections now, without GOAWAY. When it is back, they are closed.
+    /// Closes connections now, without GOAWAY. They are closed once this returns.
     ///
     /// - Parameters:
-    ///   - selection: which ones.
-    ///   - closeNotify: TLS is ended properly; otherwise the connection ends without a word.
-    /// - Returns: how many it were.
+    ///   - selection: the connections to close.
+    ///   - closeNotify: whether TLS ends with close_notify before the connection closes.
+    /// - Returns: the number of connections.
     @discardableResult
     public func dropConnections(_ selection: ConnectionSelection = .all, closeNotify: Bool = false) async -> Int {
         await self.run(on: selection) { $0.drop(closeNotify ? .closeNotify : .fin) }
     }
 
-    /// Lets connections fall silent: they take bytes and answer nothing any more, not even a PING.
+    /// Silences connections: they accept bytes and send nothing, not even a response to a PING.
     @discardableResult
     public func silenceConnections(_ selection: ConnectionSelection = .all) async -> Int {
         await self.run(on: selection) { $0.mute() }
@@ -290,11 +289,11 @@ public final class Simulator: Sendable {
     /// Sends GOAWAY now. Streams above the last id are not processed; the connections close when the others are done.
     ///
     /// - Parameters:
-    ///   - selection: on which connections.
-    ///   - lastStreamID: nil: the highest stream that each connection has decided on.
-    ///   - reason: goes into the debug data as `{"reason":…}`; nil: no debug data.
+    ///   - selection: the connections.
+    ///   - lastStreamID: the last stream id; nil for the highest stream with a decision on each connection.
+    ///   - reason: sent in the debug data as `{"reason":…}`; nil for no debug data.
     ///   - code: the HTTP/2 error code; 0 is NO_ERROR.
-    /// - Returns: how many it were.
+    /// - Returns: the number of connections.
     @discardableResult
     public func goAway(
         _ selection: ConnectionSelection = .all,
@@ -308,14 +307,14 @@ public final class Simulator: Sendable {
         }
     }
 
-    /// Sends SETTINGS_MAX_CONCURRENT_STREAMS on connections that are open now. They keep it: their first good provider
-    /// token raises nothing any more.
+    /// Sends SETTINGS_MAX_CONCURRENT_STREAMS on connections that are open now. They keep this limit: their first valid
+    /// provider token no longer raises it.
     @discardableResult
     public func setMaxConcurrentStreams(_ limit: UInt32, _ selection: ConnectionSelection = .all) async -> Int {
         await self.run(on: selection) { $0.set([.maxConcurrentStreams(limit)]) }
     }
 
-    // MARK: Inside
+    // MARK: Internals
 
     private static func sessionConfiguration(_ core: SimulatorCore) -> HTTP2Session.Configuration {
         var session = HTTP2Session.Configuration()
@@ -385,7 +384,7 @@ public final class Simulator: Sendable {
             state.sessions[number] = bound
             return state.isStopped
         }
-        // Accepted while the simulator was being stopped. Its handler is not there yet.
+        // The connection was accepted while the simulator was stopping. Its handler is not installed yet.
         if isStopped { connection.loop.execute { bound.value.drop() } }
         return session
     }
@@ -407,7 +406,7 @@ public final class Simulator: Sendable {
         }
     }
 
-    /// Runs `body` for each session on its loop, and comes back when all are done.
+    /// Runs `body` for each session on its loop, and returns when all are done.
     @discardableResult
     private static func run(
         on sessions: [NIOLoopBound<SimulatorSession>],

@@ -3,12 +3,12 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// What a simulator's connections share, and the lock around it.
+/// The state that a simulator's connections share, with its lock.
 final class SimulatorCore: Sendable {
     let configuration: Simulator.Configuration
     let headerReporting = HeaderReporting()
     let state: Mutex<SimulatorState>
-    /// Set once, before the first connection can come.
+    /// Set once, before the first connection can arrive.
     let listener = Mutex<ListenerKeeper?>(nil)
     private let start = ContinuousClock.now
 
@@ -28,7 +28,7 @@ final class SimulatorCore: Sendable {
 
     // MARK: Faults
 
-    /// Arms faults, and makes a note of those that come by time.
+    /// Adds faults and schedules the timed ones.
     func inject(_ script: FaultScript) {
         let uptime = self.now.uptime
         let appointments = self.update { state in
@@ -70,7 +70,7 @@ final class SimulatorCore: Sendable {
         Task { await listener.close(for: duration) }
     }
 
-    /// Changes the state and resumes whom the change has made happy, when the lock is gone.
+    /// Changes the state. Then, after releasing the lock, resumes the waiters whose condition is met.
     func update<Value>(_ body: (inout SimulatorState) -> sending Value) -> sending Value {
         let (value, met) = self.state.withLock { state in
             let value = body(&state)
@@ -82,7 +82,7 @@ final class SimulatorCore: Sendable {
 }
 
 extension TimeAmount {
-    /// At most 30 days: a loop's clock overflows somewhere.
+    /// At most 30 days, because an event loop's clock can overflow.
     init(bounded duration: Duration) {
         self.init(min(max(duration, .zero), DelayDistribution.longest))
     }

@@ -1,4 +1,4 @@
-/// Why a simulator could not do what it was asked.
+/// Why a call to a simulator failed.
 public struct SimulatorError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What went wrong. Later versions may add codes.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
@@ -10,11 +10,11 @@ public struct SimulatorError: Error, Sendable, Hashable, CustomStringConvertible
 
         public var description: String { self.rawValue }
 
-        /// The address cannot be listened on, or no certificate could be made.
+        /// The simulator cannot listen on the address, or could not create a certificate.
         public static let startFailed = Code(rawValue: "start-failed")
-        /// A key is not one on the curve P-256.
+        /// A key is not on the curve P-256.
         public static let keyUnusable = Code(rawValue: "key-unusable")
-        /// What was waited for did not come in time.
+        /// The condition was not met in time.
         public static let timedOut = Code(rawValue: "timed-out")
         /// The waiting task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")
@@ -22,7 +22,7 @@ public struct SimulatorError: Error, Sendable, Hashable, CustomStringConvertible
 
     /// What went wrong.
     public let code: Code
-    /// For people.
+    /// A description for people.
     public let message: String
 
     public var description: String { "\(self.code): \(self.message)" }

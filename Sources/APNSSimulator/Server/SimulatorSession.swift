@@ -7,16 +7,16 @@ final class SimulatorSession: ServerConnectionDelegate {
     private let core: SimulatorCore
     private let connection: ServerConnection
     private var state: ConnectionState
-    /// Answers that are still to come are not sent any more.
+    /// Whether pending responses are no longer sent.
     private var isSilent = false
-    /// TLS has just come up.
+    /// Whether the TLS handshake has only just completed.
     private var isOpening = false
 
     init(_ connection: ServerConnection, number: Int, core: SimulatorCore) {
         self.core = core
         self.connection = connection
         self.state = ConnectionState(number: number)
-        // A client with a certificate is known from the start.
+        // A client with a certificate is authenticated from the start.
         if !core.configuration.credential.asksForToken { self.state.hasRaisedLimit = true }
     }
 
@@ -40,7 +40,7 @@ final class SimulatorSession: ServerConnectionDelegate {
         var actions: [SessionAction] = []
         self.core.state.withLock { actions = $0.decide(requests, &self.state, now: now) }
         self.perform(actions)
-        // Whoever waits for the ledger hears of it when the responses are on their way.
+        // Notify waiters for the ledger once the responses are on their way.
         self.core.update { _ in }
     }
 
@@ -86,7 +86,7 @@ final class SimulatorSession: ServerConnectionDelegate {
         self.perform([.settings(settings)])
     }
 
-    // MARK: Inside
+    // MARK: Internals
 
     private func perform(_ actions: [SessionAction]) {
         var delayed: [SessionAction.Response] = []
@@ -96,7 +96,7 @@ final class SimulatorSession: ServerConnectionDelegate {
             case .respond(let response, let after) where after <= .zero:
                 self.respond(response)
             case .respond(let response, let after):
-                // Answers that wait equally long share a timer.
+                // Responses with equal delays share a timer.
                 if after != delay {
                     self.schedule(delayed, after: delay)
                     delayed.removeAll()
@@ -126,7 +126,7 @@ final class SimulatorSession: ServerConnectionDelegate {
     }
 
     private func end(_ action: SessionAction) {
-        // What ends a connection right behind its handshake comes instead of the first SETTINGS.
+        // An action that ends a connection directly after its handshake replaces the first SETTINGS.
         if !self.isOpening { self.connection.flush() }
         self.isSilent = true
         if case .silence = action {} else { self.core.update { $0.ledger.connectionsDropped += 1 } }
@@ -150,7 +150,7 @@ final class SimulatorSession: ServerConnectionDelegate {
     }
 
     private func goAwayGracefully(_ goAway: FaultEffect.GoAway, _ notice: Duration) {
-        // Not through nghttp2, which would end the session with the last stream that is open now.
+        // nghttp2 would end the session after the last stream that is open now, so the frame is written directly.
         self.connection.write(
             RawFrame(type: 7, payload: [0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0]).bytes(requestStreamID: 0)
         )
@@ -182,7 +182,7 @@ final class SimulatorSession: ServerConnectionDelegate {
         }
         for status in response.informational {
             self.connection.inform(streamID: response.streamID, status: status)
-            // nghttp2 wants one on its way before it takes the next.
+            // nghttp2 accepts the next informational response only after this one has been sent.
             self.connection.flush()
         }
         self.connection.respond(
@@ -200,7 +200,8 @@ final class SimulatorSession: ServerConnectionDelegate {
         }
     }
 
-    /// nghttp2 sends no RST_STREAM for a stream that it has closed, as the whole response to a whole request does.
+    /// nghttp2 sends no RST_STREAM for a stream that it has closed. A complete response to a complete request closes
+    /// it.
     private func reset(_ streamID: Int32, behindTheResponse code: UInt32) {
         if self.connection.hasStream(streamID) {
             self.connection.reset(streamID: streamID, code: HTTP2ErrorCode(rawValue: code))

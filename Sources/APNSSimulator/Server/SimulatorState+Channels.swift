@@ -3,9 +3,9 @@ internal import APNSBasics
 internal import HTTP2Wire
 internal import Synchronization
 
-// Broadcasts and the management of channels.
+// Broadcasts and channel management.
 extension SimulatorState {
-    /// What a request about channels gets; nil for all others.
+    /// The response to a request about channels; nil for all other requests.
     func plan(
         _ view: RequestView,
         _ body: [UInt8],
@@ -16,9 +16,9 @@ extension SimulatorState {
         return self.channels.plan(request, view, body: body, credentialFault: credentialFault, now: now.instant)
     }
 
-    /// Does what was decided on, if it counts as processed.
+    /// Carries out the decision if it counts as processed.
     ///
-    /// - Returns: the id of the channel that was made.
+    /// - Returns: the id of the new channel; nil if none was created.
     mutating func carryOut(_ plan: ChannelStore.Plan?, isProcessed: Bool, _ now: Now) -> String? {
         guard let plan, isProcessed else { return nil }
         return self.channels.carryOut(
@@ -34,7 +34,7 @@ extension SimulatorState {
         )
     }
 
-    /// - Parameter madeID: the id of the channel that was made.
+    /// - Parameter madeID: the id of the new channel.
     mutating func record(
         _ call: ChannelRequest,
         _ request: ServerRequest,
@@ -72,22 +72,22 @@ extension SimulatorState {
 }
 
 extension Simulator {
-    /// Makes a channel known, as if `create` had made it.
+    /// Adds a channel, as if `create` had created it.
     ///
     /// - Parameters:
-    ///   - id: base64 text, as APNs' ids are.
+    ///   - id: base64 text, like APNs' ids.
     ///   - bundleID: the app that it belongs to.
-    ///   - storage: by `noMessage` broadcasts must have the expiration 0.
+    ///   - storage: the storage policy. With `noMessage`, broadcasts must have the expiration 0.
     public func addChannel(_ id: String, to bundleID: String, storage: MessageStoragePolicy = .noMessage) {
         self.core.update { $0.channels.add(id, to: bundleID, storage: storage) }
     }
 
-    /// The channels of an app, in the order in which they were made.
+    /// The channels of an app, in the order of creation.
     public func channels(of bundleID: String) -> [String] {
         self.core.state.withLock { $0.channels.apps[bundleID]?.order ?? [] }
     }
 
-    /// Switches broadcasts on or off for an app, as in the developer portal. Switching them off deletes its channels.
+    /// Enables or disables broadcasts for an app, as in the developer portal. Disabling deletes its channels.
     public func setBroadcastEnabled(_ isEnabled: Bool, for bundleID: String) {
         self.core.update { state in
             var app = ChannelStore.App()

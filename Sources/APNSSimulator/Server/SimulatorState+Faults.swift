@@ -1,9 +1,9 @@
 internal import APNSModel
 internal import HTTP2Wire
 
-// What faults do to connections and to the simulator.
+// The effects of faults on connections and on the simulator.
 extension SimulatorState {
-    /// The faults that a new connection meets before its TLS.
+    /// The faults of a new connection before its TLS handshake.
     mutating func connectFaults(connection number: Int, now: Now) -> [FaultEffect.Kind] {
         guard self.engine.hasConnectionFaults else { return [] }
         let situation = FaultEngine.Situation(event: .connect, connection: number, uptime: now.uptime)
@@ -12,7 +12,7 @@ extension SimulatorState {
         return draw.beside
     }
 
-    /// The faults that a connection meets when its TLS is up.
+    /// The faults of a connection after its TLS handshake.
     mutating func openFaults(_ connection: inout ConnectionState, now: Now) -> [SessionAction] {
         guard self.engine.hasConnectionFaults else { return [] }
         let draw = self.engine.draw(self.situation(.open, connection, now)) { "" }
@@ -23,7 +23,7 @@ extension SimulatorState {
         return actions
     }
 
-    /// A fault that comes by time or on demand, on one of the open connections.
+    /// Applies a timed or requested fault to one of the open connections.
     mutating func apply(
         _ effect: FaultEffect,
         to connection: inout ConnectionState,
@@ -39,9 +39,9 @@ extension SimulatorState {
         return actions
     }
 
-    /// What concerns the whole simulator.
+    /// Applies effects on the whole simulator.
     ///
-    /// - Returns: false for what concerns single connections.
+    /// - Returns: false for effects on single connections.
     mutating func applyToAll(_ kind: FaultEffect.Kind, now: Now) -> Bool {
         switch kind {
         case .clock(let offset): self.clockOffset = offset
@@ -52,7 +52,7 @@ extension SimulatorState {
         return true
     }
 
-    /// - Parameter streamID: the request's that triggered it; 0 if none did.
+    /// - Parameter streamID: the stream of the request that triggered it; 0 if no request did.
     mutating func apply(
         _ kind: FaultEffect.Kind,
         _ streamID: Int32,
@@ -83,7 +83,7 @@ extension SimulatorState {
         }
     }
 
-    /// What ends a connection, or begins to.
+    /// Applies effects that end a connection, or start to end it.
     mutating func end(
         _ kind: FaultEffect.Kind,
         _ connection: inout ConnectionState,
@@ -105,7 +105,7 @@ extension SimulatorState {
         }
     }
 
-    /// - Parameter streamID: the request's that triggered it; nil if none did.
+    /// - Parameter streamID: the stream of the request that triggered it; nil if no request did.
     func goAway(
         _ goAway: FaultEffect.GoAway,
         _ streamID: Int32?,

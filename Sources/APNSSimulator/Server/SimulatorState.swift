@@ -3,7 +3,7 @@ internal import APNSBasics
 internal import HTTP2Wire
 internal import NIOCore
 
-/// All that a simulator's connections share. Lives behind a lock that is taken once for each batch of requests.
+/// The state that all connections of a simulator share. Its lock is taken once for each batch of requests.
 struct SimulatorState {
     struct Waiter {
         var condition: @Sendable (Ledger) -> Bool
@@ -16,7 +16,7 @@ struct SimulatorState {
         }
     }
 
-    /// The time of a batch.
+    /// The time of a batch of requests.
     struct Now {
         var instant: ContinuousClock.Instant
         /// How long the simulator has run.
@@ -30,17 +30,17 @@ struct SimulatorState {
     var rules: APNSRules { didSet { self.channels.topics = self.rules.topics } }
     var channels = ChannelStore()
     var verifier: ProviderTokenVerifier
-    /// Rises whenever the keys change.
+    /// Increases whenever the keys change.
     var keyGeneration = 0
     var engine: FaultEngine
     var ledger = Ledger()
-    /// By how many seconds its clock is off.
+    /// The offset of its clock in seconds.
     var clockOffset: Int64
-    /// Until when answers are kept back on all connections.
+    /// The time until which responses are held back on all connections.
     var pausedUntil: ContinuousClock.Instant?
-    /// For ids that it makes up.
+    /// For generated ids.
     var random: SplitMix64
-    /// For bytes that faults make up.
+    /// For bytes that faults generate.
     var faultRandom: SplitMix64
     private var order = 0
     private var date: (seconds: Int64, text: [UInt8])?
@@ -76,7 +76,7 @@ struct SimulatorState {
         self.clockOffset = min(max(configuration.clockOffset, -limit), limit)
     }
 
-    /// The waiters whose condition the ledger meets now, to be resumed when the lock is gone.
+    /// The waiters whose condition the ledger now meets. Resume them after releasing the lock.
     mutating func satisfiedWaiters() -> [Waiter] {
         guard !self.waiters.isEmpty else { return [] }
         let met = self.waiters.filter { $0.value.condition(self.ledger) }
@@ -84,7 +84,7 @@ struct SimulatorState {
         return Array(met.values)
     }
 
-    // MARK: Deciding
+    // MARK: Decisions
 
     mutating func decide(
         _ requests: [ServerRequest],
@@ -224,7 +224,7 @@ struct SimulatorState {
         actions.append(.respond(response, after: self.wait(delay, connection, now)))
     }
 
-    /// How long a response is kept back.
+    /// The delay of a response: the given delay or the rest of a pause, whichever is longer.
     private func wait(_ delay: Duration, _ connection: ConnectionState, _ now: Now) -> Duration {
         var delay = delay
         if let until = connection.pausedUntil { delay = max(delay, now.instant.duration(to: until)) }
@@ -242,7 +242,7 @@ struct SimulatorState {
         if connection.generation != self.keyGeneration || !authorization.elementsEqual(connection.authorization) {
             connection.generation = self.keyGeneration
             connection.authorization = Array(authorization)
-            // Apple writes `bearer`; the scheme's case does not matter (RFC 9110, section 11.1).
+            // Apple writes `bearer`, but the scheme is case-insensitive (RFC 9110, section 11.1).
             let scheme = authorization.prefix(7).map { $0 | 0x20 }
             connection.token =
                 scheme.elementsEqual("bearer ".utf8) ? self.verifier.inspect(authorization.dropFirst(7)) : .malformed
@@ -256,7 +256,7 @@ struct SimulatorState {
         }
         if let fault = ProviderTokenVerifier.fault(of: connection.token, now: now.seconds) { return fault }
         if connection.isUpdatedTooOften {
-            // The 20 minutes may be over by now.
+            // The 20 minutes may have passed by now.
             connection.isUpdatedTooOften = self.verifier.isUpdatedTooOften(
                 connection.token,
                 bytes: connection.authorization,
@@ -268,9 +268,9 @@ struct SimulatorState {
         return nil
     }
 
-    // MARK: Answering
+    // MARK: Responses
 
-    /// What goes back in `apns-id`: what was sent, or a new one.
+    /// The value of `apns-id` in the response: the request's, or a new one.
     private mutating func responseID(_ view: RequestView) -> [UInt8] {
         if let id = view.id ?? view.requestID, Bytes.isUUID(id) { return Array(id) }
         return Bytes.uuid(self.random.next(), self.random.next(), upperCase: true)
@@ -307,7 +307,7 @@ struct SimulatorState {
         return scripted.map { $0.shape(response) } ?? response
     }
 
-    /// Made once a second.
+    /// The value of `date`, created once per second.
     private mutating func dateText(_ seconds: Int64) -> [UInt8] {
         if let date, date.seconds == seconds { return date.text }
         let text = Array(HTTPDate.text(seconds).utf8)
@@ -322,12 +322,12 @@ struct SimulatorState {
 
     // MARK: Recording
 
-    /// What is to be kept in mind of a decision.
+    /// The parts of a decision that are recorded.
     struct Note {
-        /// Nil if nobody looked at the request.
+        /// Nil if the request was not checked.
         var verdict: Verdict?
         var fate = PushRecord.Fate.responded
-        /// Nil: if the verdict is from 200 to 299.
+        /// Nil: the verdict decides, and 200 to 299 count as processed.
         var isProcessed: Bool?
         var isRefusal = false
         var faults: [String] = []
@@ -336,14 +336,14 @@ struct SimulatorState {
             self.isProcessed ?? self.verdict.map { (200..<300).contains($0.status) } ?? false
         }
 
-        /// It will not be answered.
+        /// Records that the request gets no response.
         mutating func lose(_ fate: PushRecord.Fate, _ isProcessed: Bool) {
             self.fate = fate
             if !isProcessed { self.verdict = nil }
         }
     }
 
-    /// - Parameter id: nil if nobody looked at the request.
+    /// - Parameter id: nil if the request was not checked.
     private mutating func record(
         _ request: ServerRequest,
         _ view: RequestView,

@@ -1,10 +1,10 @@
 import NIOCore
 import Synchronization
 
-/// Which of a host's addresses the connections of one pool use, so that the next one goes elsewhere: APNs' names have
-/// many addresses, and one of them may be in trouble.
+/// Counts which of a host's addresses the connections of one pool use, so that a new connection prefers other
+/// addresses: APNs' names have many addresses, and one of them may be failing.
 package final class AddressBook: Sendable {
-    /// One connection's entries. They are struck out when it ends.
+    /// One connection's entries. They are removed when the connection ends.
     final class Entry: Sendable {
         private struct State {
             var addresses: [String] = []
@@ -20,8 +20,8 @@ package final class AddressBook: Sendable {
 
         deinit { self.end() }
 
-        /// The addresses of one family in the order in which they are to be tried: shuffled, those that other connections
-        /// use last. The first one counts as used from now on.
+        /// The addresses of one family, in the order in which to try them: shuffled, then sorted by the number of
+        /// connections that use them, fewest first. The first one counts as used from now on.
         func order(_ addresses: [SocketAddress], using generator: inout some RandomNumberGenerator) -> [SocketAddress] {
             let shuffled = addresses.shuffled(using: &generator)
             return self.state.withLock { state in
@@ -31,7 +31,7 @@ package final class AddressBook: Sendable {
             }
         }
 
-        /// The connection got through to this address.
+        /// Records the address to which the connection was established.
         func settle(on address: SocketAddress?) {
             self.state.withLock { state in
                 guard !state.isOver else { return }
@@ -55,10 +55,10 @@ package final class AddressBook: Sendable {
 
     func makeEntry() -> Entry { Entry(self) }
 
-    /// How many connections use each address, by its text. For tests.
+    /// How many connections use each address, keyed by its text. For tests.
     package var inUse: [String: Int] { self.counts.withLock { $0 } }
 
-    /// Those used least first, otherwise as they come.
+    /// Sorts addresses by use, least used first, and otherwise keeps their order.
     private func order(_ addresses: [SocketAddress], reserving: Bool) -> ([SocketAddress], first: String?) {
         self.counts.withLock { counts in
             func count(_ address: SocketAddress) -> Int { address.ipAddress.flatMap { counts[$0] } ?? 0 }

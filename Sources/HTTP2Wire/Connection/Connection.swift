@@ -1,31 +1,33 @@
 package import NIOCore
 import NIOPosix
 
-/// What the owner of a connection is told. All calls come on the connection's event loop, with values only, so that
-/// an actor whose executor is that loop can step into its isolation.
+/// Receives the events of a connection. All calls are made on the connection's event loop and pass only values, so that
+/// an actor whose executor is that loop can enter its isolation.
 package protocol ConnectionDelegate: AnyObject {
-    /// The peer's first SETTINGS are here: requests may be submitted.
+    /// The peer's first SETTINGS have arrived: requests may be submitted.
     func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int)
     func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int)
-    /// The peer takes no further streams on this connection; open ones may finish.
+    /// The peer accepts no more streams on this connection. Open ones may finish.
     func connection(_ id: Int, isGoingAway error: WireError)
     func connection(_ id: Int, finished results: [StreamResult])
-    /// The end, once, after the last result.
+    /// The connection has ended. Called once, after the last result.
     func connection(_ id: Int, isClosed error: WireError)
 }
 
-/// One TLS + HTTP/2 connection to a server: opened once, used until it ends, never reused. Confined to its loop.
+/// One TLS and HTTP/2 connection to a server. It is opened once, used until it ends, and never reused. Confined to its
+/// event loop.
 package final class Connection {
     package struct Configuration: Sendable {
-        /// The host that is looked up, connected to and verified.
+        /// The host to look up, connect to and verify.
         package var host: String
         package var port: Int
         package var tls: TLSContext
-        /// Nil: straight to the host. Otherwise the proxy is looked up and connected to, and it looks up the host.
+        /// `nil` for a direct connection. Otherwise the connection looks up and connects to the proxy, and the proxy
+        /// looks up the host.
         package var proxy: ProxyEndpoint?
-        /// The addresses that the connections of one pool use.
+        /// The addresses that the pool's connections use.
         package var addresses = AddressBook()
-        /// What looks the host up.
+        /// Looks up the host.
         package var nameResolver = NameResolver.system
         /// See `HTTP2Session.Configuration`.
         package var variableNames: [String]
@@ -33,13 +35,13 @@ package final class Connection {
         package var responseFilter: ResponseFilter?
         /// See `HTTP2Session.Configuration`.
         package var responseBodyLimit = StreamTable.bodyLimit
-        /// For look-up, TCP, the proxy's tunnel, TLS and the peer's first SETTINGS together.
+        /// The time for the look-up, TCP, the proxy's tunnel, TLS and the peer's first SETTINGS together.
         package var connectTimeout = TimeAmount.seconds(10)
-        /// The time of all deadlines and timers.
+        /// The clock for all deadlines and timers.
         package var clock: any LoopClock = EventLoopClock()
         /// When PINGs are sent, and how long their acknowledgements may take.
         package var pathCheck = PathCheck.Limits()
-        /// For tests of exhaustion: the id of the first stream, an odd number.
+        /// For tests of stream id exhaustion: the id of the first stream, an odd number.
         package var firstStreamID: Int32?
 
         package init(host: String, port: Int, tls: TLSContext, variableNames: [String]) {
@@ -54,7 +56,7 @@ package final class Connection {
         /// Look-up, TCP, TLS, or waiting for the peer's SETTINGS.
         case connecting
         case ready
-        /// No new streams; closes when the open ones are done.
+        /// Accepts no new streams, and closes when the open ones have ended.
         case draining
         case closed
     }
@@ -63,7 +65,7 @@ package final class Connection {
     private let configuration: Configuration
     private let loop: any EventLoop
     private var delegate: (any ConnectionDelegate)?
-    /// Whoever submits after the end is still owed a response.
+    /// Kept because a request that is submitted after the end still needs a result.
     private weak var formerDelegate: (any ConnectionDelegate)?
     private var handler: WireHandler?
     private var session: HTTP2Session?
@@ -71,28 +73,32 @@ package final class Connection {
     private var state = State.connecting
     private var connectDeadline = NIODeadline.distantFuture
     private var pathCheck: PathCheck
-    /// When the last frame came that advanced an open stream.
+    /// When the last frame arrived that advanced an open stream.
     package private(set) var lastResponse: NIODeadline
     private var seenResponseFrames: UInt64 = 0
-    /// When the first of the open streams was opened: silence counts from there.
+    /// When the connection last went from no open stream to one. A stall is measured from there.
     private var busySince: NIODeadline
-    /// Channels that are being connected: one for each address that is tried, or the one to the proxy.
+    /// The channels being connected: one for each address that is tried, or the one to the proxy.
     private(set) var connecting: [any Channel] = []
     private var resolver: SystemResolver?
-    /// When requests that wait for the send window stop waiting for a larger one, unless it grows before.
+    /// When requests stop waiting for a larger send window, unless it grows before.
     private var windowDeadline: NIODeadline?
     private var seenWindowUpdates: UInt64 = 0
     private var timer: LoopTimer?
     private var timerDeadline = NIODeadline.distantFuture
     private var goAway: WireError?
-    /// A submission of this tick broke a rule of ours: the connection ends with the flush.
+    /// Set if a submission of this tick violated an invariant of ours. The connection ends at the next flush.
     private var broken: WireError?
-    /// The first trouble explains the end; later ones are its echo.
+    /// The first error explains the end; later ones are only its consequences.
     private var firstError: WireError?
 
+    /// Creates a connection without opening it.
+    ///
     /// - Parameters:
-    ///   - id: what the delegate calls this connection.
-    ///   - loop: the loop that the caller is on.
+    ///   - id: Identifies this connection in calls of the delegate.
+    ///   - configuration: The connection's settings.
+    ///   - loop: The event loop that the caller is on.
+    ///   - delegate: Receives the connection's events.
     package init(id: Int, configuration: Configuration, loop: any EventLoop, delegate: any ConnectionDelegate) {
         self.id = id
         self.configuration = configuration
@@ -105,14 +111,14 @@ package final class Connection {
         self.busySince = now
     }
 
-    // MARK: Life
+    // MARK: Lifecycle
 
-    /// Starts the connect. The delegate hears `isReady…` or `isClosed`.
+    /// Starts to connect. The delegate is notified with `isReady…` or `isClosed`.
     package func open() {
         self.open(resolver: nil)
     }
 
-    /// For tests: the same with another look-up.
+    /// For tests: starts to connect with another resolver.
     func open(resolver: (any Resolver & Sendable)?) {
         self.loop.assertInEventLoop()
         guard self.state == .connecting, self.handler == nil else { return }
@@ -120,7 +126,7 @@ package final class Connection {
         do {
             handler = try self.makeHandler()
         } catch {
-            // Told in a later tick: the delegate is still inside its call of `open()`.
+            // Notify in a later tick, because the delegate is still inside its call of `open()`.
             self.loop.assumeIsolated().execute { self.wireIsClosed(nil, error) }
             return
         }
@@ -128,8 +134,8 @@ package final class Connection {
         self.connectDeadline = self.now + self.configuration.connectTimeout
         self.arm(self.connectDeadline)
 
-        // The bootstrap's own time-out, which passes by the loop's time, starts after ours and never comes first.
-        // The handler joins the one channel that got through: Happy Eyeballs makes a channel for each address.
+        // The bootstrap's own timeout, which follows the loop's time, starts after ours and never fires first. The
+        // handler is added only to the channel that was established: Happy Eyeballs makes a channel for each address.
         let bootstrap = ClientBootstrap(group: self.loop)
             .connectTimeout(self.configuration.connectTimeout)
             .channelOption(.socketOption(.so_keepalive), value: 1)
@@ -143,7 +149,7 @@ package final class Connection {
         if let address = try? SocketAddress(ipAddress: host, port: port) {
             connected = bootstrap.connect(to: address)
         } else {
-            // A resolver must be used once it is made: it holds promises.
+            // A resolver must be used once it has been made, because it holds promises.
             connected = bootstrap.resolver(resolver ?? self.makeResolver()).connect(host: host, port: port)
         }
         connected.assumeIsolated().whenComplete { result in
@@ -164,7 +170,7 @@ package final class Connection {
         return resolver
     }
 
-    /// Remembers the channel, so that a connection that is closed before it is made leaves no socket behind.
+    /// Stores the channel, so that a connection that is closed before it is established leaves no socket behind.
     private func began(_ channel: any Channel) -> EventLoopFuture<Void> {
         guard self.state == .connecting else {
             return channel.eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel)
@@ -185,7 +191,7 @@ package final class Connection {
             self.add(self.handler, to: channel)
             return
         }
-        // Closed with the connection, should that end before the proxy's answer.
+        // Closed with the connection if that ends before the proxy's response.
         self.connecting.append(channel)
         let machine = ProxyConnect(proxy, host: self.configuration.host, port: self.configuration.port)
         let handler = ProxyHandler(machine) { result in
@@ -212,7 +218,7 @@ package final class Connection {
         }
     }
 
-    /// For tests: the same life over a channel that is there already.
+    /// For tests: uses a channel that already exists.
     package func adopt(_ channel: any Channel) throws {
         let handler = try self.makeHandler()
         self.handler = handler
@@ -234,7 +240,7 @@ package final class Connection {
         )
     }
 
-    /// Takes no new streams and closes when the open ones have ended.
+    /// Accepts no new streams, and closes the connection when the open ones have ended.
     package func drain() {
         guard self.state == .ready || self.state == .connecting else { return }
         if self.state == .connecting {
@@ -245,7 +251,7 @@ package final class Connection {
         self.closeIfDrained()
     }
 
-    /// Ends the connection now; what is open gets its result.
+    /// Closes the connection now. Every open stream gets its result.
     package func close() {
         self.fail(WireError(.closedLocally, "the connection was closed"))
     }
@@ -258,7 +264,7 @@ package final class Connection {
         self.flush()
     }
 
-    /// Submits a request; it leaves with the next `flush()`, as all of a tick should.
+    /// Submits a request without sending it. The next `flush()` sends all requests submitted in this tick.
     package func enqueue(_ submission: StreamSubmission) {
         guard let session, self.state == .ready, self.broken == nil else {
             self.refuse(submission.tag)
@@ -283,7 +289,7 @@ package final class Connection {
         }
     }
 
-    /// The same for a batch, whose requests get the tags from `firstTag` on.
+    /// Submits a batch without sending it. The requests get consecutive tags, starting with `firstTag`.
     package func enqueue(_ batch: RequestBatch, firstTag: UInt64) {
         guard let session, self.state == .ready, self.broken == nil else {
             for number in batch.entries.indices { self.refuse(firstTag &+ UInt64(number)) }
@@ -312,7 +318,7 @@ package final class Connection {
         }
     }
 
-    /// Sends what was submitted, in one write, and tells the results that are there already.
+    /// Sends all submitted requests in one write, and delivers the results that are available.
     package func flush() {
         if let broken {
             self.broken = nil
@@ -333,7 +339,7 @@ package final class Connection {
         }
     }
 
-    /// Resets the stream called `tag`, if it is still open.
+    /// Resets the stream with this tag, if it is still open.
     package func cancel(tag: UInt64) {
         guard let session else { return }
         session.cancel(tag: tag)
@@ -344,18 +350,19 @@ package final class Connection {
     /// Streams that have no result yet.
     package var openStreams: Int { self.session?.openCount ?? 0 }
 
-    /// Since when no frame of a response has come, counted from when the streams began that are open, or were until now.
+    /// When the last frame of a response arrived, or when the connection last went from no open stream to one,
+    /// whichever is later. Requests that were held for a path check count as opened when they are sent.
     package var quietSince: NIODeadline { max(self.lastResponse, self.busySince) }
 
     /// Whether so many stream ids are used up that the connection should be replaced.
     package var isNearlyExhausted: Bool { self.session?.isNearlyExhausted ?? false }
 
-    // MARK: Inside
+    // MARK: Events and results
 
     private func fail(_ error: WireError) {
         guard self.state != .closed else { return }
         self.firstError = self.firstError ?? error
-        // What nghttp2 still holds shall not leave with the farewell.
+        // Frames that nghttp2 still holds must not be sent together with the GOAWAY.
         self.session?.giveUpUnwritten(cause: error.streamCause)
         if let handler, let session, error.code != .connectionReset {
             try? session.submitGoAway(lastStreamID: 0, code: .noError)
@@ -398,7 +405,7 @@ package final class Connection {
                 self.delegate?.connection(self.id, maxConcurrentStreamsChangedTo: limit)
             }
         case .goAway(_, let code, let debugData):
-            // A second GOAWAY often comes without the first one's reason.
+            // A second GOAWAY often lacks the reason that the first one gave.
             let reason = PeerText.printable(debugData)
             let isFirst = self.goAway == nil
             if isFirst || (self.goAway?.message.contains("debug data") == false && !reason.isEmpty) {
@@ -419,11 +426,11 @@ package final class Connection {
         }
     }
 
-    /// The path is there: requests that waited for that leave.
+    /// Sends the requests that waited for the path check, because the path works.
     private func sendHeld() {
         guard let session else { return }
         session.holdsRequests = false
-        // Silence counts from here.
+        // A stall is measured from here.
         self.busySince = self.now
         do throws(WireError) {
             try session.openHeld()
@@ -438,7 +445,7 @@ package final class Connection {
 
     private var now: NIODeadline { self.configuration.clock.now(on: self.loop) }
 
-    /// One timer a connection, armed for the earliest of its deadlines.
+    /// Arms the connection's only timer for the earliest of its deadlines.
     private func arm(_ deadline: NIODeadline) {
         guard self.state != .closed, deadline < self.timerDeadline else { return }
         self.timer?.cancel()
@@ -483,7 +490,7 @@ package final class Connection {
         if isOpen { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
     }
 
-    /// How long requests wait for a larger send window before they make do with less: a few round trips.
+    /// How long requests wait for a larger send window before they use the current one: a few round trips.
     private static let windowPatience = TimeAmount.milliseconds(500)
 
     private func watchWindow(_ session: HTTP2Session?) {
@@ -512,7 +519,7 @@ package final class Connection {
         guard let error = error as? NIOConnectionError else { return WireHandler.ioError(error) }
         let attempts = error.connectionErrors.map { WireHandler.ioError($0.error) }
         if let first = attempts.first {
-            // A refusal says more than the time-out of another address.
+            // A refused connection says more than the timeout of another address.
             return attempts.first { $0.code == .connectRefused } ?? first
         }
         return [error.dnsAError, error.dnsAAAAError].compactMap { $0 as? WireError }.first
@@ -540,8 +547,8 @@ extension Connection: WireOwner {
         self.deliverResults()
     }
 
-    /// A server that answered before its GOAWAY has answered. What the GOAWAY ended comes after the event, so that no
-    /// push is sent again over this connection.
+    /// Delivers the responses that the server sent before its GOAWAY. The results of streams that the GOAWAY ended are
+    /// delivered after the event, so that no push is resent over this connection.
     private func deliverResponsesBeforeGoAway(of session: HTTP2Session) {
         guard let count = session.resultsBeforeGoAway else { return }
         session.resultsBeforeGoAway = nil
@@ -571,7 +578,7 @@ extension Connection: WireOwner {
         self.connecting.removeAll()
         if let session {
             self.deliverResponsesBeforeGoAway(of: session)
-            // A GOAWAY that came in the same bytes as the end explains the end.
+            // A GOAWAY that arrived in the same bytes as the end explains the end.
             self.handleEvents(of: session)
             self.deliver(session.results)
         }

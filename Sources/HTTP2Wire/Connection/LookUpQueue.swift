@@ -1,7 +1,8 @@
-/// Which names are looked up, which wait for a thread, and who waits for each. Pure.
+/// Tracks which names are being looked up, which ones wait for a thread, and which requests wait for each name. A value
+/// without side effects.
 ///
-/// All who want the same name share one look-up, also one that has begun already. A name that nobody waits for any more
-/// is not looked up.
+/// All requests for one name share one look-up, even if it has already begun. A name is not looked up if no request
+/// waits for it any more.
 struct LookUpQueue {
     struct Name: Hashable, Sendable {
         var host: String
@@ -13,7 +14,7 @@ struct LookUpQueue {
         var isRunning = false
     }
 
-    /// The most look-ups at a time.
+    /// The maximum number of simultaneous look-ups.
     let threadLimit: Int
     private(set) var threadCount = 0
     private var lookUps: [Name: LookUp] = [:]
@@ -24,9 +25,9 @@ struct LookUpQueue {
         self.threadLimit = threadLimit
     }
 
-    /// Somebody wants the addresses of a name.
+    /// Adds a request for the addresses of a name.
     ///
-    /// - Returns: whether a further thread is to be started, which calls `next()`.
+    /// - Returns: Whether to start another thread, which then calls `next()`.
     mutating func ask(_ name: Name, waiter: UInt64) -> Bool {
         if self.lookUps[name] != nil {
             self.lookUps[name]?.waiters.append(waiter)
@@ -39,7 +40,7 @@ struct LookUpQueue {
         return true
     }
 
-    /// Somebody does not wait any more.
+    /// Removes a request.
     mutating func withdraw(_ name: Name, waiter: UInt64) {
         guard var lookUp = self.lookUps[name] else { return }
         lookUp.waiters.removeAll { $0 == waiter }
@@ -51,7 +52,7 @@ struct LookUpQueue {
         }
     }
 
-    /// What a thread is to look up next. Nil: the thread ends.
+    /// Returns the name that a thread looks up next; `nil` if the thread should end.
     mutating func next() -> Name? {
         guard !self.queue.isEmpty else {
             self.threadCount -= 1
@@ -62,16 +63,16 @@ struct LookUpQueue {
         return name
     }
 
-    /// A look-up has ended.
+    /// Removes a look-up that has ended.
     ///
-    /// - Returns: those who get its result.
+    /// - Returns: The requests that get its result.
     mutating func finish(_ name: Name) -> [UInt64] {
         self.lookUps.removeValue(forKey: name)?.waiters ?? []
     }
 
-    /// The system gave no thread.
+    /// Called when the system could not start a thread.
     ///
-    /// - Returns: those who get an error, since no other thread is there to serve them.
+    /// - Returns: The requests that get an error, because no other thread is left to serve them.
     mutating func threadFailed() -> [UInt64] {
         self.threadCount -= 1
         guard self.threadCount == 0 else { return [] }

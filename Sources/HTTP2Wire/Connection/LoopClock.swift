@@ -1,9 +1,9 @@
 package import NIOCore
 
-/// The only time that a connection and its timers follow. By default it is the event loop's own; a client gives its own
-/// clock here, so that a test that moves the clock moves every timer of a connection.
+/// The only source of time for a connection and its timers. By default it is the event loop's own time. A client passes
+/// its own clock, so that a test that advances that clock advances every timer of the connection.
 ///
-/// `NIODeadline` counts nanoseconds from the zero of this clock. All calls come on `loop`.
+/// `NIODeadline` counts nanoseconds from the zero of this clock. All calls are made on `loop`.
 package protocol LoopClock: Sendable {
     func now(on loop: any EventLoop) -> NIODeadline
 
@@ -11,7 +11,7 @@ package protocol LoopClock: Sendable {
     func schedule(at deadline: NIODeadline, on loop: any EventLoop, _ body: @escaping () -> Void) -> LoopTimer
 }
 
-/// A timer of a `LoopClock`. Dropping it does not cancel it.
+/// A timer of a `LoopClock`. Releasing it does not cancel it.
 package struct LoopTimer {
     private let onCancel: () -> Void
 
@@ -19,7 +19,7 @@ package struct LoopTimer {
         self.onCancel = onCancel
     }
 
-    /// `body` is not called any more. Call this on the timer's loop.
+    /// Cancels the timer, so that `body` is not called. Call this on the timer's loop.
     package func cancel() {
         self.onCancel()
     }

@@ -9,15 +9,15 @@ import Synchronization
     import Darwin
 #endif
 
-/// Looks up names for all connections of the process, on a few threads of its own: `getaddrinfo` may block for many
-/// seconds, and would take the threads of NIO's or Swift's pool from the host program. A thread ends when there is
+/// Looks up names for all connections of the process, on a few threads of its own. `getaddrinfo` may block for many
+/// seconds, which would occupy threads of NIO's or Swift's pool in the host program. A thread ends when there is
 /// nothing more to look up.
 package final class NameResolver: Sendable {
-    /// All addresses of a host. May block.
+    /// Returns all addresses of a host. May block.
     package typealias LookUp = @Sendable (_ host: String, _ port: Int) -> Result<[SocketAddress], WireError>
     typealias Completion = @Sendable (Result<[SocketAddress], WireError>) -> Void
 
-    /// One who waits for a result.
+    /// Identifies a request that waits for a result.
     struct Ticket: Sendable {
         fileprivate var name: LookUpQueue.Name
         fileprivate var waiter: UInt64
@@ -29,24 +29,26 @@ package final class NameResolver: Sendable {
         var lastWaiter: UInt64 = 0
     }
 
-    /// By `getaddrinfo`.
+    /// The resolver that uses `getaddrinfo`.
     package static let system = NameResolver(lookUp: systemLookUp)
 
     private let lookUp: LookUp
     private let state: Mutex<State>
 
+    /// Creates a resolver.
+    ///
     /// - Parameters:
-    ///   - threads: the most names that are looked up at a time.
-    ///   - lookUp: what asks for the addresses of one name.
+    ///   - threads: The maximum number of names that are looked up at the same time.
+    ///   - lookUp: Looks up the addresses of one name.
     package init(threads: Int = 4, lookUp: @escaping LookUp) {
         self.lookUp = lookUp
         self.state = Mutex(State(queue: LookUpQueue(threadLimit: threads)))
     }
 
-    /// How many threads there are now. For tests.
+    /// The current number of threads. For tests.
     package var threadCount: Int { self.state.withLock { $0.queue.threadCount } }
 
-    /// Looks a name up. `completion` is called once, on another thread, unless `cancel` comes first.
+    /// Looks up a name. `completion` is called once, on another thread, unless `cancel` is called first.
     func resolve(host: String, port: Int, completion: @escaping Completion) -> Ticket {
         let name = LookUpQueue.Name(host: host, port: port)
         let (ticket, needsThread) = self.state.withLock { state in
@@ -66,9 +68,9 @@ package final class NameResolver: Sendable {
         return ticket
     }
 
-    /// Waits no more.
+    /// Cancels a request.
     ///
-    /// - Returns: whether the completion will not be called.
+    /// - Returns: Whether the request was cancelled, so that its completion will not be called.
     func cancel(_ ticket: Ticket) -> Bool {
         self.state.withLock { state in
             guard state.completions.removeValue(forKey: ticket.waiter) != nil else { return false }
@@ -125,9 +127,9 @@ package final class NameResolver: Sendable {
         return code == 0
     }
 
-    // MARK: The system
+    // MARK: getaddrinfo
 
-    /// One call of `getaddrinfo`.
+    /// Calls `getaddrinfo` once.
     package static let systemLookUp: LookUp = { host, port in
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -150,7 +152,7 @@ package final class NameResolver: Sendable {
         var next = list
         while let entry = next {
             let info = entry.pointee
-            // Where the address lies in sockaddr_in and sockaddr_in6 is the same on all platforms.
+            // The offset of the address in sockaddr_in and sockaddr_in6 is the same on all platforms.
             let place: (offset: Int, count: Int)? =
                 info.ai_family == AF_INET ? (4, 4) : info.ai_family == AF_INET6 ? (8, 16) : nil
             if let address = info.ai_addr, let place, Int(info.ai_addrlen) >= place.offset + place.count {

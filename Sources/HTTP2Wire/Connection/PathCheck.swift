@@ -1,20 +1,22 @@
 package import NIOCore
 
-/// Decides when a connection sends a PING (RFC 9113, section 6.7), and when the path to its peer is given up. A value;
-/// time is a parameter.
+/// Decides when a connection sends a PING (RFC 9113, section 6.7), and when the path to its peer counts as lost. A
+/// value; time is a parameter.
 ///
-/// NAT routers and firewalls forget connections that are quiet, often after four to six minutes, and most do so without
-/// a word. So an idle connection is kept known by a PING, and one that has been quiet for a while is checked before a
-/// request leaves on it: a request that is held until then is not sent, and may go over another connection.
+/// NAT routers and firewalls forget quiet connections, often after four to six minutes, and most do so silently.
+/// Therefore PINGs keep an idle connection known to them, and a connection that has been quiet for a while is checked
+/// before a request is sent on it. A request that is held for this check has not been sent, so it may use another
+/// connection.
 package struct PathCheck: Sendable {
     package struct Limits: Sendable, Equatable {
-        /// While no stream is open, a PING is sent after so long without incoming bytes.
+        /// While no stream is open, a PING is sent after this time without incoming bytes.
         package var idle = TimeAmount.seconds(60)
-        /// While streams are open, a PING is sent after so long, or after four round trips if those are longer.
+        /// While streams are open, a PING is sent after this time without incoming bytes, or after four round trips if
+        /// that is longer.
         package var busy = TimeAmount.seconds(2)
         /// How long the acknowledgement of such a PING may take.
         package var acknowledgement = TimeAmount.seconds(5)
-        /// After so much quiet the first request waits for the acknowledgement of a PING.
+        /// After this time without incoming bytes, the first request waits for the acknowledgement of a PING.
         package var trust = TimeAmount.seconds(15)
         /// How long that acknowledgement may take.
         package var check = TimeAmount.seconds(2)
@@ -33,13 +35,13 @@ package struct PathCheck: Sendable {
     private var lastRead: NIODeadline
     /// When the connection last went from no open stream to one.
     private var busySince: NIODeadline
-    /// The deadline for acknowledging the PING that is under way.
+    /// The deadline for the acknowledgement of the outstanding PING.
     private var pingDeadline: NIODeadline?
-    /// When the PING was sent that has not been acknowledged, also when nobody waits for that any more.
+    /// When the unacknowledged PING was sent, even if its acknowledgement is no longer awaited.
     private var pingSent: NIODeadline?
     /// Whether requests wait for an acknowledgement.
     private(set) var isChecking = false
-    /// Of the PINGs so far, smoothed as TCP does it (RFC 6298).
+    /// The round-trip time of the PINGs so far, smoothed as in TCP (RFC 6298).
     private var roundTrip: TimeAmount?
 
     init(limits: Limits, now: NIODeadline) {
@@ -48,21 +50,21 @@ package struct PathCheck: Sendable {
         self.busySince = now
     }
 
-    /// The first request after a time without any open stream is about to be submitted.
+    /// Called before the first request is submitted after a time without any open stream.
     mutating func becomesBusy(_ now: NIODeadline) -> Decision {
         self.busySince = now
         guard !self.isChecking, now - self.lastRead > self.limits.trust else { return .nothing }
         self.isChecking = true
         let deadline = now + self.limits.check
-        // One that is under way will do.
+        // A PING that is already outstanding is sufficient.
         guard let pingDeadline else { return self.sendPing(now, deadline) }
         self.pingDeadline = min(pingDeadline, deadline)
         return .nothing
     }
 
-    /// Bytes came. They show that the path lives, but only an acknowledgement ends a check.
+    /// Bytes have arrived. They show that the path works, but only an acknowledgement ends a check.
     ///
-    /// - Returns: whether `deadline(openStreams:)` may be earlier than it was.
+    /// - Returns: Whether `deadline(openStreams:)` may be earlier than before.
     mutating func read(_ now: NIODeadline) -> Bool {
         self.lastRead = now
         guard self.pingDeadline != nil, !self.isChecking else { return false }
@@ -72,10 +74,10 @@ package struct PathCheck: Sendable {
 
     /// A PING was acknowledged.
     ///
-    /// - Returns: whether requests waited for it.
+    /// - Returns: Whether requests were waiting for it.
     mutating func acknowledged(_ now: NIODeadline) -> Bool {
         if let pingSent {
-            // One that came very late says more of an outage than of the path.
+            // A very late acknowledgement reflects an outage rather than the path's round-trip time.
             let measured = min(now - pingSent, self.limits.acknowledgement)
             self.roundTrip = self.roundTrip.map { $0 + .nanoseconds((measured - $0).nanoseconds / 8) } ?? measured
         }
@@ -85,7 +87,7 @@ package struct PathCheck: Sendable {
         return self.isChecking
     }
 
-    /// When `timer` has something to do.
+    /// When `timer` must be called next.
     func deadline(openStreams: Int) -> NIODeadline {
         if let pingDeadline { return pingDeadline }
         guard openStreams > 0 else { return self.lastRead + self.limits.idle }

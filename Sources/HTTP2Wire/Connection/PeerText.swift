@@ -1,10 +1,10 @@
-/// Text that a peer has chosen, made fit for logs and terminals.
+/// Makes text that a peer has chosen safe for logs and terminals.
 package enum PeerText {
-    /// What is kept, in bytes of UTF-8.
+    /// How much of a text is kept, in bytes of UTF-8.
     package static let limit = 256
 
-    /// Escapes what moves a cursor, ends a line or changes the order of letters: a peer could otherwise forge lines of a
-    /// log or send commands to a terminal. Cuts what is longer than ``limit``.
+    /// Escapes characters that move a cursor, end a line or change the order of letters. With them, a peer could forge
+    /// log lines or send commands to a terminal. Cuts text longer than ``limit``.
     package static func printable(_ text: String) -> String {
         var text = text
         let isPlain = text.withUTF8 { $0.count <= Self.limit && $0.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }

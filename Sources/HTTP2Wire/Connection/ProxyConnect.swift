@@ -1,6 +1,6 @@
 import APNSBasics
 
-/// An HTTP proxy that connections go through.
+/// An HTTP proxy that connections use.
 package struct ProxyEndpoint: Sendable, CustomStringConvertible {
     package struct Credentials: Sendable {
         package var username: String
@@ -14,7 +14,7 @@ package struct ProxyEndpoint: Sendable, CustomStringConvertible {
 
     package var host: String
     package var port: Int
-    /// For Basic authentication (RFC 7617). Nil: the proxy asks for none.
+    /// For Basic authentication (RFC 7617). `nil` if the proxy requires none.
     package var credentials: Credentials?
 
     package init(host: String, port: Int, credentials: Credentials? = nil) {
@@ -32,23 +32,23 @@ package struct ProxyEndpoint: Sendable, CustomStringConvertible {
     }
 }
 
-/// How a tunnel is asked for: `CONNECT` and the proxy's answer (RFC 9110, section 9.3.6; RFC 9112). Bytes in, one of
-/// three actions out. Pure.
+/// Requests a tunnel: sends `CONNECT` and reads the proxy's response (RFC 9110, section 9.3.6; RFC 9112). It turns
+/// bytes into one of three actions, without side effects.
 ///
-/// The origin's name goes to the proxy as it is: the proxy looks it up.
+/// The origin's name is sent to the proxy unresolved: the proxy looks it up.
 struct ProxyConnect {
     enum Action: Equatable {
         /// The response is not complete.
         case wait
-        /// The tunnel stands. The bytes behind the header block are the origin's already.
+        /// The tunnel is open. The bytes after the header block belong to the origin.
         case open(rest: [UInt8])
         case fail(WireError)
     }
 
-    /// The most bytes of a response's header blocks, interim answers (1xx) included.
+    /// The maximum size of the response's header blocks in bytes, including interim responses (1xx).
     static let limit = 8192
 
-    /// What is sent to the proxy first.
+    /// The request to send to the proxy first.
     let request: [UInt8]
 
     private enum Place {
@@ -63,11 +63,15 @@ struct ProxyConnect {
     private var place = Place.statusLine
     private var line: [UInt8] = []
     private var count = 0
-    /// The schemes that a 407 offers.
+    /// The authentication schemes that a 407 offers.
     private var schemes: [String] = []
 
+    /// Creates the request.
+    ///
     /// - Parameters:
-    ///   - host: the origin's name or address, without blanks or control characters.
+    ///   - proxy: The proxy.
+    ///   - host: The origin's name or address, without blanks or control characters.
+    ///   - port: The origin's port.
     init(_ proxy: ProxyEndpoint, host: String, port: Int) {
         self.proxy = proxy.description
         self.target = ProxyEndpoint.authority(host, port)
@@ -80,7 +84,7 @@ struct ProxyConnect {
         self.request = Array((text + "\r\n").utf8)
     }
 
-    /// What the proxy sent. After `open` or `fail` it is not to be called again; it answers `wait` then.
+    /// Processes bytes from the proxy. Do not call it after `open` or `fail`; it then returns `wait`.
     mutating func receive(_ bytes: [UInt8]) -> Action {
         for (index, byte) in bytes.enumerated() {
             if case .over = self.place { return .wait }
@@ -91,7 +95,7 @@ struct ProxyConnect {
                 if case .statusLine = self.place, !self.mayBecomeStatusLine { return self.garbage() }
                 continue
             }
-            // A bare line feed counts as the end of a line (RFC 9112, section 2.2).
+            // A bare line feed also ends a line (RFC 9112, section 2.2).
             if self.line.last == UInt8(ascii: "\r") { self.line.removeLast() }
             let action = self.endLine()
             self.line.removeAll(keepingCapacity: true)
@@ -114,7 +118,7 @@ struct ProxyConnect {
         )
     }
 
-    // MARK: Inside
+    // MARK: Parsing
 
     private mutating func endLine() -> Action {
         switch self.place {
@@ -122,7 +126,7 @@ struct ProxyConnect {
             guard let status = self.status() else { return self.garbage() }
             switch status {
             case 200...299: self.place = .fields(status: status)
-            // 101 answers a wish that we did not have.
+            // 101 would accept an upgrade that was not requested.
             case 100, 102...199, 407: self.place = .fields(status: status)
             case 101: return self.garbage()
             default: return .fail(self.refusal(status))
@@ -148,14 +152,15 @@ struct ProxyConnect {
         }
     }
 
-    /// Whether the line begins as each status line does: a server that speaks something else is found out at once.
+    /// Whether the line so far begins like a status line. This detects a server with another protocol at the first
+    /// wrong byte.
     private var mayBecomeStatusLine: Bool {
         let index = self.line.count - 1
         let start = Array("HTTP/1.".utf8)
         return index >= start.count || self.line[index] == start[index]
     }
 
-    /// The code in `HTTP/1.x NNN …`; nil if the line is none.
+    /// The code in `HTTP/1.x NNN …`; `nil` if this is not a status line.
     private func status() -> Int? {
         let start = "HTTP/1.".utf8.count
         guard self.line.count >= start + 5, Self.isDigit(self.line[start]), self.line[start + 1] == 0x20 else {
@@ -183,7 +188,7 @@ struct ProxyConnect {
         let what = "the proxy '\(self.proxy)' answered \(status) to CONNECT '\(self.target)'"
         switch status {
         case 401, 407:
-            // 401 is no response of a proxy's (RFC 9110, section 15.5.2); Tinyproxy gives it for wrong credentials.
+            // A proxy should not send 401 (RFC 9110, section 15.5.2), but Tinyproxy does for wrong credentials.
             let offer = self.schemes.isEmpty ? "" : " (it offers: \(self.schemes.joined(separator: ", ")))"
             let wish =
                 self.hasCredentials ? "it refuses the user name or password" : "it wants a user name and password"

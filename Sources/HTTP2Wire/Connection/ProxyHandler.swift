@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Asks the proxy at the other end of a channel for a tunnel, tells how that went, and leaves the pipeline. Confined to
-/// the channel's event loop.
+/// Requests a tunnel from the proxy at the other end of a channel, reports the result, and leaves the pipeline.
+/// Confined to the channel's event loop.
 final class ProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -10,7 +10,7 @@ final class ProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var machine: ProxyConnect
     /// A channel may become active before or after this handler is added.
     private var hasAsked = false
-    /// Called once. On success it puts the handler of the origin's bytes behind this one.
+    /// Called once. On success, it adds the handler of the origin's bytes after this one.
     private var completion: ((Result<Void, WireError>) -> Void)?
 
     init(_ machine: ProxyConnect, completion: @escaping (Result<Void, WireError>) -> Void) {

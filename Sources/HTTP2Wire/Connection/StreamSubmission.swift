@@ -1,13 +1,13 @@
 package import NIOCore
 
-/// One request on its way to a connection.
+/// A request to submit to a connection.
 package struct StreamSubmission: Sendable {
     package var request: HTTP2Request
-    /// What the submitter calls the stream; comes back with its result.
+    /// The submitter's identifier of the stream, returned with its result.
     package var tag: UInt64
-    /// When the stream is reset if no response has come, by the connection's clock.
+    /// When the stream is reset if no response has arrived, by the connection's clock.
     package var deadline: NIODeadline
-    /// Whether its body leaves the last of the send window to others.
+    /// Whether its body must leave the last part of the send window to others.
     package var isBulk: Bool
 
     package init(request: HTTP2Request, tag: UInt64, deadline: NIODeadline, isBulk: Bool = false) {

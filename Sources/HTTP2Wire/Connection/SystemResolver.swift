@@ -2,9 +2,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Looks a host up afresh for one connection, and puts each family's addresses in an order of its own: NIO's Happy
-/// Eyeballs (RFC 8305) starts with the first, so connections spread over what DNS returns, and avoid what their siblings
-/// use.
+/// Looks up a host anew for one connection, and sets the order of each family's addresses. NIO's Happy Eyeballs
+/// (RFC 8305) starts with the first address, so connections spread over the addresses that DNS returns, and avoid those
+/// that their siblings use.
 final class SystemResolver: Resolver, Sendable {
     private let names: NameResolver
     private let entry: AddressBook.Entry
@@ -18,7 +18,7 @@ final class SystemResolver: Resolver, Sendable {
         case cancelled
     }
 
-    /// - Parameter entry: the connection's, in the book that it shares with its siblings.
+    /// - Parameter entry: The connection's entry in the address book that it shares with its siblings.
     init(loop: any EventLoop, entry: AddressBook.Entry, names: NameResolver) {
         self.names = names
         self.entry = entry
@@ -27,7 +27,7 @@ final class SystemResolver: Resolver, Sendable {
     }
 
     func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
-        // NIO asks for AAAA first and for A right behind it; one look-up answers both.
+        // NIO requests AAAA first and A directly after it. One look-up serves both.
         guard case .notAsked = self.query.withLock({ $0 }) else {
             self.fail()
             return self.v6.futureResult
@@ -51,7 +51,7 @@ final class SystemResolver: Resolver, Sendable {
         self.v4.futureResult
     }
 
-    /// The connection waits no more. May be called at any time on the connection's loop, also more than once.
+    /// Cancels the look-up. May be called at any time on the connection's loop, and more than once.
     func cancelQueries() {
         let query = self.query.withLock { query in
             defer { query = .cancelled }

@@ -1,12 +1,12 @@
-/// Why a connection could not be made, or why it ended.
+/// Why a connection could not be established, or why it ended.
 package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of trouble it is. Open: later versions may add kinds.
+    /// The kind of error. Later versions may add kinds.
     package struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         package let rawValue: String
         package init(rawValue: String) { self.rawValue = rawValue }
         package var description: String { self.rawValue }
 
-        // Making the connection.
+        // Establishing the connection.
         package static let hostNotFound = Code(rawValue: "host-not-found")
         package static let nameResolutionFailed = Code(rawValue: "name-resolution-failed")
         package static let connectRefused = Code(rawValue: "connect-refused")
@@ -15,13 +15,13 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let handshakeFailed = Code(rawValue: "tls-handshake-failed")
         package static let notTLS = Code(rawValue: "not-tls")
         package static let noHTTP2 = Code(rawValue: "no-http2")
-        /// The proxy refuses our user name and password, or wants some (407, or 401).
+        /// The proxy refuses our user name and password, or requires them (407 or 401).
         package static let proxyAuthenticationFailed = Code(rawValue: "proxy-authentication-failed")
         /// The proxy allows no tunnel to this host and port (any other 3xx or 4xx).
         package static let proxyRefused = Code(rawValue: "proxy-refused")
-        /// The proxy could not open the tunnel (5xx, 408, 429), or closed the connection.
+        /// The proxy could not open the tunnel (5xx, 408, 425, 429), or it closed the connection.
         package static let proxyFailed = Code(rawValue: "proxy-failed")
-        /// What stands in the place of the proxy does not speak HTTP/1.1.
+        /// The server at the proxy's address does not speak HTTP/1.1.
         package static let notAProxy = Code(rawValue: "not-a-proxy")
         // Certificates.
         package static let trustStoreMissing = Code(rawValue: "trust-store-missing")
@@ -31,9 +31,9 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let certificateExpired = Code(rawValue: "certificate-expired")
         package static let certificateNotYetValid = Code(rawValue: "certificate-not-yet-valid")
         package static let certificateForOtherHost = Code(rawValue: "certificate-for-other-host")
-        /// The peer refused *our* certificate, or wanted one (TLS alerts 42 to 46, 48, 51 and 116).
+        /// The peer refused *our* certificate, or requires one (TLS alerts 42 to 46, 48, 51 and 116).
         package static let clientCertificateRefused = Code(rawValue: "client-certificate-refused")
-        // The life of the connection.
+        // During the connection's lifetime.
         package static let closedByPeer = Code(rawValue: "closed-by-peer")
         package static let connectionReset = Code(rawValue: "connection-reset")
         package static let closedLocally = Code(rawValue: "closed-locally")
@@ -41,7 +41,8 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let pingTimeout = Code(rawValue: "ping-timeout")
         package static let tlsFailure = Code(rawValue: "tls-failure")
         package static let protocolViolation = Code(rawValue: "protocol-violation")
-        /// A rule of our own was broken. The owner of the connection must end; its supervisor counts it.
+        /// An invariant of our own was violated. The owner of the connection must end; its supervisor counts this as a
+        /// failure.
         package static let invariantBroken = Code(rawValue: "invariant-broken")
     }
 
@@ -53,7 +54,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         self.message = message
     }
 
-    /// Whether trying again cannot help before somebody changes a setting, a file or a certificate.
+    /// Whether a retry cannot succeed until a setting, a file or a certificate is changed.
     package var isConfiguration: Bool {
         switch self.code {
         case .hostNotFound, .noHTTP2, .notTLS, .trustStoreMissing, .trustRootsUnreadable, .certificateUnusable,
@@ -65,7 +66,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// What the end of a connection means for the streams that it cut off.
+    /// The cause to report for the streams that this error cut off.
     var streamCause: StreamCause { self.code == .closedLocally ? .closedLocally : .connectionLost }
 
     package var description: String { "\(self.message) (\(self.code))" }

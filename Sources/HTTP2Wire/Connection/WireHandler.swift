@@ -9,13 +9,13 @@ import NIOPosix
     import Darwin
 #endif
 
-/// What a client's and a server's connection are told by the handler below them. All calls come on the event loop.
+/// The owner of a `WireHandler`: a client's or a server's connection. All calls are made on the event loop.
 protocol WireOwner: AnyObject {
-    /// TLS is up; the HTTP/2 session exists and its first frames are on their way.
+    /// TLS is established. The HTTP/2 session exists, and its first frames are being sent.
     func wireIsOpen(_ session: HTTP2Session)
-    /// All bytes of this tick were eaten; results and events may be there.
+    /// All bytes of this tick have been processed. There may be results and events.
     func wireDidRead(_ session: HTTP2Session)
-    /// The end, once. Every stream of the session has its result by now.
+    /// The connection has ended. Called once. By then, every stream of the session has its result.
     func wireIsClosed(_ session: HTTP2Session?, _ error: WireError)
 }
 
@@ -25,20 +25,21 @@ final class WireHandler: ChannelInboundHandler {
     typealias OutboundOut = ByteBuffer
 
     private enum State {
-        /// TLS is being set up.
+        /// The TLS handshake is in progress.
         case handshaking
-        /// Frames flow.
+        /// Frames are exchanged.
         case open
         case closed
     }
 
-    /// One TLS record's worth. Input is fed in pieces of this size, with output between them, since one large read
-    /// full of PINGs would reach nghttp2's limit of unsent acknowledgements.
+    /// The size of one TLS record. Input is processed in pieces of this size, with output between them, because one
+    /// large read full of PINGs would reach nghttp2's limit of unsent acknowledgements.
     private static let pieceSize = 16384
-    /// How many bytes are made a loop tick at the most, so that one connection does not hold up its neighbours.
+    /// The maximum number of bytes encrypted per loop tick, so that one connection does not delay the others on its
+    /// loop.
     private static let outputLimit = 256 * 1024
-    /// How many bytes may wait for a channel that takes none. Frames are not encrypted then; what comes on top is replies
-    /// that TLS gives by itself.
+    /// The maximum number of bytes that may wait for a channel that is not writable. No frames are encrypted in that
+    /// state, so further bytes are only responses that TLS sends by itself.
     private static let waitingLimit = 512 * 1024
 
     private let tls: TLSSession
@@ -49,7 +50,7 @@ final class WireHandler: ChannelInboundHandler {
     private var state = State.handshaking
     private var context: ChannelHandlerContext?
     private var isFlushScheduled = false
-    /// Plaintext on its way in or out; never both at once.
+    /// Plaintext, either incoming or outgoing, never both at once.
     private let piece: UnsafeMutableRawBufferPointer
 
     init(
@@ -110,7 +111,7 @@ final class WireHandler: ChannelInboundHandler {
 
     // MARK: For the owner
 
-    /// Sends what the session has to say: one write for all that was submitted in this tick.
+    /// Sends the session's frames: one write for everything that was submitted in this tick.
     func flush() {
         guard let context, self.state != .closed else { return }
         if self.state == .open {
@@ -127,15 +128,15 @@ final class WireHandler: ChannelInboundHandler {
         }
     }
 
-    /// Ends the connection: what is buffered goes out with a `close_notify`, then the channel is closed.
+    /// Ends the connection: sends the buffered bytes and a `close_notify`, then closes the channel.
     func fail(_ error: WireError) {
         guard self.state != .closed else { return }
         if let context {
-            // What is encrypted counts as written. The peer may not read it any more, so HEADERS stay here.
+            // Encrypted frames count as written. The peer may not read them any more, so do not send HEADERS.
             self.session?.giveUpUnwritten(cause: error.streamCause)
             if self.state == .open { try? self.encrypt(context) }
             self.tls.closeNotify()
-            // Without a look at the channel's buffer, which goes with the channel.
+            // Written even if the channel is not writable, because its buffer ends with it.
             self.write(context)
             self.end(error)
             context.close(mode: .all, promise: nil)
@@ -144,14 +145,14 @@ final class WireHandler: ChannelInboundHandler {
         }
     }
 
-    /// Ends the connection without a word: no GOAWAY, no `close_notify`.
+    /// Ends the connection without notifying the peer: no GOAWAY, no `close_notify`.
     func drop(_ error: WireError) {
         guard self.state != .closed else { return }
         self.end(error)
         self.context?.close(mode: .all, promise: nil)
     }
 
-    // MARK: Inside
+    // MARK: Bytes and frames
 
     private func begin() {
         guard self.state == .handshaking, self.session == nil else { return }
@@ -186,7 +187,7 @@ final class WireHandler: ChannelInboundHandler {
         case .incomplete:
             return
         case .failed(let error):
-            // The alert that OpenSSL made for the peer goes out with this.
+            // This also sends the alert that OpenSSL made for the peer.
             self.fail(error)
         case .complete:
             do {
@@ -200,10 +201,10 @@ final class WireHandler: ChannelInboundHandler {
         }
     }
 
-    /// Turns frames into TLS records, as long as the channel takes them.
+    /// Encrypts frames into TLS records while the channel is writable.
     private func encrypt(_ context: ChannelHandlerContext) throws(WireError) {
         guard let session else { return }
-        // Nothing is written to the channel before the end of this, so it stays writable.
+        // Nothing is written to the channel before the end of this function, so it stays writable.
         guard context.channel.isWritable else { return }
         var filled = 0
         while true {
@@ -231,7 +232,7 @@ final class WireHandler: ChannelInboundHandler {
         if let error = self.tls.write(bytes) { throw error }
     }
 
-    /// Gives the channel what is encrypted, if it takes it.
+    /// Passes the encrypted bytes to the channel if it is writable.
     private func writeOutput(_ context: ChannelHandlerContext) {
         if context.channel.isWritable {
             self.write(context)

@@ -6,8 +6,8 @@
     import Darwin
 #endif
 
-/// Header fields of one message, flat in one array: for each a name length, a value length (16 bits each, little
-/// end first), then the two byte strings.
+/// The header fields of one message, in one flat array. Each field has a name length and a value length (16 bits each,
+/// little endian), followed by the two byte strings.
 package struct FieldList: Sendable, Hashable {
     private var storage: [UInt8] = []
 
@@ -15,12 +15,12 @@ package struct FieldList: Sendable, Hashable {
 
     package var isEmpty: Bool { self.storage.isEmpty }
 
-    /// Bytes of names and values, with 4 for each field.
+    /// The number of bytes of all names and values, plus 4 for each field.
     package var byteCount: Int { self.storage.count }
 
     package mutating func append(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) {
         guard name.count <= Int(UInt16.max), value.count <= Int(UInt16.max) else { return }
-        // One allocation for the fields of an ordinary answer.
+        // One allocation is enough for the fields of an ordinary response.
         if self.storage.isEmpty { self.storage.reserveCapacity(112) }
         self.storage.append(UInt8(truncatingIfNeeded: name.count))
         self.storage.append(UInt8(truncatingIfNeeded: name.count >> 8))
@@ -42,8 +42,8 @@ package struct FieldList: Sendable, Hashable {
 
     package mutating func removeAll() { self.storage.removeAll(keepingCapacity: true) }
 
-    /// Gives the bytes of the first field called `name` (lower case) to `body`; calls nothing without such a field. Not
-    /// generic: it is called for each push from another module, which could not specialise it.
+    /// Passes the value of the first field called `name` (lower case) to `body`. Without such a field, `body` is not
+    /// called. Not generic, because it is called for each push from another module, which could not specialise it.
     package func withFirst(_ name: StaticString, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         self.storage.withUnsafeBufferPointer { bytes in
             var position = 0
@@ -64,7 +64,7 @@ package struct FieldList: Sendable, Hashable {
         return text
     }
 
-    /// Calls `body` with the bytes of each field, in the order of the wire.
+    /// Calls `body` with the bytes of each field, in wire order.
     package func forEach(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Void) {
         self.storage.withUnsafeBufferPointer { bytes in
             var position = 0
@@ -72,7 +72,7 @@ package struct FieldList: Sendable, Hashable {
         }
     }
 
-    /// All fields in the order of the wire, as text.
+    /// All fields as text, in wire order.
     package var all: [(name: String, value: String)] {
         self.storage.withUnsafeBufferPointer { bytes in
             var position = 0
@@ -86,8 +86,7 @@ package struct FieldList: Sendable, Hashable {
         }
     }
 
-    /// Gives each field to `each` in the order of the wire, then runs `body`. The bytes stay valid until `body` is
-    /// back.
+    /// Passes each field to `each` in wire order, then runs `body`. The bytes stay valid until `body` returns.
     package func withFields<Result>(each: (_ name: Bytes, _ value: Bytes) -> Void, then body: () -> Result) -> Result {
         self.storage.withUnsafeBufferPointer { bytes in
             var position = 0

@@ -1,4 +1,4 @@
-/// An HTTP/2 error code (RFC 9113, section 7). Open: a peer may send any number.
+/// An HTTP/2 error code (RFC 9113, section 7). Peers may send codes that are not listed here.
 package struct HTTP2ErrorCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }

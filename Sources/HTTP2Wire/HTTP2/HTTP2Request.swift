@@ -1,13 +1,14 @@
-/// One request as the wire needs it: fields shared with other requests, the few values that differ, and a body.
+/// A request in the form that the session sends: fields shared with other requests, the few values that differ, and a
+/// body.
 ///
-/// On the wire stand first the value of the session's first variable name (`:path`), then `shared` (pseudo-header
-/// fields first), then `credential`, then the other variable values that are not empty.
+/// The fields are sent in this order: the value of the session's first variable name (`:path`), `shared` (pseudo-header
+/// fields first), `credential`, and the other variable values that are not empty.
 package struct HTTP2Request: Sendable {
     package var shared: HeaderBlock
     package var credential: HeaderBlock?
-    /// The values of the variable fields, one after another.
+    /// The values of the variable fields, concatenated.
     package var values: [UInt8]
-    /// How many bytes of `values` belong to each of the session's variable names. 0: the field is absent.
+    /// How many bytes of `values` belong to each of the session's variable names. 0 means that the field is absent.
     package var valueLengths: SIMD8<UInt16>
     package var body: [UInt8]
 

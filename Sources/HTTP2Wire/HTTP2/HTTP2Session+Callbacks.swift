@@ -1,7 +1,7 @@
 import CAPNSNghttp2
 
-// The C thunks: recover the session, call one method of it. A callback never reads what a `mutating` access outside
-// holds open: the methods that call nghttp2 hold none.
+// The C callbacks. Each one recovers the session and calls one of its methods. The methods that call nghttp2 hold no
+// `mutating` access, so a callback never reads a property that such an access holds open.
 extension HTTP2Session {
     static func install(_ callbacks: OpaquePointer) {
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { session, frame, context in
@@ -53,7 +53,7 @@ extension HTTP2Session {
         }
     }
 
-    /// nghttp2 pulls the body of stream `source` (an index plus one).
+    /// nghttp2 reads the body of a stream. `source` is the stream's index plus 1.
     static let readBody: capns_data_read_callback = { _, streamID, buffer, length, flags, source, context in
         guard let context, let buffer, let flags, let source else {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
@@ -61,7 +61,7 @@ extension HTTP2Session {
         let index = Int(bitPattern: source.pointee.ptr) - 1
         return Unmanaged<HTTP2Session>.fromOpaque(context)._withUnsafeGuaranteedRef { session in
             guard session.streams.contains(index, streamID: streamID) else {
-                // The stream is gone; an empty end is all there is to say.
+                // The stream no longer exists, so there is no body to send.
                 return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
             }
             let (copied, isComplete) = session.copyBody(index, into: buffer, capacity: length)
@@ -118,10 +118,10 @@ extension HTTP2Session {
         }
     }
 
-    /// Whether a header block may have so many bytes more. A block of a few kilobytes can refer to one large field of the
-    /// dynamic table thousands of times (RFC 7541, section 2.3.2).
+    /// Adds to the size of the header block, and returns whether it is within the limit. A block of a few kilobytes can
+    /// refer to one large field of the dynamic table thousands of times (RFC 7541, section 2.3.2).
     private func countHeader(_ count: Int) -> Bool {
-        // Each field counts with 32 bytes more (RFC 9113, section 6.5.2).
+        // Each field counts 32 bytes in addition to its name and value (RFC 9113, section 6.5.2).
         self.headerBlockBytes += count + 32
         guard self.headerBlockBytes > StreamTable.headerBlockLimit else { return true }
         self.violation = WireError(
@@ -138,19 +138,19 @@ extension HTTP2Session {
         value: UnsafeBufferPointer<UInt8>
     ) {
         guard let frame, let index = self.index(session, capns_frame_stream_id(frame)),
-            !self.streams[index].hasFinalHeaders  // these would be trailers
+            !self.streams[index].hasFinalHeaders  // otherwise these are trailers
         else { return }
         if self.role == .client, name.count == 7, name[0] == UInt8(ascii: ":") {
-            // nghttp2 has checked that it is `:status` with three digits.
+            // nghttp2 has verified that this is `:status` with three digits.
             self.streams[index].pendingStatus = value.reduce(0) { $0 &* 10 &+ UInt16($1 &- 48) }
         } else if self.streams[index].pendingStatus == 200, let filter = self.configuration.responseFilter,
             self.isVariableName(filter.echoed, name)
                 ? self.streams[index].echo.matches(value) || !filter.keeps(name) : !filter.keeps(name)
         {
-            // An ordinary answer says nothing new with this.
+            // This field of an ordinary response contains nothing new.
         } else if self.streams[index].fields.byteCount + name.count + value.count <= StreamTable.fieldLimit {
             if self.role == .client {
-                // As many as the list takes for it.
+                // The same number of bytes as the list needs for it.
                 guard self.keeps(name.count + value.count + 4) else { return }
             }
             self.streams[index].fields.append(name: name, value: value)
@@ -159,7 +159,8 @@ extension HTTP2Session {
 
     private func onData(_ session: OpaquePointer?, _ streamID: Int32, _ data: UnsafeBufferPointer<UInt8>) {
         guard let index = self.index(session, streamID) else { return }
-        // A client keeps what a reason needs; a server's limit lies above APNs' own, so that "too large" can be seen.
+        // A client keeps enough to read the reason. A server's limit is above APNs' own, so that it can detect "too
+        // large".
         let limit = self.role == .client ? self.configuration.responseBodyLimit : 16 * StreamTable.bodyLimit
         let count = min(limit - self.streams[index].body.count, data.count)
         guard count > 0, self.role == .server || self.keeps(count) else { return }
@@ -232,13 +233,13 @@ extension HTTP2Session {
             let index = self.index(session, capns_frame_stream_id(frame)), !self.streams[index].isWritten
         else { return }
         self.streams[index].isWritten = true
-        // nghttp2 reads the fields no more.
+        // nghttp2 does not read the fields any more.
         self.releaseFixed(self.streams[index].fixed)
         self.streams[index].fixed = RefCountTable<[UInt8]>.none
         if !self.streams[index].isConcluded { self.unwrittenCount -= 1 }
     }
 
-    /// nghttp2 ends a session by a GOAWAY of its own, whose debug data says what the peer did.
+    /// Records why nghttp2 ended the session: it sends a GOAWAY whose debug data describes the peer's violation.
     private func noteGoAwaySent(_ frame: UnsafePointer<nghttp2_frame>) {
         let code = HTTP2ErrorCode(rawValue: capns_frame_goaway_error_code(frame))
         guard self.violation == nil, !self.hasSubmittedGoAway, code != .noError else { return }
@@ -263,7 +264,7 @@ extension HTTP2Session {
         guard let index = self.index(session, streamID) else { return }
         switch self.role {
         case .client:
-            // nghttp2 closes what lies above a GOAWAY's last id with REFUSED_STREAM.
+            // nghttp2 closes the streams above a GOAWAY's last id with REFUSED_STREAM.
             let isAboveGoAway = streamID > self.lowestGoAwayStreamID
             self.conclude(index, cause: isAboveGoAway ? .goAway : .reset(code))
         case .server: self.streamClosed(index, code)

@@ -4,22 +4,26 @@ package import NIOCore
 extension HTTP2Session {
     package enum Submission: Sendable, Hashable {
         case accepted
-        /// Not now: the peer allows no further stream, or none on this connection any more.
+        /// The peer allows no further stream at the moment, or none on this connection any more.
         case noCapacity
     }
 
-    /// Whether a further request may be submitted at this moment.
+    /// Whether another request may be submitted now.
     package var hasCapacity: Bool {
         self.hasPeerSettings && !self.hasGoAway && self.openCount < self.peerMaxConcurrentStreams
     }
 
-    /// Opens a stream. nghttp2 never queues here: without a free stream nothing is submitted.
+    /// Opens a stream for a request.
     ///
-    /// Throws `invariantBroken` when nghttp2 finds the request itself wrong.
+    /// nghttp2 never queues requests: if the peer allows no further stream, nothing is submitted. A request whose body
+    /// does not fit into the connection's send window is held until it fits, and counts as open meanwhile.
     ///
-    /// A request whose body does not fit into the connection's send window waits here until it does, with its entry taken.
-    ///
-    /// - Parameter isBulk: its body leaves `SendWindowRule.bulkReserve` of the send window to other streams.
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - tag: The submitter's identifier of the stream.
+    ///   - deadline: When the stream is reset if no response has arrived.
+    ///   - isBulk: Whether its body must leave `SendWindowRule.bulkReserve` of the send window to other streams.
+    /// - Throws: `invariantBroken` if nghttp2 rejects the request itself.
     package func submit(
         _ request: HTTP2Request,
         tag: UInt64,
@@ -48,12 +52,11 @@ extension HTTP2Session {
         return try Self.rethrow(result)
     }
 
-    /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Those for which there is no
-    /// entry have a result at once.
+    /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Entries for which there is no
+    /// capacity get their result immediately.
     ///
-    /// - Returns: the earliest deadline of the streams.
-    /// - Throws: `invariantBroken` when nghttp2 finds a request itself wrong. Then that one's result is `faulty`, and
-    ///   those behind it have none of the entries.
+    /// - Returns: The earliest deadline of the streams. If nghttp2 rejects a request itself, `broken` is
+    ///   `invariantBroken`: that request's result is `faulty`, and the requests after it are not submitted.
     package func submit(_ batch: RequestBatch, firstTag: UInt64) -> (earliest: NIODeadline, broken: WireError?) {
         var earliest = NIODeadline.distantFuture
         guard !batch.entries.isEmpty else { return (earliest, nil) }
@@ -118,7 +121,8 @@ extension HTTP2Session {
         return entry
     }
 
-    /// Submits one request whose fixed fields are laid out. A `Result`, since closures do not pass typed errors on.
+    /// Submits one request whose fixed fields are laid out. Returns a `Result`, because closures do not propagate typed
+    /// errors.
     func open(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) -> Result<Submission, WireError> {
         guard let count = self.layOut(values, stream.lengths), let fields = self.scratch.baseAddress else {
             return .failure(Self.unfit)
@@ -135,7 +139,7 @@ extension HTTP2Session {
         }
         guard let streamID = submitted, streamID > 0 else {
             self.streams.discard(index)
-            // The ids are used up: this connection takes no further streams (RFC 9113, section 5.1.1).
+            // The stream ids are used up: this connection accepts no more streams (RFC 9113, section 5.1.1).
             if submitted == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { return .success(.noCapacity) }
             return .failure(submitted.map(Self.error) ?? WireError(.closedLocally, "the session is closed"))
         }
@@ -163,18 +167,18 @@ extension HTTP2Session {
             >= Int64(Self.lastUsableStreamID)
     }
 
-    /// For tests of exhaustion: the id of the next stream. Throws when nghttp2 refuses it.
+    /// For tests of stream id exhaustion: sets the id of the next stream. Throws if nghttp2 rejects it.
     package func setNextStreamID(_ id: Int32) throws(WireError) {
         try self.check { nghttp2_session_set_next_stream_id($0, id) }
     }
 
-    /// Resets the stream called `tag`, if it is still open. Its result is given.
+    /// Resets the stream with this tag, if it is still open, and gives it its result.
     package func cancel(tag: UInt64) {
         self.giveUpHeld(cause: .cancelled) { $0.stream.tag == tag }
         if let index = self.streams.index(ofTag: tag) { self.giveUp(index, cause: .cancelled) }
     }
 
-    /// Resets the streams whose time is over, and says when the next one's will be.
+    /// Resets the streams whose deadline has passed, and returns the next deadline.
     package func expire(now: NIODeadline) -> NIODeadline? {
         self.giveUpHeld(cause: .deadline) { $0.stream.deadline <= now }
         var next = self.held.deadline
@@ -190,7 +194,7 @@ extension HTTP2Session {
         return next
     }
 
-    /// The connection is gone: every stream gets its result.
+    /// Gives every stream its result, because the connection has ended.
     package func concludeAll(cause: StreamCause) {
         self.giveUpHeld(cause: cause)
         for index in self.streams.indices where self.streams[index].streamID != 0 {
@@ -198,7 +202,7 @@ extension HTTP2Session {
         }
     }
 
-    /// Takes back every request that nghttp2 still holds.
+    /// Withdraws every request that nghttp2 still holds.
     func giveUpUnwritten(cause: StreamCause) {
         self.giveUpHeld(cause: cause)
         guard self.unwrittenCount > 0 else { return }
@@ -221,7 +225,8 @@ extension HTTP2Session {
         }
     }
 
-    /// Whether there is room for so many bytes more of responses that are not complete; then they count.
+    /// Counts this many more bytes as kept for incomplete responses. Returns `false`, and counts nothing, if that would
+    /// exceed the limit.
     func keeps(_ count: Int) -> Bool {
         guard self.keptBytes + count <= max(StreamTable.keptLimit, self.configuration.responseBodyLimit) else {
             return false
@@ -230,12 +235,12 @@ extension HTTP2Session {
         return true
     }
 
-    /// What is kept of this response is about to go.
+    /// Subtracts the stored bytes of this response, which are about to be removed.
     func forgetKept(_ index: Int) {
         self.keptBytes -= self.streams[index].fields.byteCount + self.streams[index].body.count
     }
 
-    /// Gives the stream its one result.
+    /// Gives the stream its only result.
     func conclude(_ index: Int, cause: StreamCause) {
         guard !self.streams[index].isConcluded else { return }
         let ending = StreamCertainty.ending(
@@ -269,11 +274,12 @@ extension HTTP2Session {
         )
     }
 
-    /// A header block is complete.
+    /// Called when a header block is complete.
     func headersComplete(_ index: Int) {
         switch self.role {
         case .client:
-            // 1xx blocks come before the final one (RFC 9113, section 8.1); what comes after it are trailers.
+            // 1xx blocks come before the final one (RFC 9113, section 8.1). A block after the final one contains
+            // trailers.
             if !self.streams[index].hasFinalHeaders, self.streams[index].pendingStatus >= 200 {
                 self.streams[index].hasFinalHeaders = true
                 self.streams[index].status = self.streams[index].pendingStatus
@@ -283,7 +289,7 @@ extension HTTP2Session {
         }
     }
 
-    /// The peer has said all on this stream.
+    /// Called when the peer has ended its side of the stream.
     func remoteComplete(_ index: Int) {
         self.streams[index].isRemoteComplete = true
         switch self.role {
@@ -291,8 +297,8 @@ extension HTTP2Session {
             guard self.streams[index].hasFinalHeaders, !self.streams[index].isConcluded else { return }
             self.conclude(index, cause: .responded)
             if self.streams[index].outgoingOffset < self.streams[index].outgoingCount {
-                // The server answered before it had the whole request, which it may (RFC 9113, section 8.1). nghttp2
-                // would go on sending the body; a reset frees the stream at once.
+                // The server may respond before it has received the whole request (RFC 9113, section 8.1). nghttp2
+                // would continue to send the body; a reset frees the stream immediately.
                 self.earlyResponses.append(self.streams[index].streamID)
             }
         case .server:

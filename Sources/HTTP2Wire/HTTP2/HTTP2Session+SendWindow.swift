@@ -1,13 +1,13 @@
 import CAPNSNghttp2
 
 extension HTTP2Session {
-    /// Whether requests wait, for the send window or because of `holdsRequests`.
+    /// Whether requests are being held, for the send window or because of `holdsRequests`.
     package var isHoldingRequests: Bool { !self.held.isEmpty }
 
     private var sendWindow: Int { self.withSession { Int(nghttp2_session_get_remote_window_size($0)) } ?? 0 }
 
-    /// Whether a request must wait: its HEADERS shall not leave when its body cannot follow, since whatever was written
-    /// may have been processed.
+    /// Whether a request must be held. Its HEADERS must not be sent if its body cannot follow, because a request that
+    /// was written may have been processed.
     func mustHold(bodyCount: Int, isBulk: Bool) -> Bool {
         if self.holdsRequests { return true }
         guard bodyCount > 0 else { return false }
@@ -20,7 +20,11 @@ extension HTTP2Session {
             )
     }
 
-    /// - Parameter stream: with its fixed fields laid out.
+    /// Holds a request.
+    ///
+    /// - Parameters:
+    ///   - stream: The request, with its fixed fields laid out.
+    ///   - values: The values of its variable fields.
     func hold(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
         self.bodies.retain(entry: stream.body)
         self.retainFixed(stream.fixed)
@@ -33,7 +37,7 @@ extension HTTP2Session {
         self.releaseFixed(request.stream.fixed)
     }
 
-    /// Opens streams for the requests that wait, as far as the send window reaches.
+    /// Opens streams for held requests, as far as the send window allows.
     func openHeld() throws(WireError) {
         if self.holdsRequests { return }
         while let request = self.held.first {
@@ -47,7 +51,8 @@ extension HTTP2Session {
                     committed: self.uncopiedBodyBytes
                 )
             else {
-                // With no stream open the server has answered all that it got; waiting would be for ever.
+                // Without an open stream, the server has responded to everything it received, so waiting would never
+                // end.
                 if window > 0, self.streams.count == 0, self.windowRule.relax(isProof: true) { continue }
                 return
             }
@@ -55,7 +60,7 @@ extension HTTP2Session {
         }
     }
 
-    /// Opens the stream of the first request that waits.
+    /// Opens a stream for the first held request.
     private func open(_ request: HeldRequest) throws(WireError) {
         let stream = request.stream
         self.openCount -= 1
@@ -74,13 +79,13 @@ extension HTTP2Session {
         }
     }
 
-    /// The window has not grown for a while: demands less until it grows.
+    /// Relaxes the send window rule until the window grows, because it has not grown for a while.
     package func relaxSendWindow() throws(WireError) {
         _ = self.windowRule.relax(isProof: false)
         try self.openHeld()
     }
 
-    /// Gives the requests that wait their result, if `condition` holds.
+    /// Gives a result to each held request for which `condition` holds.
     func giveUpHeld(cause: StreamCause, where condition: (HeldRequest) -> Bool = { _ in true }) {
         guard !self.held.isEmpty else { return }
         for request in self.held.remove(where: condition) {

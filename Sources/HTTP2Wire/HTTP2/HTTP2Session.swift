@@ -9,19 +9,19 @@ import NIOCore
     import Darwin
 #endif
 
-/// What a session learnt from its peer, beside the streams' own results.
+/// Events that a session receives from its peer, apart from the results of streams.
 package enum HTTP2Event: Sendable, Hashable {
-    /// The peer's SETTINGS. Comes at least once, first of all.
+    /// The peer's SETTINGS. This event occurs at least once, before all others.
     case settings(maxConcurrentStreams: Int)
     case goAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8])
     case pingAcknowledged
 }
 
-/// The owner of one `nghttp2_session`: HTTP/2 frames as a value that eats and makes bytes, without a socket.
+/// Owns one `nghttp2_session`: an HTTP/2 session that consumes and produces bytes, without a socket.
 ///
-/// A class, since nghttp2 keeps its address. Confined to the event loop of its connection. The C callbacks only
-/// write into `streams`, `events`, `results` and `requests`; nobody is resumed and nothing is submitted before the
-/// call that caused them is back.
+/// It is a class because nghttp2 keeps its address. Confined to the event loop of its connection. The C callbacks only
+/// write into `streams`, `events`, `results` and `requests`. No task is resumed and no request is submitted until the
+/// call that caused the callbacks has returned.
 package final class HTTP2Session {
     package enum Role: Sendable {
         case client
@@ -29,100 +29,103 @@ package final class HTTP2Session {
     }
 
     package struct Configuration: Sendable {
-        /// For a client: the names of the fields whose values differ from request to request; `:path` first.
+        /// For a client: the names of the fields whose values differ between requests, with `:path` first.
         package var variableNames: [String] = [":path"]
-        /// For a client: what is kept of answers with status 200; nil: all.
+        /// For a client: which fields of responses with status 200 are kept. `nil` means all.
         package var responseFilter: ResponseFilter?
-        /// For a client: how many bytes of a response's body are kept. APNs' responses to pushes are far smaller.
+        /// For a client: the maximum number of bytes kept of a response's body. APNs' responses to pushes are far
+        /// smaller.
         package var responseBodyLimit = StreamTable.bodyLimit
         /// For a server: its first SETTINGS_MAX_CONCURRENT_STREAMS.
         package var maxConcurrentStreams: UInt32 = 100
-        /// For a server: what its first SETTINGS_MAX_CONCURRENT_STREAMS says instead, below `maxConcurrentStreams`, until
-        /// the limit is set anew. nghttp2 would refuse at once what a client opened before it could know the limit;
-        /// with this, streams above it are refused only when the client has acknowledged it (RFC 9113, section 6.5.3).
+        /// For a server: a smaller limit to announce in the first SETTINGS_MAX_CONCURRENT_STREAMS instead of
+        /// `maxConcurrentStreams`, until the limit is set again. By itself, nghttp2 would immediately refuse streams
+        /// that a client opened before it could know the limit. With this setting, streams above it are refused only
+        /// after the client has acknowledged it (RFC 9113, section 6.5.3).
         package var announcedMaxConcurrentStreams: UInt32?
-        /// For a server: how many RST_STREAM a client may send at once, and a second, before the session ends.
+        /// For a server: how many RST_STREAM frames a client may send at once (burst) and per second (rate) before the
+        /// session ends.
         package var resetBurst: UInt64 = 1_000_000
         package var resetRate: UInt64 = 1_000_000
-        /// For a server: requests are reported when their headers are complete, not when their body is.
+        /// For a server: whether requests are reported when their headers are complete, rather than when their body is.
         package var reportsRequestsEarly = false
         /// For a server: see `HeaderReporting`.
         package var headerReporting: HeaderReporting?
-        /// For a server: its SETTINGS_INITIAL_WINDOW_SIZE in bytes; nil: the protocol's 65,535.
+        /// For a server: its SETTINGS_INITIAL_WINDOW_SIZE in bytes. `nil` means the protocol's default of 65,535.
         package var initialWindowSize: UInt32?
 
         package init() {}
     }
 
-    /// The largest stream id that is used; beyond it a connection is to be replaced (RFC 9113, section 5.1.1).
+    /// The largest stream id in use before the connection should be replaced (RFC 9113, section 5.1.1).
     static let lastUsableStreamID: Int32 = Int32.max - 2048
 
     let role: Role
     let configuration: Configuration
     let streams = StreamTable()
-    // Unchecked: confined to one loop, and nothing that an access calls comes back here.
-    /// The bodies that go out.
+    // Unchecked: confined to one event loop, and no access re-enters these properties.
+    /// The bodies being sent.
     @exclusivity(unchecked) var bodies = RefCountTable<[UInt8]>()
     /// Header blocks whose memory nghttp2 may still read.
     @exclusivity(unchecked) private var fixed = RefCountTable<FixedFields>()
-    /// The fixed fields that stand in `scratch`, and how many there are.
+    /// The fixed fields that are laid out in `scratch`, and their number.
     private var laidOut: (entry: Int32, shared: ObjectIdentifier, credential: ObjectIdentifier?, count: Int)?
-    /// What ended since the owner last took it. Unchecked as `bodies`.
+    /// Results since the owner last took them. Unchecked like `bodies`.
     @exclusivity(unchecked) var results: [StreamResult] = []
     var events: [HTTP2Event] = []
-    /// Server only: requests that came since the owner last took them.
+    /// Server only: requests received since the owner last took them.
     var requests: [ServerRequest] = []
-    /// Server only: streams that were closed since the owner last took them.
+    /// Server only: streams closed since the owner last took them.
     var closedStreams: [(streamID: Int32, code: HTTP2ErrorCode)] = []
     var lastRespondedIndex = 0
-    /// Server only: answers with another end than END_STREAM.
+    /// Server only: responses that end with something other than END_STREAM.
     var scriptedBodies: [Int32: ScriptedBody] = [:]
-    /// Streams whose answer was complete before our request was: reset them when nghttp2 is back.
+    /// Streams whose response was complete before our request was. They are reset after nghttp2 returns.
     var earlyResponses: [Int32] = []
-    /// The peer's limit as it now stands; 0 before its first SETTINGS.
+    /// The peer's current limit; 0 before its first SETTINGS.
     private(set) var peerMaxConcurrentStreams = 0
     private(set) var hasPeerSettings = false
     var lowestGoAwayStreamID = Int32.max
     /// Server only: see `Configuration.announcedMaxConcurrentStreams`.
     var announcedLimit: UInt32?
     var isLimitAcknowledged = false
-    /// Server only: streams above the announced limit, to be refused when nghttp2 is back.
+    /// Server only: streams above the announced limit. They are refused after nghttp2 returns.
     var refusedStreams: [Int32] = []
-    /// Server only: the first frame with the announced limit in it. Freed with the session.
+    /// Server only: the first frame, containing the announced limit. Freed with the session.
     private var firstFrame: UnsafeMutableRawBufferPointer?
-    /// The peer sent GOAWAY. A graceful one names 2^31-1, so the id alone does not tell.
+    /// Whether the peer sent GOAWAY. A graceful GOAWAY names stream 2^31-1, so the id alone is not sufficient.
     var hasGoAway = false
-    /// How many of `results` are older than the first GOAWAY of the bytes just read; nil: there was none.
+    /// How many of `results` precede the first GOAWAY in the bytes just read; `nil` if there was none.
     var resultsBeforeGoAway: Int?
-    /// Why nghttp2 itself ended the session: the peer broke the protocol.
+    /// Why nghttp2 itself ended the session: the peer violated the protocol.
     var violation: WireError?
     private(set) var hasSubmittedGoAway = false
-    /// Streams without a result.
+    /// The number of streams without a result.
     var openCount = 0
-    /// Frames that advanced an open stream: final HEADERS, DATA with a body, RST_STREAM. Whether it has changed says
-    /// whether the peer works on requests; frames on closed streams and 1xx blocks say nothing of that.
+    /// Counts frames that advanced an open stream: final HEADERS, DATA with a body, RST_STREAM. A change shows that the
+    /// peer is working on requests. Frames on closed streams and 1xx blocks do not show that, so they are not counted.
     var responseFrames: UInt64 = 0
-    /// Streams whose HEADERS nghttp2 has not given out yet.
+    /// The number of streams whose HEADERS nghttp2 has not produced yet.
     var unwrittenCount = 0
-    // Unchecked as `bodies`: each push touches them.
-    /// Whether new requests wait: it is not known whether the path to the peer is still there.
+    // Unchecked like `bodies`, because each push accesses them.
+    /// Whether new requests are held, because the path to the peer is being checked.
     @exclusivity(unchecked) package var holdsRequests = false
-    /// Requests that wait.
+    /// The requests being held.
     @exclusivity(unchecked) var held = HeldRequests()
     @exclusivity(unchecked) var windowRule = SendWindowRule()
-    /// A client's: the bytes of open streams' bodies that nghttp2 has not copied yet.
+    /// Client only: bytes of open streams' bodies that nghttp2 has not copied yet.
     @exclusivity(unchecked) var uncopiedBodyBytes = 0
-    /// A client's: the bytes that are kept of responses that are not complete.
+    /// Client only: bytes kept of incomplete responses.
     @exclusivity(unchecked) var keptBytes = 0
-    /// The bytes of the header block that is being received, decompressed.
+    /// The decompressed size of the header block being received, in bytes.
     @exclusivity(unchecked) var headerBlockBytes = 0
-    /// How often the peer enlarged the connection's send window.
+    /// How often the peer has enlarged the connection's send window.
     var windowUpdates: UInt64 = 0
 
     private let memory = SessionMemory()
     private var session: OpaquePointer?
     private var variableNames: HeaderBlock
-    /// Which variable names have stood on the wire once, so that HPACK can refer to them by index from then on.
+    /// The variable names that have been sent once, so that HPACK can refer to them by index.
     private var introducedNames: UInt32 = 1
     let scratch: UnsafeMutableBufferPointer<nghttp2_nv>
 
@@ -147,7 +150,7 @@ package final class HTTP2Session {
             throw WireError(.protocolViolation, "nghttp2 is out of memory")
         }
         defer { nghttp2_option_del(option) }
-        // Closed streams are kept for a priority tree that APNs does not use.
+        // nghttp2 would keep closed streams for a priority tree, which APNs does not use.
         nghttp2_option_set_no_closed_streams(option, 1)
         if role == .server {
             capns_option_set_stream_reset_rate_limit(option, configuration.resetBurst, configuration.resetRate)
@@ -192,7 +195,7 @@ package final class HTTP2Session {
 
     // MARK: Bytes
 
-    /// Eats bytes from the peer. What they meant stands in `results`, `events` and `requests` afterwards.
+    /// Processes bytes from the peer, and updates `results`, `events` and `requests`.
     package func receive(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
         guard let session, let base = bytes.baseAddress else { return }
         let taken = capns_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
@@ -208,13 +211,13 @@ package final class HTTP2Session {
             self.refusedStreams.removeAll()
         }
         if self.hasGoAway || self.openCount > self.peerMaxConcurrentStreams {
-            // nghttp2 would keep them silently until there is room, or for ever.
+            // nghttp2 would keep them silently until the peer allows more streams, or forever.
             self.giveUpUnwritten(cause: self.hasGoAway ? .goAway : .noCapacity)
         }
         if !self.held.isEmpty { try self.openHeld() }
     }
 
-    /// The next bytes for the peer, one frame at a time, valid until the next call. Empty: nothing to send.
+    /// The next frame for the peer, valid until the next call. Empty if there is nothing to send.
     package func nextFrame() throws(WireError) -> UnsafeRawBufferPointer {
         guard let session else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         var data: UnsafePointer<UInt8>?
@@ -231,7 +234,7 @@ package final class HTTP2Session {
         return UnsafeRawBufferPointer(start: copy.baseAddress, count: frame.count)
     }
 
-    /// Whether anything is left to do on this connection (RFC 9113, section 6.8).
+    /// Whether nothing is left to do on this connection (RFC 9113, section 6.8).
     package var isFinished: Bool {
         guard let session else { return true }
         return nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
@@ -252,7 +255,10 @@ package final class HTTP2Session {
         try self.check { nghttp2_submit_rst_stream($0, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, code.rawValue) }
     }
 
-    /// - Parameter lastStreamID: nil: the last stream that the peer opened.
+    /// Submits a GOAWAY.
+    ///
+    /// - Parameter lastStreamID: The last stream that was or may be processed. `nil` means the last stream that the
+    ///   peer opened.
     package func submitGoAway(lastStreamID: Int32?, code: HTTP2ErrorCode, debugData: [UInt8] = []) throws(WireError) {
         self.hasSubmittedGoAway = true
         try self.check { session in
@@ -274,9 +280,9 @@ package final class HTTP2Session {
         }
     }
 
-    // MARK: For the extensions
+    // MARK: Used by the extensions
 
-    /// Runs a call that answers 0 or an error.
+    /// Runs a call that returns 0 or an error code.
     func check(_ call: (OpaquePointer) -> Int32) throws(WireError) {
         guard let session else { throw WireError(.closedLocally, "the session is closed") }
         let code = call(session)
@@ -290,15 +296,15 @@ package final class HTTP2Session {
     func readPeerSettings() {
         guard let session else { return }
         let limit = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
-        // A peer that names no limit gets the 100 that RFC 9113, section 6.5.2, recommends as its least.
+        // If a peer announces no limit, 100 is assumed, the minimum that RFC 9113, section 6.5.2, recommends.
         self.peerMaxConcurrentStreams = limit == UInt32.max ? 100 : Int(limit)
         self.hasPeerSettings = true
         self.events.append(.settings(maxConcurrentStreams: self.peerMaxConcurrentStreams))
     }
 
-    // MARK: A request's fields
+    // MARK: Fields of a request
 
-    /// Header blocks that stand together in requests.
+    /// Header blocks that requests use together.
     private struct FixedFields {
         var shared: HeaderBlock
         var credential: HeaderBlock?
@@ -306,8 +312,9 @@ package final class HTTP2Session {
         var count: Int { self.shared.fields.count + (self.credential?.fields.count ?? 0) }
     }
 
-    /// Lays out the fields that a request shares with others, and keeps their memory. The entry has one use more, which
-    /// is the caller's to drop. Nil: there are too many fields.
+    /// Lays out the fields that a request shares with others, and keeps their memory.
+    ///
+    /// - Returns: The entry, with one additional use that the caller must release; `nil` if there are too many fields.
     func layOut(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
         if let laidOut, laidOut.shared == ObjectIdentifier(shared),
             laidOut.credential == credential.map(ObjectIdentifier.init)
@@ -322,14 +329,14 @@ package final class HTTP2Session {
         return entry
     }
 
-    /// Lays out the fields of an entry that is in use.
+    /// Lays out the fields of an existing entry.
     func layOut(entry: Int32) {
         guard self.laidOut?.entry != entry, let fields = self.fixed[entry] else { return }
         self.layOut(fields, entry)
     }
 
     private func layOut(_ fields: FixedFields, _ entry: Int32) {
-        var position = 1  // the first variable field stands before them
+        var position = 1  // the first variable field precedes them
         for field in fields.shared.fields {
             self.scratch[position] = field
             position += 1
@@ -345,7 +352,7 @@ package final class HTTP2Session {
         )
     }
 
-    /// One more stream needs the memory of these fields.
+    /// Retains the memory of these fields for one more stream.
     func retainFixed(_ entry: Int32) { self.fixed.retain(entry: entry) }
 
     func releaseFixed(_ entry: Int32) {
@@ -354,10 +361,12 @@ package final class HTTP2Session {
 
     /// Adds the values of one request to the fields that are laid out, for a call of nghttp2, which copies the values.
     ///
-    /// - Parameter values: with exactly as many bytes as `lengths` add up to.
-    /// - Returns: how many fields there are now; nil: this is no request.
+    /// - Parameters:
+    ///   - values: Exactly as many bytes as the sum of `lengths`.
+    ///   - lengths: The length of each variable field.
+    /// - Returns: The total number of fields; `nil` if this is not a valid request.
     func layOut(_ values: UnsafeBufferPointer<UInt8>, _ lengths: SIMD8<UInt16>) -> Int? {
-        // The first variable field is `:path`, without which no request is one.
+        // The first variable field is `:path`, which every request needs.
         guard let start = values.baseAddress, let laidOut, lengths[0] > 0 else { return nil }
         let names = self.variableNames.fields
         var count = 1 + laidOut.count
@@ -371,8 +380,8 @@ package final class HTTP2Session {
             field.valuelen = length
             field.flags = UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
             position += length
-            // "No index" is HPACK's never-indexed form. The first time the field goes without it, so that the table
-            // learns the name and later ones need one byte for it. nghttp2 never indexes `:path`.
+            // "No index" is HPACK's never-indexed form. The first time, the field is sent without it, so that the table
+            // learns the name and later fields need one byte for it. nghttp2 never indexes `:path`.
             let bit = UInt32(1) << UInt32(index)
             if index == 0 {
                 self.scratch[0] = field
@@ -389,7 +398,7 @@ package final class HTTP2Session {
         return count
     }
 
-    /// The value of a request's variable field, by its place among the names.
+    /// The value of a request's variable field, by its index among the names.
     func value(
         _ index: Int,
         in values: UnsafeBufferPointer<UInt8>,
@@ -401,14 +410,14 @@ package final class HTTP2Session {
         return end <= values.count ? UnsafeBufferPointer(rebasing: values[start..<end]) : .init(start: nil, count: 0)
     }
 
-    /// Whether `name` is that of a variable field.
+    /// Whether `name` is the name of this variable field.
     func isVariableName(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
         guard self.variableNames.fields.indices.contains(index), let start = name.baseAddress else { return false }
         let own = self.variableNames.fields[index]
         return own.namelen == name.count && memcmp(own.name, start, own.namelen) == 0
     }
 
-    /// The stream is gone for nghttp2 and for us.
+    /// Releases a stream that neither nghttp2 nor this session uses any more.
     func release(_ index: Int) {
         guard self.streams[index].streamID != 0 else { return }
         if self.role == .client {
@@ -428,8 +437,8 @@ package final class HTTP2Session {
         String(cString: nghttp2_strerror(code))
     }
 
-    /// Only what a correct caller cannot cause is a broken invariant; memory, floods and the peer's faults are
-    /// trouble to live with.
+    /// Maps an nghttp2 error. Only an error that a correct caller cannot cause is a broken invariant. Lack of memory,
+    /// floods and errors of the peer are not.
     static func error(_ code: Int32) -> WireError {
         switch code {
         case NGHTTP2_ERR_INVALID_STATE.rawValue, NGHTTP2_ERR_INVALID_ARGUMENT.rawValue,

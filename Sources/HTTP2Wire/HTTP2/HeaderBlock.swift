@@ -1,15 +1,15 @@
 import CAPNSNghttp2
 
-/// Header fields made once and sent many times: names and values at fixed addresses, ready for nghttp2.
+/// Header fields that are created once and sent many times: names and values at fixed addresses, in nghttp2's form.
 ///
-/// `@unchecked Sendable`: the memory is written in `init` only and freed in `deinit`; between them it is read-only.
-/// nghttp2 is told not to copy it (NO_COPY), so whoever submits a block keeps it alive until the stream is closed.
+/// `@unchecked Sendable`: the memory is written only in `init`, freed in `deinit`, and read-only in between. nghttp2
+/// does not copy it (NO_COPY), so the submitter of a block must retain it until the stream is closed.
 package final class HeaderBlock: @unchecked Sendable {
-    /// What HPACK does with a field (RFC 7541, section 6.2).
+    /// How HPACK encodes a field (RFC 7541, section 6.2).
     package enum Indexing: Sendable {
-        /// The field repeats: it goes into the peer's table.
+        /// The field repeats, so it is added to the peer's table.
         case indexed
-        /// The value does not repeat, or is secret.
+        /// The value does not repeat, or is secret, so the field is never indexed.
         case never
     }
 
@@ -28,7 +28,7 @@ package final class HeaderBlock: @unchecked Sendable {
     let fields: UnsafeBufferPointer<nghttp2_nv>
     private let bytes: UnsafeMutablePointer<UInt8>
 
-    /// - Parameter fields: names in lower case, pseudo-header fields (`:method` …) first (RFC 9113, section 8.3).
+    /// - Parameter fields: Names in lower case, pseudo-header fields (such as `:method`) first (RFC 9113, section 8.3).
     package init(_ fields: [Field]) {
         let total = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: max(total, 1))

@@ -1,9 +1,9 @@
 import NIOCore
 
-/// One request on its way to nghttp2.
+/// A request to submit to nghttp2.
 struct NewStream {
     var lengths: SIMD8<UInt16>
-    /// An entry of the session's fixed fields; laid out before the request is opened or held.
+    /// An entry of the session's fixed fields, laid out before the request is opened or held.
     var fixed: Int32
     /// An entry of the session's bodies.
     var body: Int32
@@ -13,17 +13,17 @@ struct NewStream {
     var isBulk: Bool
 }
 
-/// A request that waits until its body fits into the connection's send window, or until the path is known to be there.
-/// nghttp2 knows nothing of it, so nothing of it is written.
+/// A request that is held until its body fits into the connection's send window, or until the path check has succeeded.
+/// It has not been passed to nghttp2, so no part of it has been written.
 struct HeldRequest {
-    /// While it waits, it holds one use of each of its entries.
+    /// While the request is held, it retains each of its entries once.
     var stream: NewStream
-    /// Where its values begin among all that the lane has ever held, in bytes.
+    /// The offset of its values, in bytes, among all values that the lane has ever held.
     fileprivate var position: Int
     fileprivate var valueCount: Int
 }
 
-/// The requests that wait, in the order in which they go.
+/// The held requests, in the order in which they will be sent.
 struct HeldRequests {
     private var interactive = Lane()
     private var bulk = Lane()
@@ -32,17 +32,21 @@ struct HeldRequests {
     var count: Int { self.interactive.requests.count + self.bulk.requests.count }
     var first: HeldRequest? { self.interactive.requests.first ?? self.bulk.requests.first }
 
-    /// Whether a new request must queue behind others of its lane.
+    /// Whether a new request must queue behind others.
     func isWaiting(isBulk: Bool) -> Bool {
         !self.interactive.requests.isEmpty || (isBulk && !self.bulk.requests.isEmpty)
     }
 
-    /// - Parameter values: the fields that differ from request to request. They are copied.
+    /// Adds a request.
+    ///
+    /// - Parameters:
+    ///   - stream: The request.
+    ///   - values: The values of its variable fields. They are copied.
     mutating func append(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
         if stream.isBulk { self.bulk.append(stream, values) } else { self.interactive.append(stream, values) }
     }
 
-    /// Calls `body` with the values of a request that still waits.
+    /// Calls `body` with the values of a request that is still held.
     func withValues<Result>(of request: HeldRequest, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         (request.stream.isBulk ? self.bulk : self.interactive).withValues(of: request, body)
     }
@@ -51,7 +55,7 @@ struct HeldRequests {
         if self.interactive.requests.isEmpty { self.bulk.removeFirst() } else { self.interactive.removeFirst() }
     }
 
-    /// Takes out the requests for which `condition` holds.
+    /// Removes and returns the requests for which `condition` holds.
     mutating func remove(where condition: (HeldRequest) -> Bool) -> [HeldRequest] {
         self.interactive.remove(where: condition) + self.bulk.remove(where: condition)
     }
@@ -62,15 +66,15 @@ struct HeldRequests {
     }
 }
 
-/// The waiting requests of one lane. Hundreds may wait and each is taken from the front, so their values stand in one
-/// array instead of one each.
+/// The held requests of one lane. There may be hundreds, and each is removed from the front, so their values are stored
+/// in one array instead of one array each.
 private struct Lane {
     private(set) var requests = CircularBuffer<HeldRequest>()
     private var values: [UInt8] = []
-    /// How many bytes of values were in front of `values` and are gone.
+    /// How many bytes of values have been removed from the front of `values`.
     private var discarded = 0
 
-    /// Bytes that an empty lane keeps for the next requests.
+    /// How many bytes of capacity an empty lane keeps for later requests.
     private static let keptCapacity = 32 * 1024
 
     mutating func append(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
@@ -99,7 +103,7 @@ private struct Lane {
         return Array(removed)
     }
 
-    /// Drops values in front of the first request's, once they are more than half of all.
+    /// Removes the values before the first request's, once they are more than half of all values.
     private mutating func discardValues() {
         guard let first = self.requests.first else {
             self.discarded += self.values.count

@@ -1,14 +1,15 @@
-/// Values that several streams of one session use, each counted by a plain number: the value is retained once, not once
-/// a stream, which would be an atomic operation a push on memory that other threads use as well.
+/// Values shared by several streams of one session, with plain reference counts. The value itself is retained once
+/// instead of once per stream: a Swift retain would cost an atomic operation per push, on memory that other threads
+/// also use.
 struct RefCountTable<Value> {
     private var values: [Value?] = []
     private var uses: [Int32] = []
     private var free: [Int32] = []
 
-    /// No entry: nothing is held.
+    /// No entry. Retaining and releasing it has no effect.
     static var none: Int32 { -1 }
 
-    /// An entry with one use.
+    /// Adds a value, and returns its entry with one use.
     mutating func insert(_ value: Value) -> Int32 {
         if let entry = self.free.popLast() {
             self.values[Int(entry)] = value
@@ -20,12 +21,12 @@ struct RefCountTable<Value> {
         return Int32(truncatingIfNeeded: self.values.count - 1)
     }
 
-    /// One use more.
+    /// Adds one use.
     mutating func retain(entry: Int32) {
         if entry >= 0 { self.uses[Int(entry)] += 1 }
     }
 
-    /// One use less. True: it was the last one, the value is released and the entry may be another's from now on.
+    /// Removes one use. Returns `true` if it was the last one: the value is then released, and the entry may be reused.
     @discardableResult
     mutating func release(entry: Int32) -> Bool {
         guard entry >= 0 else { return false }
@@ -38,6 +39,6 @@ struct RefCountTable<Value> {
 
     subscript(entry: Int32) -> Value? { entry >= 0 ? self.values[Int(entry)] : nil }
 
-    /// How many values are held.
+    /// The number of values in the table.
     var count: Int { self.values.count - self.free.count }
 }

@@ -1,16 +1,17 @@
 package import NIOCore
 
-/// Requests that go to a connection together; what they have in common stands here once.
+/// Requests that are submitted to a connection together. Their common parts are stored once.
 package struct RequestBatch: Sendable {
     package struct Entry: Sendable {
-        /// How many bytes of the batch's `values` belong to each of the session's variable names. 0: the field is absent.
+        /// How many bytes of the batch's `values` belong to each of the session's variable names. 0 means that the
+        /// field is absent.
         package var valueLengths: SIMD8<UInt16>
-        /// Empty: the batch's.
+        /// If empty, the batch's body is used.
         package var body: [UInt8]
-        /// When the stream is reset if no response has come.
+        /// When the stream is reset if no response has arrived.
         package var deadline: NIODeadline
 
-        /// How many bytes of the batch's `values` are this request's.
+        /// How many bytes of the batch's `values` belong to this request.
         var valueCount: Int {
             var count = 0
             for index in 0..<8 { count += Int(self.valueLengths[index]) }
@@ -26,11 +27,11 @@ package struct RequestBatch: Sendable {
 
     package var shared: HeaderBlock
     package var credential: HeaderBlock?
-    /// The body of all requests that have none of their own.
+    /// The body of all requests that have no body of their own.
     package var body: [UInt8]
-    /// Whether their bodies leave the last of the send window to others.
+    /// Whether their bodies must leave the last part of the send window to others.
     package var isBulk: Bool
-    /// The values of the variable fields, request after request.
+    /// The values of the variable fields of all requests, concatenated.
     package var values: [UInt8] = []
     package var entries: [Entry] = []
 

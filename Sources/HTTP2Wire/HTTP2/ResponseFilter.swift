@@ -6,11 +6,11 @@
     import Darwin
 #endif
 
-/// Which fields of a client's ordinary answers (status 200) are worth keeping: a response that tells nothing new costs no
-/// memory. Answers with another status are kept whole.
+/// Selects the fields that are kept of a client's ordinary responses (status 200), so that a response without new
+/// information uses no memory. Responses with another status are kept in full.
 package struct ResponseFilter: Sendable {
-    /// The variable name (by its place among the session's) whose value the peer repeats. An equal one, ASCII case
-    /// aside, is not kept.
+    /// The variable name, by its index among the session's names, whose value the peer repeats in its response. An
+    /// equal value (ignoring ASCII case) is not kept.
     package var echoed: Int
     /// The names, in lower case, of the fields that are kept.
     package var kept: [StaticString]
@@ -29,7 +29,7 @@ package struct ResponseFilter: Sendable {
     }
 }
 
-/// The value that a request has sent and the response may repeat; longer ones are not remembered.
+/// A value that a request has sent and the response may repeat. Values longer than ``capacity`` bytes are not stored.
 struct EchoedValue {
     static let capacity = 40
     private typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64)
@@ -41,7 +41,8 @@ struct EchoedValue {
         if self.count > 0 { self.words = Self.words(value) }
     }
 
-    /// Whether it is the same text, ASCII case aside. (So are a few signs that stand in no id and no header value.)
+    /// Whether the texts are equal, ignoring ASCII case. A few pairs of other characters compare equal too, but they do
+    /// not occur in ids or header values.
     func matches(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         guard self.count > 0, value.count == Int(self.count) else { return false }
         let other = Self.words(value)

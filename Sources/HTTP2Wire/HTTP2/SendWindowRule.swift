@@ -1,49 +1,51 @@
-/// How much of the connection's send window a request must leave (RFC 9113, section 5.2).
+/// Decides how much of the connection's send window a request must leave free (RFC 9113, section 5.2).
 struct SendWindowRule {
-    /// What bulk requests leave to others, in bytes: room for a few bodies. A quarter of a window that is smaller than
-    /// four times this.
+    /// How many bytes bulk requests leave to others: enough for a few bodies. If the window is smaller than four times
+    /// this, a quarter of the window.
     static let bulkReserve = 16 * 1024
 
-    /// What holds requests back. A server may refill the window when less is left than the reserve, or than a body
-    /// needs; with such a server each of these would wait for the other.
+    /// When a request may be sent. A server may refill the window only when less is left than the reserve, or than a
+    /// body needs. With such a server, client and server would wait for each other, so the rule can be relaxed.
     enum Strictness: Int, Comparable {
-        /// A body begins when there is any room.
+        /// A body may begin if any of it fits.
         case anyRoom
-        /// A body begins when there is room for all of it.
+        /// A body may begin if all of it fits.
         case wholeBody
-        /// The same, and bulk leaves the reserve.
+        /// A body may begin if all of it fits, and bulk bodies leave the reserve free.
         case reserve
 
         static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// The largest window that was seen.
+    /// The largest window seen so far.
     private(set) var largest = 0
     private(set) var strictness = Strictness.reserve
-    /// What the server has proved that it needs: `strictness` goes back to no more than this.
+    /// The strictest level that the server has been proved to work with. `strictness` never returns above it.
     private var proven = Strictness.reserve
 
     /// Whether a body may begin now.
     ///
     /// - Parameters:
-    ///   - window: the connection's send window.
-    ///   - committed: the bytes of bodies that have begun and are not written yet.
+    ///   - bodyCount: The size of the body in bytes.
+    ///   - isBulk: Whether the request is bulk work.
+    ///   - window: The connection's send window in bytes.
+    ///   - committed: Bytes of bodies that have begun and are not written yet.
     mutating func admits(_ bodyCount: Int, isBulk: Bool, window: Int, committed: Int) -> Bool {
         self.largest = max(self.largest, window)
         let reserve = isBulk && self.strictness == .reserve ? min(Self.bulkReserve, self.largest / 4) : 0
         let room = window - committed - reserve
-        // A body that never fits goes in parts.
+        // A body that can never fit is sent in parts.
         return room >= bodyCount || (room > 0 && (self.strictness == .anyRoom || bodyCount > self.largest - reserve))
     }
 
-    /// The server has refilled the window.
+    /// The server has enlarged the window.
     mutating func windowGrew() { self.strictness = self.proven }
 
-    /// Demands less from now on, until the window grows.
+    /// Relaxes the rule by one level, until the window grows.
     ///
-    /// - Parameter isProof: the server has answered all that it got, so it refills only below what was demanded. Then
-    ///   it holds as long as the connection.
-    /// - Returns: whether less can be demanded at all.
+    /// - Parameter isProof: Whether the server has responded to everything it received, which proves that it refills
+    ///   the window only below the level required so far. The relaxation then lasts as long as the connection.
+    /// - Returns: Whether the rule could be relaxed any further.
     mutating func relax(isProof: Bool) -> Bool {
         guard let next = Strictness(rawValue: self.strictness.rawValue - 1) else { return false }
         self.strictness = next

@@ -8,26 +8,27 @@ import CAPNSNghttp2
     import Darwin
 #endif
 
-/// Where one `nghttp2_session` has its memory from: freed blocks are kept by size and given out again, without the locks
-/// and the merging of a general allocator. nghttp2 asks for six blocks a request, always of the same few sizes.
+/// The memory allocator of one `nghttp2_session`. It keeps freed blocks by size and reuses them, without the locking
+/// and merging of a general allocator. nghttp2 requests six blocks per request, always in the same few sizes.
 ///
-/// Confined to the session's event loop. What is kept is at most `keptBytes` of each size, and all of it goes with the
+/// Confined to the session's event loop. It keeps at most `keptBytes` of each size, and frees everything with the
 /// session.
 final class SessionMemory {
-    /// Blocks up to this size are kept; larger ones are rare and go back at once.
+    /// Blocks up to this size in bytes are kept. Larger ones are rare and are freed immediately.
     static let largestKept = step * (classCount - 1) + padding
-    /// What is kept of each size, in bytes: enough for the requests of a few batches.
+    /// How many bytes are kept of each size: enough for the requests of a few batches.
     static let keptBytes = 32 * 1024
     private static let step = 16
-    /// With it a block and its header fill what the system's allocator gives, which has 8 bytes of its own before it.
+    /// Makes a block and its header fill an allocation of the system's allocator, which has 8 bytes of its own before
+    /// it.
     private static let padding = 8
     private static let classCount = 64
-    /// Before each block stands its size, in as many bytes as keep it aligned.
+    /// The size of a block is stored before it, in a header long enough to keep the block aligned.
     private static let headerSize = 16
 
-    /// The first free block of each size; each block begins with the address of the next.
+    /// The first free block of each size. Each free block begins with the address of the next.
     private let free: UnsafeMutablePointer<UnsafeMutableRawPointer?>
-    /// How many bytes are in each list.
+    /// The number of bytes in each list.
     private let kept: UnsafeMutablePointer<Int>
 
     init() {
@@ -97,7 +98,7 @@ final class SessionMemory {
         (block - self.headerSize).load(as: Int.self)
     }
 
-    /// What nghttp2 calls. It keeps a copy; this object must outlive the session.
+    /// The functions that nghttp2 calls. nghttp2 keeps a copy of them, so this object must outlive the session.
     func withFunctions<Result>(_ body: (UnsafeMutablePointer<nghttp2_mem>) -> Result) -> Result {
         var functions = nghttp2_mem(
             mem_user_data: Unmanaged.passUnretained(self).toOpaque(),
@@ -128,5 +129,5 @@ final class SessionMemory {
     }
 }
 
-/// `free` is also the name of a property above.
+/// The C function `free`, which the property `free` above hides.
 private func systemFree(_ block: UnsafeMutableRawPointer) { free(block) }

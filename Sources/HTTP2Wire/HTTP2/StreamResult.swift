@@ -1,38 +1,39 @@
-/// How a stream ended for the one who opened it.
+/// How a stream ended, from its submitter's point of view.
 package enum StreamEnding: Sendable, Hashable {
-    /// A complete final header block came (status 200 or above). What followed does not change that.
+    /// A complete final header block arrived (status 200 or above). Later events do not change that.
     case response
-    /// No byte of the request was given to the transport.
+    /// No byte of the request was passed to the transport.
     case notSent
-    /// The peer proved that it did not look at the request.
+    /// The peer proved that it did not process the request.
     case notProcessed
-    /// The request was written, and no response came.
+    /// The request was written, and no response arrived.
     case unknown
 }
 
-/// What ended the stream.
+/// The cause of a stream's end.
 package enum StreamCause: Sendable, Hashable {
-    /// The peer's answer.
+    /// The peer's response.
     case responded
-    /// A RST_STREAM of the peer, or of nghttp2 on a broken message.
+    /// A RST_STREAM from the peer, or from nghttp2 because of a malformed message.
     case reset(HTTP2ErrorCode)
     /// The peer's GOAWAY.
     case goAway
     case connectionLost
     /// We closed the connection.
     case closedLocally
-    /// Its time was over.
+    /// Its deadline passed.
     case deadline
-    /// We were asked to give it up.
+    /// The owner cancelled it.
     case cancelled
-    /// The peer allows no further stream at the moment, or the connection takes none any more.
+    /// The peer allows no further stream at the moment, or the connection accepts none any more.
     case noCapacity
-    /// The submission itself broke a rule of ours; the connection ends with it.
+    /// The submission itself violated an invariant of ours. The connection ends with it.
     case faulty
 }
 
 package struct StreamResult: Sendable {
-    /// What few answers have: in a box, since an ordinary one is copied a few times on its way and has none of it.
+    /// Parts that few responses have. They are stored in a box, because a result is copied several times and an
+    /// ordinary response has none of them.
     private final class Details: Sendable {
         let fields: FieldList
         let body: [UInt8]
@@ -43,7 +44,7 @@ package struct StreamResult: Sendable {
         }
     }
 
-    /// What the submitter called the stream.
+    /// The submitter's identifier of the stream.
     package var tag: UInt64
     package var ending: StreamEnding
     package var cause: StreamCause
@@ -66,27 +67,31 @@ package struct StreamResult: Sendable {
         if !fields.isEmpty || !body.isEmpty { self.details = Details(fields, body) }
     }
 
-    /// Without what the session's `ResponseFilter` left out.
+    /// The response's fields, except those that the session's `ResponseFilter` removed.
     package var fields: FieldList { self.details?.fields ?? FieldList() }
-    /// At most `HTTP2Session.Configuration.responseBodyLimit` bytes.
+    /// The response's body, at most `HTTP2Session.Configuration.responseBodyLimit` bytes.
     package var body: [UInt8] { self.details?.body ?? [] }
     /// Whether `fields` and `body` are empty.
     package var isBare: Bool { self.details == nil }
 
-    /// The result of a request that no connection took.
+    /// The result of a request that no connection accepted.
     package static func notSent(_ cause: StreamCause, tag: UInt64 = 0) -> StreamResult {
         StreamResult(tag: tag, ending: .notSent, cause: cause)
     }
 }
 
-/// The certainty table: what the end of a stream proves. Pure, so that each line has a test.
+/// The certainty table: what the end of a stream proves. It has no side effects, so that each line has a test.
 package enum StreamCertainty {
+    /// Determines how a stream ended.
+    ///
     /// - Parameters:
-    ///   - hasFinalHeaders: a complete header block with a status of 200 or above was seen.
-    ///   - isWritten: nghttp2 reported HEADERS as taken (`on_frame_send`). What the socket did later is not asked:
-    ///     a failed write does not prove that nothing left.
-    ///   - streamID, lowestGoAwayStreamID: a stream above the last id of any GOAWAY was not processed (RFC 9113,
-    ///     section 6.8).
+    ///   - hasFinalHeaders: Whether a complete header block with a status of 200 or above was received.
+    ///   - isWritten: Whether nghttp2 reported HEADERS as sent (`on_frame_send`). The socket's later result is not
+    ///     considered, because a failed write does not prove that no byte was sent.
+    ///   - cause: The cause of the stream's end.
+    ///   - streamID: The id of the stream.
+    ///   - lowestGoAwayStreamID: The lowest last id of all GOAWAYs. A stream above it was not processed
+    ///     (RFC 9113, section 6.8).
     package static func ending(
         hasFinalHeaders: Bool,
         isWritten: Bool,

@@ -1,37 +1,37 @@
 import NIOCore
 
-/// The open streams of one session: a slab whose index is what nghttp2 carries as the stream's user data.
+/// The open streams of one session: a slab, whose index nghttp2 stores as the stream's user data.
 ///
-/// Entries lie in memory of its own, since each push touches one about ten times: no check of exclusivity, no copy of
-/// an array. Addresses are used at once and never kept.
+/// Entries are in memory that the table manages itself, because each push accesses an entry about ten times: this
+/// avoids exclusivity checks and copies of an array. Addresses are used immediately and never stored.
 final class StreamTable {
-    /// How much of a response's body is kept, in bytes, unless a session is told otherwise.
+    /// How many bytes of a response's body are kept, unless the session is configured otherwise.
     static let bodyLimit = 4096
-    /// How much of a message's header fields is kept, in bytes.
+    /// How many bytes of a message's header fields are kept.
     static let fieldLimit = 16384
-    /// The most bytes of one header block, decompressed.
+    /// The maximum size of one decompressed header block, in bytes.
     static let headerBlockLimit = 65536
-    /// How much is kept of the incomplete responses of a session together, in bytes.
+    /// How many bytes are kept of all incomplete responses of a session together.
     static let keptLimit = 1 << 20
 
-    /// In an order that leaves few gaps: there is one for each push in flight.
+    /// The fields are ordered to leave few gaps, because there is one entry per open stream.
     struct Entry {
-        /// 0: the entry is free.
+        /// 0 means that the entry is free.
         var streamID: Int32 = 0
-        /// Keeps the memory that nghttp2 was told not to copy, until HEADERS are written. An entry of the session's `fixed`.
+        /// Retains the memory that nghttp2 does not copy, until HEADERS are written. An entry of the session's `fixed`.
         var fixed: Int32 = -1
         var tag: UInt64 = 0
-        /// The body that goes out: an entry of the session's `bodies`.
+        /// The body to send: an entry of the session's `bodies`.
         var outgoing: Int32 = -1
         private var bodyCount: Int32 = 0
         private var bodyOffset: Int32 = 0
-        /// The status of the header block that is being received.
+        /// The status in the header block being received.
         var pendingStatus: UInt16 = 0
         var status: UInt16 = 0
-        /// What the response may repeat.
+        /// The value that the response may repeat.
         var echo = EchoedValue()
         var isWritten = false
-        /// The result was given; only nghttp2 still knows the stream.
+        /// The result has been given. Only nghttp2 still uses the stream.
         var isConcluded = false
         var hasFinalHeaders = false
         var isRemoteComplete = false
@@ -39,7 +39,7 @@ final class StreamTable {
         var body: [UInt8] = []
         var deadline = NIODeadline.distantFuture
 
-        /// Up to 2 GiB, which no array of a push or a response reaches.
+        /// Limited to 2 GiB, which no body of a push or response reaches.
         var outgoingCount: Int {
             get { Int(self.bodyCount) }
             set { self.bodyCount = Int32(clamping: newValue) }
@@ -49,7 +49,7 @@ final class StreamTable {
             set { self.bodyOffset = Int32(clamping: newValue) }
         }
 
-        /// Ready for the next stream.
+        /// Prepares the entry for the next stream.
         mutating func reset() {
             self.streamID = 0
             self.tag = 0
@@ -71,11 +71,11 @@ final class StreamTable {
 
     private var base: UnsafeMutablePointer<Entry>
     private var capacity = 16
-    /// Entries that have been used at least once; those behind them are not there yet.
+    /// The number of entries that have been used at least once. Memory beyond them is not initialized.
     private var used = 0
-    // Unchecked: nothing that an access calls comes back here.
+    // Unchecked: no access re-enters this property.
     @exclusivity(unchecked) private var free: [Int] = []
-    /// Where the stream with a tag probably is, by the tag's last bits: tags are small numbers that are used again.
+    /// The probable index of the stream with a tag, by the tag's last bits. Tags are small numbers that are reused.
     private let hints: UnsafeMutableBufferPointer<Int32>
     private static let hintCount = 1024
     private(set) var count = 0
@@ -95,7 +95,7 @@ final class StreamTable {
     /// All indices that may be in use.
     var indices: Range<Int> { 0..<self.used }
 
-    /// - Parameter index: one that `allocate()` gave.
+    /// - Parameter index: An index that `allocate()` returned.
     subscript(index: Int) -> Entry {
         unsafeAddress { UnsafePointer(self.base + index) }
         unsafeMutableAddress { self.base + index }
@@ -121,19 +121,19 @@ final class StreamTable {
 
     private static func hint(_ tag: UInt64) -> Int { Int(truncatingIfNeeded: tag) & (self.hintCount - 1) }
 
-    /// Finds a stream that nghttp2 no longer has user data for.
+    /// Finds a stream for which nghttp2 no longer has user data. Searches all entries.
     func index(of streamID: Int32) -> Int? {
         self.indices.first { self.base[$0].streamID == streamID }
     }
 
-    /// The same, when `hint` or the entry after it is probably right.
+    /// Finds a stream, trying `hint` and the entry after it first.
     func index(of streamID: Int32, hint: Int) -> Int? {
         if self.contains(hint, streamID: streamID) { return hint }
         if self.contains(hint + 1, streamID: streamID) { return hint + 1 }
         return self.index(of: streamID)
     }
 
-    /// An entry for a new stream. The caller sets its `streamID`.
+    /// Returns the index of an entry for a new stream. The caller sets its `streamID`.
     func allocate() -> Int {
         self.count += 1
         if let index = self.free.popLast() { return index }
@@ -143,7 +143,7 @@ final class StreamTable {
         return self.used - 1
     }
 
-    /// Gives an entry back. What its entries hold is the session's to drop.
+    /// Frees an entry. The session must release the values that the entry refers to.
     func discard(_ index: Int) {
         self.base[index].reset()
         self.free.append(index)
@@ -151,7 +151,7 @@ final class StreamTable {
     }
 
     private func grow() {
-        // Doubling a large table would leave much of it empty: APNs allows 1,000 streams.
+        // Doubling a large table would leave much of it unused: APNs allows 1,000 streams.
         let capacity = self.capacity + min(self.capacity, 128)
         let larger = UnsafeMutablePointer<Entry>.allocate(capacity: capacity)
         larger.moveInitialize(from: self.base, count: self.used)

@@ -8,8 +8,8 @@ package import NIOCore
     import Darwin
 #endif
 
-/// One connection, made step by step by whoever looks for what is wrong on the way to a server. Each step blocks its
-/// thread, at most for the time given.
+/// One connection, established step by step to find what is wrong on the path to a server. Each step blocks its thread,
+/// at most for the given timeout.
 package final class NetworkProbe {
     /// A response to a request.
     package struct Answer: Sendable {
@@ -19,14 +19,14 @@ package final class NetworkProbe {
     }
 
     private let descriptor: Int32
-    /// Host or address, and port.
+    /// The host or address, and the port.
     package let address: String
     private let timeout: TimeAmount
     private var tls: TLSSession?
 
     // MARK: Steps
 
-    /// All addresses of a name.
+    /// Returns all addresses of a name.
     package static func lookUp(host: String, port: Int) -> Result<[SocketAddress], WireError> {
         if let address = try? SocketAddress(ipAddress: host, port: port) { return .success([address]) }
         return NameResolver.systemLookUp(host, port)
@@ -69,7 +69,7 @@ package final class NetworkProbe {
         _ = close(self.descriptor)
     }
 
-    /// Has the proxy at the other end open a tunnel.
+    /// Requests a tunnel from the proxy at the other end.
     package func tunnel(through proxy: ProxyEndpoint, host: String, port: Int) throws(WireError) {
         var machine = ProxyConnect(proxy, host: host, port: port)
         let deadline = NIODeadline.now() + self.timeout
@@ -79,13 +79,13 @@ package final class NetworkProbe {
             switch machine.receive(Array(bytes.readableBytesView)) {
             case .wait: continue
             case .fail(let error): throw error
-            // A server of TLS says nothing before it is spoken to.
+            // A TLS server sends nothing before the client does, so no bytes follow.
             case .open: return
             }
         }
     }
 
-    /// Shakes hands, whether or not the certificate is to be trusted: the report says so.
+    /// Performs the TLS handshake even if the certificate is not trusted. The report contains the reason.
     package func handshake(_ context: TLSContext, host: String) throws(WireError) -> HandshakeReport {
         let session = try TLSSession(context: context, peerName: host)
         session.toleratesDistrust()
@@ -98,7 +98,7 @@ package final class NetworkProbe {
                 self.tls = session
                 return session.report
             case .failed(let error):
-                // Without h2 all else may still be known.
+                // Without h2, the rest of the report may still be known.
                 let report = session.report
                 guard error.code == .noHTTP2, !report.chain.isEmpty else { throw error }
                 return report
@@ -111,7 +111,7 @@ package final class NetworkProbe {
         }
     }
 
-    /// Asks for `/` by HTTP/2, without any credential. Any answer will do.
+    /// Requests `/` over HTTP/2, without any credential. Any response is sufficient.
     package func ask(authority: String) throws(WireError) -> Answer {
         guard let tls else { throw WireError(.tlsFailure, "there is no TLS session") }
         let session = try HTTP2Session(role: .client, configuration: HTTP2Session.Configuration())
@@ -213,11 +213,11 @@ package final class NetworkProbe {
         }
     }
 
-    /// Nil at the end.
+    /// Returns `nil` at the end of the stream.
     private func receive(until deadline: NIODeadline) throws(WireError) -> ByteBuffer? {
         var bytes = [UInt8](repeating: 0, count: 16 * 1024)
         while true {
-            // Also when the peer never pauses.
+            // Checked each time, because the peer may never pause.
             guard deadline > .now() else { throw self.silence }
             let count = bytes.withUnsafeMutableBytes { read(self.descriptor, $0.baseAddress, $0.count) }
             if count > 0 { return ByteBuffer(bytes: bytes[..<count]) }

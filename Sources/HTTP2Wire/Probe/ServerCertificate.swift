@@ -1,13 +1,13 @@
 import CAPNSOpenSSL
 
-/// What a certificate says about itself.
+/// The contents of a certificate.
 package struct ServerCertificate: Sendable, Hashable {
     /// Distinguished names as text (RFC 4514).
     package var subject: String
     package var issuer: String
-    /// As OpenSSL writes it: `Jan  2 03:04:05 2030 GMT`.
+    /// The end of the validity period in OpenSSL's format: `Jan  2 03:04:05 2030 GMT`.
     package var validUntil: String
-    /// From now until then; below zero when it has expired.
+    /// Seconds until then; negative if the certificate has expired.
     package var secondsLeft: Int64
 }
 
@@ -22,33 +22,33 @@ extension ServerCertificate {
         self.validUntil = PEM.text { ASN1_TIME_print($0, end) }
         var days: Int32 = 0
         var seconds: Int32 = 0
-        // Without a first time it counts from now.
+        // `nil` as the first time means now.
         _ = ASN1_TIME_diff(&days, &seconds, nil, end)
         self.secondsLeft = Int64(days) * 86_400 + Int64(seconds)
     }
 }
 
-/// What came of a TLS handshake.
+/// The result of a TLS handshake.
 package struct HandshakeReport: Sendable {
-    /// `TLSv1.3`
+    /// The TLS version, such as `TLSv1.3`.
     package var version: String
     package var cipher: String
-    /// As the server sent them, its own first.
+    /// The certificates in the order in which the server sent them, its own first.
     package var chain: [ServerCertificate]
-    /// The application protocol that the server chose (ALPN); nil: none.
+    /// The application protocol that the server chose (ALPN); `nil` if it chose none.
     package var applicationProtocol: String?
-    /// Why the certificate is not to be trusted; nil: it is.
+    /// Why the certificate is not trusted; `nil` if it is trusted.
     package var distrust: WireError?
 }
 
 extension TLSSession {
-    /// The same handshake for those who want to know all about the server: a certificate that is not to be trusted does not
-    /// end it. Nothing that matters may be sent then.
+    /// Makes the handshake continue with an untrusted certificate, to learn as much as possible about the server. Do
+    /// not send anything confidential on such a connection.
     func toleratesDistrust() {
         SSL_set_verify(self.ssl, SSL_VERIFY_NONE, nil)
     }
 
-    /// What is known after a handshake.
+    /// The result of the handshake so far.
     var report: HandshakeReport {
         let certificates = SSL_get_peer_cert_chain(self.ssl)
         var chain: [ServerCertificate] = []

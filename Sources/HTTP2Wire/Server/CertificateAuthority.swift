@@ -1,8 +1,8 @@
 import APNSBasics
 import CAPNSOpenSSL
 
-/// A certificate authority made up on the spot, for simulators and tests: nobody trusts it who was not given its
-/// root certificate.
+/// A certificate authority created at run time, for simulators and tests. Only clients that were given its root
+/// certificate trust it.
 package final class CertificateAuthority {
     /// A certificate chain and its private key, both as PEM text.
     package struct Identity: Sendable, Hashable {
@@ -14,7 +14,7 @@ package final class CertificateAuthority {
     private let certificate: X509Certificate
     private var serial = 1
 
-    /// The root certificate as PEM text, to be given to clients as a trust root.
+    /// The root certificate as PEM text. Clients use it as a trust root.
     package let certificatePEM: String
 
     package init(commonName: String = "Simulated APNs Root") throws(WireError) {
@@ -29,7 +29,7 @@ package final class CertificateAuthority {
         X509_set_issuer_name(certificate.pointer, X509_get_subject_name(certificate.pointer))
         try Self.add(NID_basic_constraints, "critical,CA:TRUE", to: certificate)
         try Self.add(NID_key_usage, "critical,keyCertSign,cRLSign", to: certificate)
-        // Without it, two roots of one name cannot be told apart (RFC 5280, section 4.2.1.1).
+        // Without it, two roots with the same name cannot be distinguished (RFC 5280, section 4.2.1.1).
         try Self.add(NID_subject_key_identifier, "hash", to: certificate)
         try Self.sign(certificate, with: key)
         self.key = key
@@ -37,9 +37,9 @@ package final class CertificateAuthority {
         self.certificatePEM = PEM.text { PEM_write_bio_X509($0, certificate.pointer) }
     }
 
-    /// An authority that was made before.
+    /// Restores an authority that was created before.
     ///
-    /// - Parameter saved: What was read of its `certificatePEM` and `privateKeyPEM`.
+    /// - Parameter saved: The identity that was read from its `certificatePEM` and `privateKeyPEM`.
     package init(_ saved: TLSIdentity) throws(WireError) {
         let chain = try PEM.certificates(in: saved.certificateChainPEM, code: .certificateUnusable)
         guard let certificate = chain.first,
@@ -48,18 +48,21 @@ package final class CertificateAuthority {
         self.key = key
         self.certificate = certificate
         self.certificatePEM = saved.certificateChainPEM
-        // Another number for each certificate of one authority (RFC 5280, section 4.1.2.2).
+        // Each certificate of one authority needs a different number (RFC 5280, section 4.1.2.2).
         self.serial = Int.random(in: 1...Int(Int32.max))
     }
 
-    /// The private key as PEM text. A secret: whoever has it makes certificates that this authority's clients trust.
+    /// The private key as PEM text. This is a secret: its holder can create certificates that this authority's clients
+    /// trust.
     package var privateKeyPEM: String { Self.pem(of: self.key) }
 
-    /// A server certificate for `names` (host names or IP addresses). Without any it is for nothing: its subject says
-    /// `localhost`, and it has no alternative names.
+    /// Issues a server certificate for `names` (host names or IP addresses). Without names, the certificate is valid
+    /// for no host: its subject is `localhost`, and it has no alternative names.
     ///
     /// - Parameters:
-    ///   - validFrom, validTo: seconds from now; both may be negative, for a certificate that has expired.
+    ///   - names: The host names or IP addresses.
+    ///   - validFrom, validTo: The validity period in seconds from now. Both may be negative, for an expired
+    ///     certificate.
     package func issue(
         names: [String],
         validFrom: Int = -86_400,
@@ -90,12 +93,13 @@ package final class CertificateAuthority {
         )
     }
 
-    /// A client certificate in the form of Apple's: the first topic is the subject's UID; with more than one, the
-    /// extension 1.2.840.113635.100.6.3.6 lists them all.
+    /// Issues a client certificate in the form of Apple's: the first topic is the subject's UID. With more than one
+    /// topic, the extension 1.2.840.113635.100.6.3.6 lists all of them.
     ///
     /// - Parameters:
-    ///   - topics: what it may push to; at least one, of printable ASCII.
-    ///   - validFrom, validTo: seconds from now; both may be negative, for a certificate that has expired.
+    ///   - topics: The topics that it may push to: at least one, in printable ASCII.
+    ///   - validFrom, validTo: The validity period in seconds from now. Both may be negative, for an expired
+    ///     certificate.
     package func issueClient(
         topics: [String],
         validFrom: Int = -86_400,
@@ -182,7 +186,9 @@ package final class CertificateAuthority {
         return certificate
     }
 
-    /// - Parameter issuer: Whose the extension speaks of; nil: the certificate itself.
+    /// Adds an extension.
+    ///
+    /// - Parameter issuer: The issuer that the extension refers to. `nil` means the certificate itself.
     private static func add(
         _ id: Int32,
         _ value: String,

@@ -6,12 +6,12 @@ package struct ServerRequest: Sendable {
     package var streamID: Int32
     package var fields: FieldList
     package var body: [UInt8]
-    /// False when it was reported early and its body may still come.
+    /// `false` if the request was reported early and its body may still arrive.
     package var isComplete: Bool
 }
 
-/// A switch that many server connections share: while it is on, requests are reported twice, when their headers are
-/// complete and again when their body is. Thrown from any thread.
+/// A switch shared by many server connections. While it is on, requests are reported twice: when their headers are
+/// complete, and again when their body is. It may be set from any thread.
 package final class HeaderReporting: Sendable {
     private let flag = Atomic(false)
 
@@ -24,7 +24,7 @@ package final class HeaderReporting: Sendable {
 }
 
 extension HTTP2Session {
-    /// A copy of the server's first SETTINGS frame (RFC 9113, section 6.5.1) with another limit of streams in it.
+    /// Copies the server's first SETTINGS frame (RFC 9113, section 6.5.1), replacing the limit of streams.
     func announced(_ limit: UInt32, in frame: UnsafeRawBufferPointer) -> UnsafeMutableRawBufferPointer {
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(frame.count, 1), alignment: 8)
         copy.copyMemory(from: frame)
@@ -35,7 +35,7 @@ extension HTTP2Session {
         return copy
     }
 
-    /// Whether a new stream stays within the limit that the client has acknowledged.
+    /// Whether a new stream is within the limit that the client has acknowledged.
     func admits(_ index: Int) -> Bool {
         guard let limit = self.announcedLimit, self.isLimitAcknowledged, self.streams.count > Int(limit) else {
             return true
@@ -73,7 +73,7 @@ extension HTTP2Session {
         )
     }
 
-    /// Answers a request. Nothing happens when its stream is closed already.
+    /// Responds to a request. Does nothing if its stream is already closed.
     package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8]) throws(WireError) {
         guard let index = self.streams.index(of: streamID, hint: self.lastRespondedIndex) else { return }
         self.lastRespondedIndex = index
@@ -96,7 +96,7 @@ extension HTTP2Session {
         if let code = code ?? nil, code != 0 { throw Self.error(code) }
     }
 
-    /// Lays the fields of a response out for nghttp2, which copies them.
+    /// Lays out the fields of a response for nghttp2, which copies them.
     func withResponseFields<Result>(
         status: Int,
         fields: FieldList,
@@ -116,7 +116,7 @@ extension HTTP2Session {
         }
     }
 
-    /// Lays fields out for nghttp2, which copies them.
+    /// Lays out fields for nghttp2, which copies them.
     func withFields<Result>(
         _ fields: FieldList,
         after first: (FieldList.Bytes, FieldList.Bytes)? = nil,

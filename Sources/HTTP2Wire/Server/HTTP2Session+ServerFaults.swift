@@ -2,30 +2,30 @@ import CAPNSNghttp2
 
 /// How a server's response ends.
 package enum ResponseEnding: Sendable, Hashable {
-    /// With END_STREAM, as it should.
+    /// With END_STREAM, as the protocol requires.
     case endStream
-    /// Not at all: END_STREAM never comes. Whoever wants an end resets the stream.
+    /// Never: END_STREAM is not sent. To end the stream, reset it.
     case open
-    /// With a second block of fields (RFC 9113, section 8.1).
+    /// With a second block of fields, the trailers (RFC 9113, section 8.1).
     case trailers(FieldList)
-    /// The body is repeated, as fast as the client's windows allow, until it has this many bytes.
+    /// The body is repeated, as fast as the client's windows allow, until this many bytes have been sent.
     case repeated(upTo: Int)
 }
 
-/// The rest of a response that nghttp2 pulls piece by piece.
+/// The rest of a response, which nghttp2 reads piece by piece.
 struct ScriptedBody {
     var bytes: [UInt8]
-    /// How many bytes nghttp2 has taken.
+    /// How many bytes nghttp2 has read.
     var offset = 0
-    /// How many it may take.
+    /// How many bytes nghttp2 may read in total.
     var total: Int
     var ending: ResponseEnding
 }
 
-/// What only a server that misbehaves on purpose has to send. Server only.
+/// Frames for a server that misbehaves on purpose. Server only.
 extension HTTP2Session {
-    /// Answers a request as `respond(streamID:status:fields:body:)`, with another end. Nothing happens when its stream
-    /// is closed already.
+    /// Responds to a request like `respond(streamID:status:fields:body:)`, with a different ending. Does nothing if its
+    /// stream is already closed.
     package func respond(
         streamID: Int32,
         status: Int,
@@ -47,7 +47,7 @@ extension HTTP2Session {
         if let code = code ?? nil, code != 0 { throw Self.error(code) }
     }
 
-    /// A response before the response: a status from 100 to 199 (RFC 9113, section 8.1).
+    /// Sends an interim response: a status from 100 to 199 (RFC 9113, section 8.1).
     package func inform(streamID: Int32, status: Int) throws(WireError) {
         guard self.streams.index(of: streamID) != nil else { return }
         let code = self.withResponseFields(status: status, fields: FieldList()) { nva, count in
@@ -56,8 +56,9 @@ extension HTTP2Session {
         if let code = code ?? nil, code != 0 { throw Self.error(code) }
     }
 
-    /// SETTINGS with these identifiers and values, in this order (RFC 9113, section 6.5.1). Values that the protocol
-    /// forbids are not sent by nghttp2: `protocolViolation`.
+    /// Sends SETTINGS with these identifiers and values, in this order (RFC 9113, section 6.5.1).
+    ///
+    /// - Throws: `protocolViolation` for values that the protocol forbids, which nghttp2 does not send.
     package func submitSettings(_ settings: [(identifier: UInt16, value: UInt32)]) throws(WireError) {
         if settings.contains(where: { $0.identifier == 3 }) { self.announcedLimit = nil }
         let entries = settings.map { nghttp2_settings_entry(settings_id: Int32($0.identifier), value: $0.value) }
@@ -96,7 +97,7 @@ extension HTTP2Session {
             if count == 0 { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
         case .trailers(let fields):
             flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue | NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
-            // nghttp2 asks for trailers to be submitted here, and copies them.
+            // nghttp2 requires trailers to be submitted here, and copies them.
             _ = self.withFields(fields) { nva, count in
                 self.withSession { nghttp2_submit_trailer($0, streamID, nva, count) }
             }

@@ -2,25 +2,25 @@ package import NIOCore
 import NIOPosix
 import Synchronization
 
-/// How a server meets a new connection.
+/// How a server treats a new connection.
 package struct ServerEntrance: Sendable {
     package enum Behaviour: Sendable, Hashable {
-        /// As it should.
+        /// Serves normally.
         case serve
-        /// The connection is closed as soon as it is there.
+        /// Closes the connection as soon as it is accepted.
         case close(withReset: Bool)
-        /// What comes is not looked at, and nothing is said.
+        /// Ignores the client's bytes and sends nothing.
         case keepSilent
-        /// So many bytes of our TLS are sent, and no more.
+        /// Sends this many bytes of the server's TLS handshake, and no more.
         case stallHandshake(afterBytes: Int)
     }
 
     package var tls: TLSContext
     package var configuration: HTTP2Session.Configuration
     package var behaviour: Behaviour
-    /// How long the behaviour lasts; then all goes on as if nothing had been. Nil: for ever.
+    /// How long the behaviour lasts. After that, the connection continues normally. `nil` means no limit.
     package var lasting: TimeAmount?
-    /// Called on the connection's loop. The delegate that it returns lives as long as the connection.
+    /// Called on the connection's event loop. The connection retains the delegate that it returns.
     package var accept: @Sendable (ServerConnection) -> any ServerConnectionDelegate
 
     package init(
@@ -38,11 +38,12 @@ package struct ServerEntrance: Sendable {
     }
 }
 
-/// The accept side: a TLS + HTTP/2 server on one address.
+/// A TLS and HTTP/2 server that listens on one address.
 package struct Listener: Sendable {
     private let channel: any Channel
 
-    /// The port that the system chose, or the one that was asked for; also after the end, when the channel has none.
+    /// The port that the system chose or that was requested. Still valid after the listener is closed, when the channel
+    /// has no port.
     package let port: Int
 
     private init(channel: any Channel) {
@@ -50,10 +51,12 @@ package struct Listener: Sendable {
         self.port = channel.localAddress?.port ?? 0
     }
 
+    /// Starts to listen.
+    ///
     /// - Parameters:
-    ///   - port: 0: any free one.
-    ///   - accept: called on the loop of each new connection, whose delegate it returns. The delegate lives as long
-    ///     as the connection.
+    ///   - port: The port. 0 means any free port.
+    ///   - accept: Called on the event loop of each new connection, and returns its delegate. The connection retains
+    ///     the delegate.
     package static func bind(
         host: String,
         port: Int,
@@ -67,9 +70,12 @@ package struct Listener: Sendable {
         }
     }
 
+    /// Starts to listen.
+    ///
     /// - Parameters:
-    ///   - port: 0: any free one.
-    ///   - entrance: called for each new connection in the order in which they are accepted, on the listener's loop.
+    ///   - port: The port. 0 means any free port.
+    ///   - entrance: Called on the listener's event loop for each new connection, in the order in which they are
+    ///     accepted.
     package static func bind(
         host: String,
         port: Int,
@@ -103,14 +109,14 @@ package struct Listener: Sendable {
         }
     }
 
-    /// Takes no further connections. Those that are there stay.
+    /// Accepts no more connections. Existing ones stay open.
     package func close() async {
         try? await self.channel.close(mode: .all).get()
     }
 }
 
-/// The entrances of connections that were accepted and are on their way to their own loops. Those run side by side, so
-/// that only the listener's knows the order.
+/// The entrances of accepted connections that are being moved to their own event loops. Those loops run in parallel, so
+/// only the listener's loop knows the order of the connections.
 private final class AcceptOrder: Sendable {
     private let entrances = Mutex<[ObjectIdentifier: Result<ServerEntrance, any Error>]>([:])
 

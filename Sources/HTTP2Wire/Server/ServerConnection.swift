@@ -1,8 +1,8 @@
 package import NIOCore
 
-/// What a server's connection tells the one who answers. All calls come on the connection's event loop.
+/// Handles the requests of a server's connection. All calls are made on the connection's event loop.
 package protocol ServerConnectionDelegate: AnyObject {
-    /// TLS is up; not a byte of HTTP/2 has been said yet.
+    /// TLS is established. No byte of HTTP/2 has been sent yet.
     func opened()
     func received(_ requests: [ServerRequest])
     func streamClosed(_ streamID: Int32, code: HTTP2ErrorCode)
@@ -13,7 +13,7 @@ extension ServerConnectionDelegate {
     package func opened() {}
 }
 
-/// One accepted TLS + HTTP/2 connection. Confined to its loop.
+/// One accepted TLS and HTTP/2 connection. Confined to its event loop.
 package final class ServerConnection {
     package let loop: any EventLoop
     package weak var delegate: (any ServerConnectionDelegate)?
@@ -21,7 +21,7 @@ package final class ServerConnection {
     private var session: HTTP2Session?
     private var tls: TLSSession?
     private var gate: ServerGate?
-    /// Keeps the delegate alive as long as the channel lives.
+    /// Retains the delegate as long as the channel exists.
     private var retainedDelegate: (any ServerConnectionDelegate)?
 
     init(loop: any EventLoop) {
@@ -46,13 +46,13 @@ package final class ServerConnection {
     /// Whether frames can be sent.
     package var isOpen: Bool { self.session != nil }
 
-    /// Streams that the client opened and that are not closed yet.
+    /// The number of streams that the client opened and that are not closed yet.
     package var openStreamCount: Int { self.session?.streams.count ?? 0 }
 
     /// Whether a stream that the client opened is not closed yet.
     package func hasStream(_ streamID: Int32) -> Bool { self.session?.streams.index(of: streamID) != nil }
 
-    /// Answers a request. Sent at the end of the tick, or by `flush()`.
+    /// Responds to a request. The response is sent at the end of the tick, or by `flush()`.
     package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8]) {
         self.perform { session throws(WireError) in
             try session.respond(streamID: streamID, status: status, fields: fields, body: body)
@@ -63,7 +63,10 @@ package final class ServerConnection {
         self.perform { session throws(WireError) in try session.submitReset(streamID: streamID, code: code) }
     }
 
-    /// - Parameter lastStreamID: nil: the last stream that the client opened.
+    /// Sends a GOAWAY.
+    ///
+    /// - Parameter lastStreamID: The last stream that was or may be processed. `nil` means the last stream that the
+    ///   client opened.
     package func goAway(lastStreamID: Int32?, code: HTTP2ErrorCode, debugData: [UInt8]) {
         self.perform { session throws(WireError) in
             try session.submitGoAway(lastStreamID: lastStreamID, code: code, debugData: debugData)
@@ -76,30 +79,30 @@ package final class ServerConnection {
         }
     }
 
-    /// SETTINGS with these identifiers and values (RFC 9113, section 6.5).
+    /// Sends SETTINGS with these identifiers and values (RFC 9113, section 6.5).
     package func set(_ settings: [(identifier: UInt16, value: UInt32)]) {
         self.perform { session throws(WireError) in try session.submitSettings(settings) }
     }
 
-    // MARK: Misbehaving
+    // MARK: Misbehaviour
 
-    /// Answers a request with another end than END_STREAM.
+    /// Responds to a request with an ending other than END_STREAM.
     package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8], ending: ResponseEnding) {
         self.perform { session throws(WireError) in
             try session.respond(streamID: streamID, status: status, fields: fields, body: body, ending: ending)
         }
     }
 
-    /// A status from 100 to 199 before the response.
+    /// Sends an interim response with a status from 100 to 199.
     package func inform(streamID: Int32, status: Int) {
         self.perform { session throws(WireError) in try session.inform(streamID: streamID, status: status) }
     }
 
-    /// Sends bytes as they are, behind all frames that were submitted before. nghttp2 does not know of them.
+    /// Sends bytes unchanged, after all frames that were submitted before. nghttp2 does not know about them.
     package func write(_ bytes: [UInt8]) {
         guard self.session != nil else { return }
         self.handler?.flush()
-        // The flush may have found the end of the connection.
+        // The flush may have detected the end of the connection.
         guard self.session != nil, let tls else { return }
         if let error = bytes.withUnsafeBytes({ tls.write($0) }) {
             self.handler?.fail(error)
@@ -108,8 +111,9 @@ package final class ServerConnection {
         }
     }
 
-    /// Sends a fatal TLS alert (RFC 8446, section 6.2) and closes the connection when the client has, at the latest after
-    /// two seconds. In TLS 1.2 and before the end of the handshake there is no way to send one; then it only closes.
+    /// Sends a fatal TLS alert (RFC 8446, section 6.2), and closes the connection when the client has closed it, or
+    /// after two seconds. In TLS 1.2 and before the end of the handshake no alert can be sent; the connection is then
+    /// only closed.
     package func alert(_ description: UInt8) {
         guard let tls, tls.appendAlert(description) else {
             self.drop()
@@ -120,22 +124,23 @@ package final class ServerConnection {
         self.gate?.sayLast(bytes, patience: .seconds(2))
     }
 
-    /// Closes by a TCP reset.
+    /// Closes the connection with a TCP reset.
     package func reset() {
         self.gate?.resetOnClose()
         self.drop()
     }
 
-    /// From now on nothing leaves the server, which itself goes on: a half-open connection. Ends with `drop()`,
-    /// `reset()` or the client's end.
+    /// Discards all output from now on, while the server itself keeps running: a half-open connection. Ends with
+    /// `drop()`, `reset()`, or when the client closes the connection.
     ///
-    /// - Parameter reads: what the client sends is taken and looked at; otherwise it stays in the sockets' buffers.
+    /// - Parameter reads: Whether the client's bytes are read and processed. Otherwise they stay in the sockets'
+    ///   buffers.
     package func silence(reads: Bool) {
         self.gate?.loseOutput()
         if !reads { self.gate?.stopReading() }
     }
 
-    /// Takes at most so many bytes from the socket in each interval.
+    /// Reads at most this many bytes from the socket in each interval.
     package func readSlowly(bytes: Int, every interval: TimeAmount) {
         self.gate?.readSlowly(bytes: bytes, every: interval)
     }
@@ -144,12 +149,12 @@ package final class ServerConnection {
         self.handler?.flush()
     }
 
-    /// Closes with `close_notify`.
+    /// Closes the connection with `close_notify`.
     package func close() {
         self.handler?.fail(WireError(.closedLocally, "the server closed the connection"))
     }
 
-    /// Closes without a word.
+    /// Closes the connection without notifying the client.
     package func drop() {
         self.handler?.drop(WireError(.closedLocally, "the server dropped the connection"))
     }

@@ -8,30 +8,30 @@ import NIOCore
     import Darwin
 #endif
 
-/// Stands between a server's socket and its TLS, and lets bytes through, keeps them or loses them: the network's part
-/// of a server that misbehaves on purpose. Confined to the channel's event loop.
+/// Sits between a server's socket and its TLS, and passes, keeps or loses bytes. It simulates the network for a server
+/// that misbehaves on purpose. Confined to the channel's event loop.
 final class ServerGate: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// How many bytes of a client that are not let in are kept at the most; more are lost.
+    /// How many bytes are kept of a client's input that is held back. Further bytes are lost.
     private static let keptLimit = 1 << 20
 
     private enum Outward {
         case passes
         case isLost
-        /// So many bytes still pass; the others are kept.
+        /// This many more bytes pass; the others are kept.
         case isKept(allowance: Int)
     }
 
     private var outward = Outward.passes
     private var keptOutput: [ByteBuffer] = []
-    /// What came while nothing was let in; nil: everything is let in.
+    /// The input that arrived while input was held back; `nil` if input passes.
     private var keptInput: ByteBuffer?
     private var losesInput = false
-    /// How many bytes are let in in each interval; nil: all.
+    /// How many bytes of input pass in each interval; `nil` if all do.
     private var slowBytes: Int?
     private var context: ChannelHandlerContext?
     private let entrance: ServerEntrance
@@ -97,9 +97,9 @@ final class ServerGate: ChannelDuplexHandler {
         }
     }
 
-    // MARK: For the connection
+    // MARK: Used by the connection
 
-    /// Lets through what was kept, and all that follows.
+    /// Passes the bytes that were kept, and all later ones.
     private func open() {
         guard let context else { return }
         if case .isKept = self.outward {
@@ -115,18 +115,19 @@ final class ServerGate: ChannelDuplexHandler {
         }
     }
 
-    /// From now on nothing that the server says leaves it.
+    /// Discards the server's output from now on.
     func loseOutput() {
         self.outward = .isLost
         self.keptOutput = []
     }
 
-    /// The socket is not read any more: the client's bytes pile up in its own buffers.
+    /// Stops reading the socket, so that the client's bytes accumulate in its own buffers.
     func stopReading() {
         self.setAutoRead(false)
     }
 
-    /// Lets at most so many bytes in in each interval, and reads the socket again when all that it gave is in.
+    /// Passes at most this many bytes of input in each interval. Reads the socket again only when all bytes read so far
+    /// have passed.
     func readSlowly(bytes: Int, every interval: TimeAmount) {
         guard self.slowBytes == nil else {
             self.slowBytes = max(bytes, 1)
@@ -152,15 +153,15 @@ final class ServerGate: ChannelDuplexHandler {
         context.eventLoop.assumeIsolated().scheduleTask(in: interval) { self.letIn(every: interval) }
     }
 
-    /// Closing will send a TCP reset instead of an end.
+    /// Makes closing the channel send a TCP reset instead of a normal end.
     func resetOnClose() {
         (self.context?.channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
             .whenFailure { _ in }
     }
 
-    /// Sends `bytes` as the last ones and ends our direction. What still comes is lost, and the connection is closed
-    /// when the client has closed it, or after `patience`: closing at once would make the system answer unread bytes by a
-    /// reset, which may overtake `bytes`.
+    /// Sends `bytes` as the last ones, and closes the output side. Later input is lost. The connection is closed when
+    /// the client has closed it, or after `patience`. If it were closed immediately, the system would respond to unread
+    /// bytes with a reset, which may overtake `bytes`.
     func sayLast(_ bytes: ByteBuffer, patience: TimeAmount) {
         guard let context else { return }
         self.losesInput = true

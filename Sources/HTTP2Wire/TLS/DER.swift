@@ -1,10 +1,12 @@
-/// Reading DER (X.690) with OpenSSL's `d2i_…` functions.
+/// Reads DER (X.690) with OpenSSL's `d2i_…` functions.
 package enum DER {
-    /// The first byte of a SEQUENCE, and so of every key and certificate.
+    /// The first byte of a SEQUENCE, and therefore of every key and certificate.
     package static let sequence: UInt8 = 0x30
 
-    /// - Parameter decode: the call of the function. It moves the pointer behind what it has read.
-    /// - Returns: what was read, and how many bytes stand behind it; nil: the bytes begin with something else.
+    /// Reads one value from the beginning of `bytes`.
+    ///
+    /// - Parameter decode: Calls the OpenSSL function, which moves the pointer behind the bytes that it has read.
+    /// - Returns: The value and the number of bytes after it; `nil` if the bytes do not begin with such a value.
     static func read<Value>(
         _ bytes: ArraySlice<UInt8>,
         _ decode: (inout UnsafePointer<UInt8>?, Int) -> Value?

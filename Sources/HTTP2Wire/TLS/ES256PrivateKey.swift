@@ -1,11 +1,11 @@
 import CAPNSOpenSSL
 
-/// A private key on the curve P-256 that signs as ES256 (RFC 7518, section 3.4), by OpenSSL.
+/// A private key on the curve P-256 that signs with ES256 (RFC 7518, section 3.4), using OpenSSL.
 package final class ES256PrivateKey: Sendable {
     package let publicKey: ES256PublicKey
     private let key: EVPKey
 
-    /// A new random key.
+    /// Creates a new random key.
     package init() throws(OpenSSLFault) {
         ERR_clear_error()
         guard let pointer = capns_new_p256_key() else { throw .drained() }
@@ -13,10 +13,11 @@ package final class ES256PrivateKey: Sendable {
         self.publicKey = try ES256PublicKey(of: self.key)
     }
 
-    /// Reads a key in DER: PKCS#8 (RFC 5958) or SEC 1 (RFC 5915). A public half in it must belong to the private half.
+    /// Reads a key in DER: PKCS#8 (RFC 5958) or SEC 1 (RFC 5915). If it contains a public key, that must match the
+    /// private key.
     package init(der bytes: [UInt8]) throws(ES256KeyFault) {
         ERR_clear_error()
-        // Takes no pass phrase and asks for none, unlike the functions for PEM.
+        // Unlike the functions for PEM, this one accepts no passphrase and never prompts for one.
         guard let (pointer, rest) = DER.read(bytes[...], { d2i_AutoPrivateKey(nil, &$0, $1) }) else {
             let errors = OpenSSLErrors.drain()
             throw Self.isEncrypted(bytes) ? .encrypted : .unreadable(errors.text)
@@ -37,12 +38,12 @@ package final class ES256PrivateKey: Sendable {
         self.key = key
     }
 
-    /// The key as the text of a `.p8` file: PKCS#8 in PEM form. A secret: never log it.
+    /// The contents of a `.p8` file: the key in PKCS#8, PEM form. This is a secret: never log it.
     package var pem: String {
         PEM.text { PEM_write_bio_PKCS8PrivateKey($0, self.key.pointer, nil, nil, 0, nil, nil) }
     }
 
-    /// The signature of the SHA-256 of these bytes.
+    /// Signs the SHA-256 digest of these bytes.
     package func signature(of bytes: [UInt8]) throws(OpenSSLFault) -> ES256Signature {
         let context = try DigestContext()
         var signature = [UInt8](repeating: 0, count: max(0, Int(EVP_PKEY_get_size(self.key.pointer))))
@@ -55,7 +56,7 @@ package final class ES256PrivateKey: Sendable {
 
     /// Whether the bytes are an EncryptedPrivateKeyInfo (RFC 5958).
     private static func isEncrypted(_ bytes: [UInt8]) -> Bool {
-        // What is no such thing leaves errors in the queue.
+        // Bytes of another structure leave errors in the queue.
         defer { ERR_clear_error() }
         guard let (info, _) = DER.read(bytes[...], { d2i_X509_SIG(nil, &$0, $1) }) else { return false }
         X509_SIG_free(info)
@@ -63,20 +64,22 @@ package final class ES256PrivateKey: Sendable {
     }
 }
 
-/// Why bytes are not a key for ES256. Holds no secret.
+/// Why bytes are not a key for ES256. Contains no secret.
 package enum ES256KeyFault: Error, Sendable, Hashable {
-    /// OpenSSL finds no key of the wanted kind in the bytes; in its words.
+    /// The bytes are not a key of the expected kind. The text gives the reason.
     case unreadable(String)
     case encrypted
-    /// A key of another algorithm, by OpenSSL's name: `RSA`, `ED25519`.
+    /// A key of another algorithm, with OpenSSL's name for it, such as `RSA` or `ED25519`.
     case wrongAlgorithm(String)
-    /// An EC key on another curve: `P-384`, `secp256k1`.
+    /// An EC key on another curve, such as `P-384` or `secp256k1`.
     case wrongCurve(String)
-    /// The numbers are not those of a key on the curve, or the two halves do not belong together.
+    /// The numbers are not a key on the curve, or the public key does not match the private key.
     case inconsistent(String)
 }
 
 extension EVPKey {
+    /// Checks that this is an EC key on the curve P-256.
+    ///
     /// - Throws: `wrongAlgorithm` or `wrongCurve`.
     func requireP256() throws(ES256KeyFault) {
         guard EVP_PKEY_is_a(self.pointer, "EC") == 1 else {

@@ -1,25 +1,27 @@
 import CAPNSOpenSSL
 
-/// A public key on the curve P-256, which checks ES256 signatures.
+/// A public key on the curve P-256, which verifies ES256 signatures.
 package final class ES256PublicKey: Sendable {
     /// The two coordinates, x and y of 32 bytes each, most significant byte first.
     package let rawRepresentation: [UInt8]
     private let key: EVPKey
 
-    /// - Parameter rawRepresentation: x and y of 32 bytes each.
-    /// - Throws: `OpenSSLFault` unless they are a point of the curve.
+    /// Creates a key from its coordinates.
+    ///
+    /// - Parameter rawRepresentation: x and y, 32 bytes each.
+    /// - Throws: `OpenSSLFault` unless they are a point on the curve.
     package init(rawRepresentation: [UInt8]) throws(OpenSSLFault) {
         ERR_clear_error()
         guard rawRepresentation.count == 64 else {
             throw OpenSSLFault(description: "\(rawRepresentation.count) bytes instead of 64")
         }
-        // One byte that names the form goes before the coordinates (SEC 1, section 2.3.3).
+        // The coordinates are preceded by one byte that names the form (SEC 1, section 2.3.3).
         guard let pointer = capns_p256_public_key([4] + rawRepresentation) else { throw .drained() }
         self.key = EVPKey(owning: pointer)
         self.rawRepresentation = rawRepresentation
     }
 
-    /// Reads the text of a public key: SubjectPublicKeyInfo (RFC 5280) in PEM form.
+    /// Reads a public key from PEM text: SubjectPublicKeyInfo (RFC 5280).
     package convenience init(pem: String) throws(ES256KeyFault) {
         let key: EVPKey
         do throws(WireError) {
@@ -35,7 +37,7 @@ package final class ES256PublicKey: Sendable {
         }
     }
 
-    /// The public half of a key.
+    /// The public half of `key`.
     init(of key: EVPKey) throws(OpenSSLFault) {
         self.key = key
         self.rawRepresentation = try Self.coordinates(of: key)
@@ -46,7 +48,7 @@ package final class ES256PublicKey: Sendable {
         PEM.text { PEM_write_bio_PUBKEY($0, self.key.pointer) }
     }
 
-    /// Whether the private half of this key signed the SHA-256 of these bytes.
+    /// Whether `signature` was made with the matching private key over the SHA-256 digest of these bytes.
     package func isValid(_ signature: ES256Signature, of bytes: [UInt8]) -> Bool {
         // A signature that does not match leaves errors in the queue.
         defer { ERR_clear_error() }

@@ -1,22 +1,22 @@
 import CAPNSOpenSSL
 
-/// An ECDSA signature on the curve P-256, in the two forms that there are.
+/// An ECDSA signature on the curve P-256, in its two encodings: raw and DER.
 package struct ES256Signature: Sendable, Hashable {
-    /// Bytes of the form that JSON Web Tokens carry (RFC 7518, section 3.4).
+    /// The length in bytes of the raw form, which JSON Web Tokens use (RFC 7518, section 3.4).
     package static let length = 64
 
-    /// r and s of 32 bytes each, most significant byte first.
+    /// r and s, 32 bytes each, most significant byte first.
     package let rawRepresentation: [UInt8]
 
-    /// Nil unless there are 64 bytes.
+    /// Returns `nil` unless there are 64 bytes.
     package init?(rawRepresentation: [UInt8]) {
         guard rawRepresentation.count == Self.length else { return nil }
         self.rawRepresentation = rawRepresentation
     }
 
-    /// Reads a sequence of two numbers, r and s (RFC 3279, section 2.2.3), with nothing behind it.
+    /// Reads the DER form: a sequence of the two numbers r and s (RFC 3279, section 2.2.3), with no bytes after it.
     ///
-    /// - Throws: `OpenSSLFault` if it is none, or if one of the numbers has more than 32 bytes.
+    /// - Throws: `OpenSSLFault` if the bytes have another form, or if one of the numbers has more than 32 bytes.
     package init(der bytes: [UInt8]) throws(OpenSSLFault) {
         ERR_clear_error()
         guard let (numbers, rest) = DER.read(bytes[...], { d2i_ECDSA_SIG(nil, &$0, $1) }) else { throw .drained() }
@@ -30,7 +30,7 @@ package struct ES256Signature: Sendable, Hashable {
         self.rawRepresentation = r + s
     }
 
-    /// The sequence of r and s.
+    /// The DER form: a sequence of r and s.
     package func der() throws(OpenSSLFault) -> [UInt8] {
         ERR_clear_error()
         guard let numbers = ECDSA_SIG_new() else { throw .drained() }
@@ -39,7 +39,7 @@ package struct ES256Signature: Sendable, Hashable {
         let s = Array(self.rawRepresentation.suffix(Int(half)))
         let first = BN_bin2bn(self.rawRepresentation, half, nil)
         let second = BN_bin2bn(s, half, nil)
-        // Takes over both numbers, or neither.
+        // On success, this takes ownership of both numbers; on failure, of neither.
         guard ECDSA_SIG_set0(numbers, first, second) == 1 else {
             BN_free(first)
             BN_free(second)

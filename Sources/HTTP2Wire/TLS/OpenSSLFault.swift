@@ -1,4 +1,4 @@
-/// Why OpenSSL did not do what it was asked for, in its words. Holds no secret.
+/// An OpenSSL failure, described by OpenSSL's own error texts. Contains no secret.
 package struct OpenSSLFault: Error, Sendable, Hashable, CustomStringConvertible {
     package let description: String
 

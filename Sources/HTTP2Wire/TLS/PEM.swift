@@ -1,23 +1,23 @@
 import CAPNSOpenSSL
 
-/// The owner of one `X509`.
+/// Owns one `X509`.
 final class X509Certificate {
     let pointer: OpaquePointer
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
     deinit { X509_free(self.pointer) }
 }
 
-/// The owner of one `EVP_PKEY`: a private key or a public one.
+/// Owns one `EVP_PKEY`, either private or public.
 ///
-/// `@unchecked Sendable`: the pointer is set once in `init`; nobody changes the key after that, and what OpenSSL keeps beside
-/// it when a key is used (its form for a provider) has a lock of OpenSSL's.
+/// `@unchecked Sendable`: the pointer is set once in `init`, and the key never changes after that. When a key is used,
+/// OpenSSL caches a form of it for the provider, under OpenSSL's own lock.
 final class EVPKey: @unchecked Sendable {
     let pointer: OpaquePointer
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
     deinit { EVP_PKEY_free(self.pointer) }
 }
 
-/// Reading and writing PEM text (RFC 7468) by OpenSSL.
+/// Reads and writes PEM text (RFC 7468) with OpenSSL.
 enum PEM {
     static func certificates(in text: String, code: WireError.Code) throws(WireError) -> [X509Certificate] {
         var found: [X509Certificate] = []
@@ -27,23 +27,24 @@ enum PEM {
         while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
             found.append(X509Certificate(owning: pointer))
         }
-        let errors = OpenSSLErrors.drain()  // the last read always fails: no further PEM block
+        let errors = OpenSSLErrors.drain()  // the last read always fails: there is no further block
         guard !found.isEmpty else {
             throw WireError(code, "the text holds no certificate in PEM form: \(errors.text)")
         }
         return found
     }
 
-    /// Nil with errors in the queue if there is no key, or if the passphrase does not open it.
+    /// Reads a private key. Returns `nil`, and leaves errors in the queue, if there is no key or the passphrase does
+    /// not decrypt it.
     static func privateKey(in text: [UInt8], passphrase: String?) -> EVPKey? {
         ERR_clear_error()
         guard let bio = self.memory(text) else { return nil }
         defer { BIO_free(bio) }
         guard let passphrase else {
-            // Without the callback OpenSSL asks the terminal.
+            // Without the callback, OpenSSL prompts on the terminal.
             return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil).map(EVPKey.init(owning:))
         }
-        // Without a callback OpenSSL takes the argument for the passphrase.
+        // Without a callback, OpenSSL uses the argument as the passphrase.
         return passphrase.withCString {
             PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0)).map(EVPKey.init(owning:))
         }
@@ -53,7 +54,7 @@ enum PEM {
         ERR_clear_error()
         let bio = self.memory(Array(text.utf8))
         defer { BIO_free(bio) }
-        // Without the callback OpenSSL asks the terminal for a pass phrase.
+        // Without the callback, OpenSSL prompts on the terminal for a passphrase.
         guard let pointer = PEM_read_bio_PUBKEY(bio, nil, { _, _, _, _ in 0 }, nil) else {
             throw WireError(.certificateUnusable, OpenSSLErrors.drain().text)
         }
@@ -70,8 +71,8 @@ enum PEM {
         return String(decoding: UnsafeRawBufferPointer(start: data, count: count), as: UTF8.self)
     }
 
-    /// A BIO of its own copy of `text`, so that no pointer into the array leaves its closure. Nil without memory, of which
-    /// OpenSSL's functions make an error.
+    /// Creates a BIO with its own copy of `text`, so that no pointer into the array escapes its closure. Returns `nil`
+    /// when out of memory, which OpenSSL's functions report as an error.
     private static func memory(_ text: [UInt8]) -> OpaquePointer? {
         guard let bio = BIO_new(BIO_s_mem()) else { return nil }
         _ = text.withUnsafeBytes { BIO_write(bio, $0.baseAddress, Int32(clamping: $0.count)) }
@@ -79,7 +80,8 @@ enum PEM {
     }
 }
 
-/// What OpenSSL left in this thread's error queue. The queue must be empty before each call whose result matters.
+/// The errors that OpenSSL left in this thread's error queue. The queue must be empty before each call whose result
+/// matters.
 struct OpenSSLErrors {
     var codes: [UInt] = []
 
@@ -92,7 +94,7 @@ struct OpenSSLErrors {
         }
     }
 
-    /// The reason of the first error (ERR_GET_REASON of OpenSSL 3: the low 23 bits).
+    /// The reason of the first error: the low 23 bits, as in `ERR_GET_REASON` of OpenSSL 3.
     var firstReason: Int32 { self.codes.first.map { Int32($0 & 0x7F_FFFF) } ?? 0 }
 
     var text: String {

@@ -1,7 +1,7 @@
 import APNSBasics
 import CAPNSOpenSSL
 
-/// The SHA-256 (FIPS 180-4) of bytes that come in portions.
+/// Computes the SHA-256 digest (FIPS 180-4) of bytes that arrive in chunks.
 package final class SHA256Digest {
     private let context: DigestContext
 
@@ -14,14 +14,14 @@ package final class SHA256Digest {
         guard EVP_DigestUpdate(self.context.pointer, bytes.baseAddress, bytes.count) == 1 else { throw .drained() }
     }
 
-    /// The digest of all portions as 64 hexadecimal digits. Nothing may follow.
+    /// Returns the digest of all chunks as 64 hexadecimal digits. Call nothing after it.
     package func finish() throws(OpenSSLFault) -> String {
         var digest = [UInt8](repeating: 0, count: 32)
         guard EVP_DigestFinal_ex(self.context.pointer, &digest, nil) == 1 else { throw .drained() }
         return Hexadecimal.text(of: digest)
     }
 
-    /// The digest of bytes that are there at once, as 64 hexadecimal digits.
+    /// Returns the digest of `bytes` as 64 hexadecimal digits.
     package static func hexadecimal(of bytes: [UInt8]) throws(OpenSSLFault) -> String {
         let digest = try SHA256Digest()
         guard EVP_DigestUpdate(digest.context.pointer, bytes, bytes.count) == 1 else { throw .drained() }
@@ -29,7 +29,7 @@ package final class SHA256Digest {
     }
 }
 
-/// The owner of one `EVP_MD_CTX`: a digest, or the digest of a signature.
+/// Owns one `EVP_MD_CTX`, for a digest or for the digest of a signature.
 final class DigestContext {
     let pointer: OpaquePointer
 

@@ -2,18 +2,20 @@ import APNSBasics
 import CAPNSOpenSSL
 import NIOCore
 
-/// The traffic secret of a server that may have to send an alert of its own making, and how many records it has
-/// protected (RFC 8446, sections 5.3 and 7.1).
+/// A server's traffic secret and the number of records that it has protected (RFC 8446, sections 5.3 and 7.1). A server
+/// needs both to send an alert of its own.
 struct ServerTrafficSecret {
     var bytes: [UInt8] = []
     var recordCount: UInt64 = 0
 }
 
-/// OpenSSL sends a fatal alert only for what it found itself. After a TLS 1.3 handshake APNs refuses a certificate by an
-/// alert in place of its first bytes; a simulator has to be able to do so to any client at any time. So it makes the
-/// alert's record itself, with the key that OpenSSL uses.
+/// Sends alerts of the simulator's choice.
+///
+/// OpenSSL sends a fatal alert only for errors that it detects itself. APNs refuses a certificate after a TLS 1.3
+/// handshake, with an alert instead of its first bytes. A simulator must be able to do that to any client at any time,
+/// so this extension builds the alert's record itself, with the key that OpenSSL uses.
 extension TLSSession {
-    /// Has OpenSSL report the secrets of this context's sessions. Server only.
+    /// Makes OpenSSL report the secrets of this context's sessions. Server only.
     static func reportSecrets(of context: OpaquePointer) {
         SSL_CTX_set_keylog_callback(context) { ssl, line in
             guard let ssl, let line, let data = SSL_get_ex_data(ssl, 0) else { return }
@@ -25,9 +27,9 @@ extension TLSSession {
         }
     }
 
-    /// Appends a fatal alert (RFC 8446, section 6.2) to what goes to the network. Nothing may be written after it.
+    /// Appends a fatal alert (RFC 8446, section 6.2) to the bytes for the network. Nothing may be written after it.
     ///
-    /// - Returns: false when there is no finished TLS 1.3 handshake to send it in.
+    /// - Returns: `false` if no TLS 1.3 handshake has been completed.
     func appendAlert(_ description: UInt8) -> Bool {
         guard SSL_is_init_finished(self.ssl) == 1, SSL_version(self.ssl) == TLS1_3_VERSION,
             let suite = SSL_get_current_cipher(self.ssl), let digest = SSL_CIPHER_get_handshake_digest(suite)
@@ -46,7 +48,7 @@ extension TLSSession {
         for index in 0..<8 {
             nonce[4 + index] ^= UInt8(truncatingIfNeeded: self.trafficSecret.recordCount >> UInt64(56 - 8 * index))
         }
-        // Level "fatal", the alert, and the content type that stands behind the content.
+        // Level "fatal", the alert, and the content type, which follows the content.
         let content: [UInt8] = [2, description, 21]
         let header: [UInt8] = [23, 3, 3, 0, UInt8(content.count + 16)]
         guard let sealed = Self.seal(content, header, key, nonce, cipher) else { return false }
@@ -54,7 +56,7 @@ extension TLSSession {
         return true
     }
 
-    /// HKDF-Expand-Label with an empty context (RFC 8446, section 7.1), for lengths of one hash at the most.
+    /// HKDF-Expand-Label with an empty context (RFC 8446, section 7.1), for lengths of at most one hash.
     private func expand(_ label: String, _ length: Int, _ digest: OpaquePointer) -> [UInt8] {
         let label = Array("tls13 \(label)".utf8)
         let info = [0, UInt8(length), UInt8(label.count)] + label + [0, 1]

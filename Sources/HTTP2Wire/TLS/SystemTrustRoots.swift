@@ -8,9 +8,11 @@ import CAPNSOpenSSL
     import Darwin
 #endif
 
-/// Where the machine keeps its trust roots: a file with all of them, and directories in which each has a file named after
-/// the hash of its subject. OpenSSL reads such a directory when a server's chain asks for a root, and of some 140 roots a
-/// client needs one or two. A file it reads whole, which takes 1.5 MB and 40 ms.
+/// The locations of the machine's trust roots: a file with all of them, and directories in which each root has a file
+/// named after the hash of its subject.
+///
+/// OpenSSL reads a file in such a directory only when a server's chain needs that root, and a client needs one or two
+/// of some 140 roots. A file with all roots is read completely, which takes 1.5 MB and 40 ms.
 package struct SystemTrustRoots: Sendable, Hashable {
     package var file: String?
     /// Separated by colons, as in `SSL_CERT_DIR`.
@@ -21,10 +23,10 @@ package struct SystemTrustRoots: Sendable, Hashable {
         self.directories = directories
     }
 
-    /// What OpenSSL would take (it honours `SSL_CERT_FILE` and `SSL_CERT_DIR`), then the places of distributions whose
-    /// OpenSSL was built for another one.
+    /// Finds the machine's trust roots: first in the locations that OpenSSL would use (it honours `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR`), then in the locations of distributions for which this OpenSSL was not built.
     ///
-    /// - Returns: nil if there are none.
+    /// - Returns: `nil` if there are none.
     static func find() -> SystemTrustRoots? {
         let file = self.environment("SSL_CERT_FILE") ?? String(cString: X509_get_default_cert_file())
         let directories = self.environment("SSL_CERT_DIR") ?? String(cString: X509_get_default_cert_dir())
@@ -42,23 +44,23 @@ package struct SystemTrustRoots: Sendable, Hashable {
         return elsewhere.first(where: self.isReadable).map { SystemTrustRoots(file: $0) }
     }
 
-    /// Makes `store` find these roots, and those that it holds already.
+    /// Makes `store` find these roots, in addition to those that it already holds.
     func add(to store: OpaquePointer) {
         let own = Self.certificates(in: store)
         if let file = self.file, !self.directoriesHold(file) { _ = X509_STORE_load_file(store, file) }
         if let directories = self.directories {
             _ = X509_STORE_load_path(store, directories)
-            // OpenSSL asks for a subject only while the store holds no certificate with it.
-            if let lookup = X509_STORE_add_lookup(store, X509_LOOKUP_hash_dir()) {  // the one that is there
+            // OpenSSL searches the directory for a subject only if the store holds no certificate with that subject.
+            if let lookup = X509_STORE_add_lookup(store, X509_LOOKUP_hash_dir()) {  // the existing one
                 for certificate in own { Self.load(X509_get_subject_name(certificate.pointer), by: lookup) }
             }
         }
-        // The errors of files that cannot be read are not the caller's.
+        // Errors of unreadable files do not concern the caller.
         ERR_clear_error()
     }
 
-    /// Whether everything in the file stands in the directories as well, as Debian's `update-ca-certificates` leaves it.
-    /// Then nobody needs to read the file. A root that somebody has appended to the file alone makes this false.
+    /// Whether the directories contain every root of the file, as after Debian's `update-ca-certificates`, so that the
+    /// file need not be read. This is false if a root was appended to the file only.
     private func directoriesHold(_ file: String) -> Bool {
         guard let directories = self.directories else { return false }
         var missing = Self.blocks(in: file)
@@ -70,14 +72,14 @@ package struct SystemTrustRoots: Sendable, Hashable {
         return missing.isEmpty
     }
 
-    /// Whether OpenSSL may look for a certificate under this name: `4a6481c9.0`.
+    /// Whether OpenSSL may search for a certificate under this file name, such as `4a6481c9.0`.
     private static func isHash(_ name: String) -> Bool {
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 2 && parts[0].utf8.count == 8 && parts[0] == parts[0].lowercased()
             && UInt32(parts[0], radix: 16) != nil && UInt32(parts[1]) != nil
     }
 
-    /// Hashes of the PEM blocks in a file, up to the first damaged one: OpenSSL takes nothing from a damaged file.
+    /// Hashes of the PEM blocks in a file, up to the first damaged one. OpenSSL loads nothing from a damaged file.
     private static func blocks(in file: String) -> Set<Int> {
         guard let bio = BIO_new_file(file, "r") else { return [] }
         defer { BIO_free(bio) }
@@ -104,11 +106,11 @@ package struct SystemTrustRoots: Sendable, Hashable {
             .map(X509Certificate.init(owning:))
     }
 
-    /// Has a lookup put all certificates with this subject into its store.
+    /// Makes a lookup add all certificates with this subject to its store.
     private static func load(_ subject: OpaquePointer?, by lookup: OpaquePointer) {
         let result = X509_OBJECT_new()
         if X509_LOOKUP_by_subject(lookup, X509_LU_X509, subject, result) == 1 {
-            // A lookup lends its response, and the object's end gives a reference back.
+            // The lookup lends its result without a reference, but freeing the object releases one.
             X509_up_ref(X509_OBJECT_get0_X509(result))
         }
         X509_OBJECT_free(result)

@@ -1,20 +1,21 @@
 import CAPNSOpenSSL
 import NIOCore
 
-/// Where an `SSL` reads from and writes to: NIO's buffers behind a BIO of our own. A memory BIO would copy each record
-/// once more, and fill the memory with zeroes before.
+/// The buffers that an `SSL` reads from and writes to: NIO's buffers behind a custom BIO. A memory BIO would copy each
+/// record once more, and would zero the memory first.
 ///
-/// Owned by one `TLSSession`, which frees the `SSL`, and the BIO with it, before this. Confined to its event loop.
+/// Owned by one `TLSSession`, which frees the `SSL`, and with it the BIO, before this object. Confined to the session's
+/// event loop.
 final class TLSBuffers {
     /// Ciphertext from the network.
-    // Unchecked, both: OpenSSL comes back here from calls of `TLSSession` that hold no access to them.
+    // Both are unchecked: OpenSSL re-enters this class only from calls of `TLSSession` that hold no access to them.
     @exclusivity(unchecked) var input = ByteBuffer()
     /// Ciphertext for the network.
     @exclusivity(unchecked) var output = ByteBuffer()
 
-    /// What the process needs once. Nil: OpenSSL is out of memory.
+    /// The BIO method, created once per process. `nil` if OpenSSL is out of memory.
     ///
-    /// `nonisolated(unsafe)`: written here only, and OpenSSL reads a method without changing it.
+    /// `nonisolated(unsafe)`: written only here, and OpenSSL reads a method without changing it.
     nonisolated(unsafe) private static let method: OpaquePointer? = {
         guard let method = BIO_meth_new(BIO_get_new_index() | capns_bio_type_source_sink, "capns buffers") else {
             return nil
@@ -53,7 +54,7 @@ final class TLSBuffers {
         return method
     }()
 
-    /// A BIO on these buffers, for an `SSL` to own. It must not outlive them.
+    /// Creates a BIO on these buffers, to be owned by an `SSL`. It must not outlive this object.
     func makeBIO() -> OpaquePointer? {
         guard let method = Self.method, let bio = BIO_new(method) else { return nil }
         BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())

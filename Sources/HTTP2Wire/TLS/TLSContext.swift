@@ -1,9 +1,9 @@
 import CAPNSOpenSSL
 
-/// The owner of one `SSL_CTX`: trust roots, our own certificate, protocol versions. One serves many connections.
+/// Owns one `SSL_CTX`: trust roots, our own certificate, protocol versions. One context serves many connections.
 ///
-/// `@unchecked Sendable`: the pointer is set once in `init`; all settings are made there, before the object is
-/// shared, and OpenSSL allows `SSL_new` on a finished `SSL_CTX` from any thread (it locks and counts references).
+/// `@unchecked Sendable`: the pointer is set once in `init`, all settings are made there before the object is shared,
+/// and OpenSSL allows `SSL_new` on a finished `SSL_CTX` from any thread (it locks and counts references).
 package final class TLSContext: @unchecked Sendable {
     package enum Role: Sendable {
         case client
@@ -12,10 +12,12 @@ package final class TLSContext: @unchecked Sendable {
 
     let pointer: OpaquePointer
     let role: Role
-    /// Nil for a server that asks for no certificate.
+    /// `nil` for a server that requests no client certificate.
     let trustStore: TrustStore?
 
-    /// Throws `WireError` with the codes `trustStoreMissing`, `trustRootsUnreadable` or `certificateUnusable`.
+    /// Creates a context.
+    ///
+    /// - Throws: `WireError` with the code `trustStoreMissing`, `trustRootsUnreadable` or `certificateUnusable`.
     package init(_ role: Role, configuration: TLSConfiguration) throws(WireError) {
         let verifies = role == .client || configuration.requiresClientCertificate
         self.trustStore = verifies ? try TrustStore.shared(for: configuration) : nil
@@ -28,7 +30,7 @@ package final class TLSContext: @unchecked Sendable {
         if let trustStore { SSL_CTX_set1_cert_store(pointer, trustStore.pointer) }
         _ = capns_ctx_set_min_proto_version(pointer, configuration.minimumVersion.openSSL)
         _ = capns_ctx_set_max_proto_version(pointer, configuration.maximumVersion.openSSL)
-        // RELEASE_BUFFERS: an idle connection keeps no 2 × 16 KiB of record buffers.
+        // RELEASE_BUFFERS: an idle connection does not keep 2 × 16 KiB of record buffers.
         capns_ctx_set_mode(pointer, Int(SSL_MODE_RELEASE_BUFFERS))
         capns_ctx_forbid_renegotiation_and_compression(pointer)
         capns_ctx_disable_session_cache(pointer)
@@ -43,7 +45,7 @@ package final class TLSContext: @unchecked Sendable {
             if configuration.requiresClientCertificate {
                 SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
             }
-            // No tickets: TLS 1.3 would send two after each handshake, which nobody here resumes.
+            // No tickets: TLS 1.3 would send two after each handshake, and no client here resumes a session.
             SSL_CTX_set_num_tickets(pointer, 0)
             if configuration.offersHTTP11Only {
                 capns_ctx_select_alpn_http11(pointer)
@@ -66,7 +68,7 @@ package final class TLSContext: @unchecked Sendable {
     }
 
     private static func refuse(_ pointer: OpaquePointer, with alert: UInt8) {
-        // The alert travels as the callback's argument; +1, since a null pointer says nothing.
+        // The alert is passed as the callback's argument, plus 1 because alert 0 would be a null pointer.
         SSL_CTX_set_client_hello_cb(
             pointer,
             { _, alert, argument in

@@ -1,21 +1,21 @@
 import APNSBasics
 import CAPNSOpenSSL
 
-/// A certificate chain with its private key, read and checked: what one side of a TLS connection shows.
+/// A certificate chain with its private key, read and checked, for one side of a TLS connection.
 package struct TLSIdentity: Sendable, Hashable {
     /// Leaf first.
     package let certificateChainPEM: String
-    /// Not encrypted. A secret: never logged.
+    /// Not encrypted. This is a secret: never log it.
     package let privateKeyPEM: String
-    /// From when and until when the certificate is valid, in seconds since 1970.
+    /// The validity period of the certificate, in seconds since 1970.
     package let notBefore: Int64
     package let notAfter: Int64
     /// The subject's common name; empty if it has none.
     package let commonName: String
-    /// What the certificate may push to: Apple's extension 1.2.840.113635.100.6.3.6, else the subject's UID, which holds
-    /// the bundle ID of certificates for one app.
+    /// The topics that the certificate may push to, from Apple's extension 1.2.840.113635.100.6.3.6. Without the
+    /// extension, this is the subject's UID, which holds the bundle ID in certificates for one app.
     package let topics: [String]
-    /// SHA-256 of the leaf, in hexadecimal: tells two certificates apart.
+    /// SHA-256 of the leaf, in hexadecimal. It identifies the certificate.
     package let fingerprint: String
 
     /// Why a certificate or its key cannot be used.
@@ -26,34 +26,35 @@ package struct TLSIdentity: Sendable, Hashable {
             /// The key or the PKCS#12 file is encrypted, and no passphrase was given.
             case passphraseMissing
             case passphraseWrong
-            /// Encrypted in a way that OpenSSL 3 reads with its legacy provider only.
+            /// The encryption is one that OpenSSL 3 reads only with its legacy provider.
             case encryptionTooOld
             case keyMismatch
         }
 
         package let code: Code
-        /// What OpenSSL says of it. Holds no secret.
+        /// OpenSSL's description. Contains no secret.
         package let detail: String
     }
 
-    /// Reads a certificate (PEM with its chain, or DER) and its private key (PEM, or DER).
+    /// Reads a certificate (PEM with its chain, or DER) and its private key (PEM or DER).
     ///
     /// - Parameters:
-    ///   - key: May be the same bytes as the certificate's, when one PEM text holds both.
-    ///   - passphrase: For an encrypted key; not looked at otherwise.
+    ///   - certificate: The certificate, in PEM or DER.
+    ///   - key: The private key. If one PEM text contains both, pass the same bytes as for the certificate.
+    ///   - passphrase: For an encrypted key. Otherwise ignored.
     package static func read(certificate: [UInt8], key: [UInt8], passphrase: String?) throws(Fault) -> TLSIdentity {
         let chain = try Self.certificates(in: certificate)
         return try Self.identity(chain, try Self.privateKey(in: key, passphrase: passphrase))
     }
 
-    /// Reads a PKCS#12 file (`.p12`, `.pfx`; RFC 7292): a certificate, its key and perhaps its chain.
+    /// Reads a PKCS#12 file (`.p12`, `.pfx`; RFC 7292): a certificate, its key, and the chain if the file contains one.
     package static func read(pkcs12 bytes: [UInt8], passphrase: String?) throws(Fault) -> TLSIdentity {
         ERR_clear_error()
         guard let (file, _) = DER.read(bytes[...], { d2i_PKCS12(nil, &$0, $1) }) else {
             throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text)
         }
         defer { PKCS12_free(file) }
-        // No passphrase and an empty one are two things in PKCS#12, and people mean either.
+        // PKCS#12 distinguishes no passphrase from an empty one, and users mean either.
         let given = passphrase ?? ""
         let isOpen =
             PKCS12_mac_present(file) == 0 || PKCS12_verify_mac(file, given, -1) == 1
@@ -85,7 +86,7 @@ package struct TLSIdentity: Sendable, Hashable {
         return try Self.identity(chain, key)
     }
 
-    /// The same as a PKCS#12 file, for simulators and tests.
+    /// Encodes the identity as a PKCS#12 file, for simulators and tests.
     package func pkcs12(passphrase: String) throws(Fault) -> [UInt8] {
         let chain = try Self.certificates(in: Array(self.certificateChainPEM.utf8))
         let key = try Self.privateKey(in: Array(self.privateKeyPEM.utf8), passphrase: nil)
@@ -137,7 +138,7 @@ package struct TLSIdentity: Sendable, Hashable {
 
     private static func identity(_ chain: [X509Certificate], _ key: EVPKey) throws(Fault) -> TLSIdentity {
         ERR_clear_error()
-        // The leaf is the one with the key's other half, wherever it stands.
+        // The leaf is the certificate that matches the key, at any position in the chain.
         guard let position = chain.firstIndex(where: { X509_check_private_key($0.pointer, key.pointer) == 1 }) else {
             throw Fault(code: .keyMismatch, detail: OpenSSLErrors.drain().text)
         }
@@ -197,10 +198,10 @@ package struct TLSIdentity: Sendable, Hashable {
         Array(UnsafeBufferPointer(start: ASN1_STRING_get0_data(string), count: Int(ASN1_STRING_length(string))))
     }
 
-    /// The extension is a sequence in which each topic (a UTF8String) is followed by a sequence of its kinds: app, voip,
-    /// complication.
+    /// Reads the topics from Apple's extension: a sequence in which each topic (a UTF8String) is followed by a sequence
+    /// of its kinds, such as app, voip or complication.
     static func topics(inExtension bytes: [UInt8]) -> [String] {
-        // What is no sequence leaves errors in the queue.
+        // Bytes that are not a sequence leave errors in the queue.
         defer { ERR_clear_error() }
         guard let (sequence, _) = DER.read(bytes[...], { d2i_ASN1_SEQUENCE_ANY(nil, &$0, $1) }) else { return [] }
         defer { capns_sequence_free(sequence) }
@@ -210,6 +211,6 @@ package struct TLSIdentity: Sendable, Hashable {
 }
 
 extension OpenSSLErrors {
-    /// Whether an algorithm is one that OpenSSL 3 has in its legacy provider only, or not at all.
+    /// Whether OpenSSL 3 supports the algorithm only with its legacy provider, or not at all.
     var isUnsupported: Bool { self.text.contains("unsupported") }
 }

@@ -1,10 +1,10 @@
 import CAPNSOpenSSL
 import NIOCore
 
-/// The owner of one `SSL`: TLS as a value that eats and makes bytes, without a socket.
+/// Owns one `SSL`: a TLS session that consumes and produces bytes, without a socket.
 ///
-/// Feed what the network gave, step (`handshake`, `read`, `write`), then take what the network must get. Confined to the
-/// event loop of its connection.
+/// Feed it the bytes from the network, call `handshake`, `read` or `write`, then send its output to the network.
+/// Confined to the event loop of its connection.
 final class TLSSession {
     enum HandshakeStep {
         case incomplete
@@ -25,15 +25,15 @@ final class TLSSession {
     var trafficSecret = ServerTrafficSecret()
     private let context: TLSContext
     private let peerName: String
-    /// How many bytes came since the last application data.
+    /// The number of bytes received since the last application data.
     private var bytesWithoutData = 0
 
-    /// The most bytes that may come without application data: a handshake, or records that TLS handles by itself, such as
-    /// key updates and requests to renegotiate. A peer that sends nothing else keeps us busy for nothing. OpenSSL takes
-    /// certificates of up to 100 KiB.
+    /// The maximum number of bytes without application data: a handshake, or records that TLS handles itself, such as
+    /// key updates and renegotiation requests. A peer that sends nothing else would keep us busy for nothing. OpenSSL
+    /// accepts certificates of up to 100 KiB.
     static let limitWithoutData = 128 * 1024
 
-    /// - Parameter peerName: for a client, the host name (or IP address) that the server's certificate must be for.
+    /// - Parameter peerName: For a client, the host name or IP address that the server's certificate must be valid for.
     init(context: TLSContext, peerName: String) throws(WireError) {
         ERR_clear_error()
         guard let ssl = SSL_new(context.pointer) else {
@@ -54,12 +54,12 @@ final class TLSSession {
             SSL_set_connect_state(ssl)
             let parameters = SSL_get0_param(ssl)
             if (try? SocketAddress(ipAddress: peerName, port: 0)) != nil {
-                // RFC 6066, section 3: a literal address is not sent as server name.
+                // A literal address is not sent as the server name (RFC 6066, section 3).
                 guard X509_VERIFY_PARAM_set1_ip_asc(parameters, peerName) == 1 else {
                     throw WireError(.handshakeFailed, "'\(peerName)' is no address that a certificate can name")
                 }
             } else {
-                // Names stand in the subject's alternative names alone (RFC 9525, section 6.3).
+                // Only the subject's alternative names are checked (RFC 9525, section 6.3).
                 X509_VERIFY_PARAM_set_hostflags(
                     parameters,
                     UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
@@ -80,8 +80,8 @@ final class TLSSession {
         SSL_free(self.ssl)
     }
 
-    /// The name as it stands in certificates and in the server name extension: without the dot at the end that makes it
-    /// absolute (RFC 6066, section 3). OpenSSL takes a dot at the beginning for "any name below".
+    /// The name as used in certificates and in the server name extension, without the trailing dot of an absolute name
+    /// (RFC 6066, section 3). Names with a leading dot are rejected, because OpenSSL would accept any name below it.
     private static func verifiableName(_ name: String) throws(WireError) -> String {
         let stripped = name.hasSuffix(".") ? String(name.dropLast()) : name
         guard !stripped.isEmpty, !stripped.hasPrefix("."), !stripped.hasSuffix("."), !stripped.utf8.contains(0) else {
@@ -90,7 +90,7 @@ final class TLSSession {
         return stripped
     }
 
-    /// Takes ciphertext that came from the network.
+    /// Adds ciphertext that was received from the network.
     func feed(_ bytes: ByteBuffer) {
         if self.buffers.input.readableBytes == 0 {
             self.buffers.input = bytes
@@ -140,14 +140,17 @@ final class TLSSession {
         }
     }
 
-    /// - Parameter before: how many bytes OpenSSL could have taken.
+    /// Counts the bytes that OpenSSL consumed without returning application data.
+    ///
+    /// - Parameter before: The number of bytes that were available to OpenSSL before the call.
+    /// - Returns: An error if ``limitWithoutData`` is exceeded.
     private func countWithoutData(_ before: Int) -> WireError? {
         self.bytesWithoutData += before - self.buffers.input.readableBytes
         guard self.bytesWithoutData > Self.limitWithoutData else { return nil }
         return WireError(.tlsFailure, "the peer sent \(self.bytesWithoutData) bytes of TLS without any data in them")
     }
 
-    /// Encrypts `bytes` (into records of at most 16 KiB). Our buffers never say "try again".
+    /// Encrypts `bytes` into records of at most 16 KiB. Our buffers never make OpenSSL ask for a retry.
     func write(_ bytes: UnsafeRawBufferPointer) -> WireError? {
         if bytes.isEmpty { return nil }
         ERR_clear_error()
@@ -159,29 +162,29 @@ final class TLSSession {
         return Self.recordError(OpenSSLErrors.drain())
     }
 
-    /// How many bytes wait to go to the network.
+    /// How many bytes are waiting to be sent to the network.
     var outputCount: Int { self.buffers.output.readableBytes }
 
-    /// What must go to the network, with nothing copied.
+    /// Takes the bytes for the network, without copying.
     func takeOutput() -> ByteBuffer {
         let output = self.buffers.output
         self.buffers.output = ByteBuffer()
         return output
     }
 
-    /// Appends what must go to the network to `buffer`.
+    /// Appends the bytes for the network to `buffer`.
     func takeOutput(into buffer: inout ByteBuffer) {
         buffer.writeImmutableBuffer(self.takeOutput())
     }
 
-    /// Says `close_notify` once and waits for nothing (RFC 8446, section 6.1).
+    /// Sends `close_notify` once, and does not wait for the peer's (RFC 8446, section 6.1).
     func closeNotify() {
         ERR_clear_error()
         _ = SSL_shutdown(self.ssl)
         ERR_clear_error()
     }
 
-    /// What was agreed on (ALPN).
+    /// The negotiated application protocol (ALPN).
     var applicationProtocol: String? {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
@@ -206,7 +209,7 @@ final class TLSSession {
         )
     }
 
-    /// A client's: why the server's certificate is not to be trusted.
+    /// Why a client does not trust the server's certificate.
     var verificationError: WireError? {
         let verification = SSL_get_verify_result(self.ssl)
         guard self.context.role == .client, verification != Int(X509_V_OK) else { return nil }
@@ -233,21 +236,21 @@ final class TLSSession {
     private func handshakeError(_ errors: OpenSSLErrors) -> WireError {
         if let error = self.verificationError { return error }
         if errors.firstReason == Self.alertOffset + 40, capns_certificate_was_requested(self.ssl) == 1 {
-            // TLS 1.2 has no alert of its own for a missing certificate (RFC 5246, section 7.4.6).
+            // TLS 1.2 has no separate alert for a missing certificate (RFC 5246, section 7.4.6).
             return Self.clientCertificateRefused(errors, peerName: self.peerName)
         }
         return Self.alertError(errors, peerName: self.peerName)
             ?? WireError(.handshakeFailed, "the TLS handshake with '\(self.peerName)' failed: \(errors.text)")
     }
 
-    /// After the handshake the peer has proved that it speaks TLS and HTTP/2. Nothing but an alert about our certificate,
-    /// which TLS 1.3 servers send late, is a fault of the configuration then.
+    /// The error for a failure after the handshake, when the peer is known to support TLS and HTTP/2. Only an alert
+    /// about our certificate, which TLS 1.3 servers send late, is then a fault of the configuration.
     private static func recordError(_ errors: OpenSSLErrors) -> WireError {
         if self.isAboutClientCertificate(errors) { return self.clientCertificateRefused(errors, peerName: "the peer") }
         return WireError(.tlsFailure, "TLS failed: \(errors.text)")
     }
 
-    /// An alert from the peer shows as reason 1000 + alert number (RFC 8446, section 6.2).
+    /// The error for an alert from the peer. OpenSSL reports it as reason 1000 + alert number (RFC 8446, section 6.2).
     private static func alertError(_ errors: OpenSSLErrors, peerName: String) -> WireError? {
         switch errors.firstReason {
         case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_PACKET_LENGTH_TOO_LONG:
@@ -262,7 +265,8 @@ final class TLSSession {
 
     private static func isAboutClientCertificate(_ errors: OpenSSLErrors) -> Bool {
         switch errors.firstReason - Self.alertOffset {
-        // 42 to 46 and 48: the certificate itself. 51, decrypt_error: a signature in or by it is wrong. 116: there is none.
+        // 42 to 46 and 48: the certificate. 51, decrypt_error: a signature in or by it is wrong. 116: no certificate
+        // was sent.
         case 42...46, 48, 51, 116: true
         default: false
         }

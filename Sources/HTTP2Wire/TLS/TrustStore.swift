@@ -9,15 +9,16 @@ import Synchronization
     import Darwin
 #endif
 
-/// The trust roots of a configuration, as OpenSSL holds them. Contexts with the same roots share one store, so that a
-/// process reads a file of roots once and holds one copy of it.
+/// The trust roots of a configuration, in an OpenSSL store. Contexts with the same roots share one store, so that a
+/// process reads a file of roots once and keeps one copy of it.
 ///
-/// `@unchecked Sendable`: the pointer is set once in `init`, and the store is complete before it is shared. OpenSSL adds
-/// what it finds in a directory later, under the store's own lock.
+/// `@unchecked Sendable`: the pointer is set once in `init`, and the store is complete before it is shared. Roots that
+/// OpenSSL later finds in a directory are added under the store's own lock.
 final class TrustStore: @unchecked Sendable {
     let pointer: OpaquePointer
 
-    /// Where the roots come from. A file that is replaced or rewritten makes another source, so the next context reads it.
+    /// The source of the roots. Replacing or rewriting a file creates a different source, so the next context reads the
+    /// file again.
     private struct Source: Hashable {
         var caFile: FileVersion?
         var caPEM: String?
@@ -31,7 +32,8 @@ final class TrustStore: @unchecked Sendable {
 
     private static let stores = Mutex<[Source: Shared]>([:])
 
-    /// The store for this configuration: that of a context which is still alive, or a new one.
+    /// Returns the store for this configuration. It is shared with a context that is still alive, if there is one;
+    /// otherwise it is new.
     ///
     /// - Throws: `trustRootsUnreadable` or `trustStoreMissing`.
     static func shared(for configuration: TLSConfiguration) throws(WireError) -> TrustStore {
@@ -52,7 +54,8 @@ final class TrustStore: @unchecked Sendable {
             systemFile: system?.file.map(FileVersion.init)
         )
         if let store = self.stores.withLock({ $0[source]?.store }) { return store }
-        // Outside of the lock, since files are read. If two threads make the same store, the first one is kept.
+        // Done outside the lock, because files are read. If two threads create a store for one source, the first one is
+        // kept.
         let store = try TrustStore(caFile: configuration.caFile, caPEM: configuration.caPEM, system: system)
         return self.stores.withLock { stores in
             if let first = stores[source]?.store { return first }
@@ -85,10 +88,10 @@ final class TrustStore: @unchecked Sendable {
     deinit { X509_STORE_free(self.pointer) }
 }
 
-/// A file as it is at the moment. Another value after the file was replaced or written to.
+/// Identifies the current version of a file. Replacing the file or writing to it yields a different value.
 private struct FileVersion: Hashable {
     let path: String
-    /// Empty if there is no such file.
+    /// Empty if the file does not exist.
     let stamp: [Int]
 
     init(_ path: String) {

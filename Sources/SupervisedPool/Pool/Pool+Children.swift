@@ -1,19 +1,20 @@
 extension Pool {
-    /// The child specifications of a pool and its workers: a pool that is made anew at each start, then a supervisor of
-    /// its workers (`oneForOne`). Put both, in this order, below a supervisor whose strategy is
-    /// ``SupervisionStrategy/restForOne``: when the pool fails, its workers start again with the new one.
+    /// The child specifications of a pool and its workers: first the pool, then a supervisor of its workers
+    /// (`oneForOne`). Each start creates a new pool.
     ///
-    /// There are as many workers as the configuration says, for good: ``reconfigure(_:)`` must not change `size` +
-    /// `maxOverflow`.
+    /// Put both, in this order, below a supervisor whose strategy is ``SupervisionStrategy/restForOne``. If the pool
+    /// fails, its workers are then restarted with the new pool.
+    ///
+    /// The number of workers is fixed by the configuration: ``reconfigure(_:)`` must not change `size` + `maxOverflow`.
     ///
     /// - Parameters:
-    ///   - current: Where everybody finds the pool. It is another one after a restart, so ask each time.
+    ///   - current: A reference to the current pool. A restart replaces the pool, so read the reference each time.
     ///   - configuration: The pool's configuration.
-    ///   - clock: The time.
-    ///   - onEvent: Receives the pool's events, on the pool's thread; it must return at once.
-    ///   - makeWorker: Makes a worker, a new one at each start.
-    ///   - run: The worker's life, from its registration on. It calls ``ChildContext/started(_:)`` and ends when it is asked
-    ///     to or has failed. The pool sees its end by itself.
+    ///   - clock: The clock.
+    ///   - onEvent: Receives the pool's events. It is called on the pool's thread, so it must return immediately.
+    ///   - makeWorker: Creates a worker, a new one at each start.
+    ///   - run: The worker's lifetime after its registration. It calls ``ChildContext/started(_:)``, and ends when it
+    ///     is asked to stop or has failed. The pool detects its end without a report.
     public static func children(
         current: ChildRef<Pool>,
         configuration: PoolConfiguration,

@@ -1,17 +1,20 @@
-/// Hands out the streams of a few workers that connect and reconnect by themselves: poolboy for HTTP/2.
+/// Leases the streams of a few workers that connect and reconnect by themselves: poolboy for HTTP/2.
 ///
-/// The pool is one object for one run; a supervisor makes a new one at each start. It never waits for a worker, so all
-/// its answers are quick. Reports and check-ins come by a mailbox, in the order in which they were posted.
+/// A pool runs only once; a supervisor creates a new one at each start. The pool never waits for a worker, so its own
+/// methods do not block on a connection. Reports and check-ins arrive through a mailbox, in the order in which they
+/// were posted.
 ///
-/// Its state lives in an actor; this is the typed door to it.
+/// The state lives in an actor. This class adds the worker's type to it.
 public final class Pool<Worker: PoolWorker>: Sendable {
     private let core: PoolCore
 
+    /// Creates a pool.
+    ///
     /// - Parameters:
-    ///   - configuration: Checked by ``run(_:)``.
-    ///   - clock: The time.
-    ///   - seed: Makes the jitter repeatable; random when `nil`.
-    ///   - onEvent: Told what happens, on the pool's thread; it must return at once.
+    ///   - configuration: The pool's configuration. ``run(_:)`` validates it.
+    ///   - clock: The clock.
+    ///   - seed: Makes the jitter repeatable. `nil` means a random seed.
+    ///   - onEvent: Receives each event. It is called on the pool's thread, so it must return immediately.
     public init(
         configuration: PoolConfiguration,
         clock: any MonotonicClock = SystemMonotonicClock(),
@@ -21,56 +24,59 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         self.core = PoolCore(configuration: configuration, clock: clock, seed: seed, onEvent: onEvent)
     }
 
-    /// Serves until the supervisor asks for an end or the task is cancelled. However it ends, all waiting checkouts are
-    /// answered, and later ones fail at once with `poolStopped`. Checkouts before it wait within their deadline.
+    /// Runs the pool until the supervisor asks it to stop or the task is cancelled. At the end, all waiting checkouts
+    /// fail, and later ones fail immediately, with `poolStopped`. Checkouts made before `run` wait within their
+    /// deadline.
     ///
     /// - Throws: ``PoolConfigurationError``; ``PoolError`` with `alreadyRunning` or `invariantBroken`;
-    ///   `CancellationError` when the task was cancelled.
+    ///   `CancellationError` if the task was cancelled.
     public func run(_ context: ChildContext) async throws {
         try await self.core.run(context)
     }
 
-    // MARK: What workers say
+    // MARK: Worker registration and reports
 
-    /// Makes a worker known to the pool, which asks it to connect from now on, and monitors it: when the child's run ends,
-    /// however it ends, the pool takes the worker out, and what is leased of it counts as lost.
+    /// Registers a worker. The pool may ask it to connect from now on, and monitors it: when the child's run ends for
+    /// any reason, the pool removes the worker and writes off its leases.
     ///
-    /// The worker's `run` calls this first, then ``report(_:from:)``. Never waits; from any thread.
+    /// The worker's `run` calls this first, then ``report(_:from:)``. Never blocks, and may be called from any thread.
     ///
     /// - Parameters:
     ///   - worker: The worker.
-    ///   - id: Its place in the pool, and the generation of its context. A place beyond those that the pool has makes the
-    ///     worker surplus; see ``reconfigure(_:)``.
-    ///   - context: The context that the worker's `run` was given.
+    ///   - id: Its index in the pool, and the generation of its context. A worker whose index is beyond the pool's size
+    ///     is surplus; see ``reconfigure(_:)``.
+    ///   - context: The context that was passed to the worker's `run`.
     public func register(_ worker: Worker, id: WorkerID, for context: ChildContext) {
         self.register(worker, id: id)
         context.onEnd { [mailbox = core.mailbox] in mailbox.post(.workerEnded(id), isUrgent: true) }
     }
 
-    /// Without a monitor: the worker must report its end.
+    /// Registers a worker without monitoring it: the worker must report its own end.
     func register(_ worker: Worker, id: WorkerID) {
         self.core.mailbox.post(.register(worker, id), isUrgent: true)
     }
 
-    /// A worker tells how it is. Reports of an earlier generation are dropped. Never waits; from any thread.
+    /// Reports a change of a worker's state. Reports from an earlier generation are dropped. Never blocks, and may be
+    /// called from any thread.
     public func report(_ report: WorkerReport, from id: WorkerID) {
         self.core.mailbox.post(.report(report, id), isUrgent: true)
     }
 
-    // MARK: Slots
+    // MARK: Checkout and check-in
 
-    /// Leases a slot, or several of one worker.
+    /// Leases one stream, or several streams of one worker.
     ///
     /// - Parameters:
-    ///   - wanted: How many slots would be useful. At least one is leased, more as far as the others who wait get their
-    ///     part.
-    ///   - deadline: Until when to wait; a deadline that has passed fails at once.
-    ///   - bytes: What the caller holds in memory meanwhile, counted against ``PoolConfiguration/maxQueuedBytes``.
-    ///   - block: Whether to wait. If not, the error is `full`.
-    ///   - lane: Who waits for this work; interactive work goes before bulk work.
-    ///   - atFront: Goes before the others of its lane, whatever the queue's bounds and also while the pool drains: for
-    ///     work that was here before and is sent again.
-    /// - Throws: ``PoolError``; its code says why.
+    ///   - wanted: How many streams the caller can use. The lease has at least one. It has more only as far as the
+    ///     other waiting checkouts still get their share.
+    ///   - deadline: How long to wait. If the deadline has passed, the checkout fails immediately.
+    ///   - bytes: The memory that the caller holds while it waits, in bytes, counted against
+    ///     ``PoolConfiguration/maxQueuedBytes``.
+    ///   - block: Whether to wait. If `false` and no stream is free, the checkout fails with `full`.
+    ///   - lane: The lane to wait in. Interactive work takes precedence over bulk work.
+    ///   - atFront: Puts the checkout before the others of its lane, exempts it from the queue's bounds, and accepts it
+    ///     while the pool drains. For work that was accepted before and is being resent.
+    /// - Throws: ``PoolError``, whose code gives the reason.
     public func checkout(
         wanted: Int = 1,
         deadline: MonotonicInstant,
@@ -89,22 +95,23 @@ public final class Pool<Worker: PoolWorker>: Sendable {
                 atFront: atFront
             )
         )
-        // The core has its workers from `register` alone, which takes nothing but a `Worker`. A checked cast would cost
+        // The core's workers come from `register` only, which accepts nothing but a `Worker`. A checked cast would cost
         // as much as the rest of the checkout.
         let worker = unsafeDowncast(leased.worker, to: Worker.self)
         return PoolLease(worker: worker, origin: leased.origin, count: leased.count, mailbox: self.core.mailbox)
     }
 
-    /// Leases a slot, calls `body` and returns the slot, however `body` ends: poolboy's `transaction`.
+    /// Leases one stream or several, calls `body`, and returns the streams whether `body` returns or throws: poolboy's
+    /// `transaction`.
     ///
     /// - Parameters:
-    ///   - wanted: How many slots would be useful; see ``checkout(wanted:deadline:bytes:block:lane:atFront:)``.
-    ///   - deadline: Until when to wait for the slot. `body` may take longer.
-    ///   - block: Whether to wait. If not, the error is `full`.
-    ///   - lane: Who waits for this work; interactive work goes before bulk work.
-    ///   - body: Uses the lease's worker, and must not keep it. It may call ``PoolLease/markBroken()``, also before it
+    ///   - wanted: How many streams the caller can use; see ``checkout(wanted:deadline:bytes:block:lane:atFront:)``.
+    ///   - deadline: How long to wait for a stream. `body` may take longer.
+    ///   - block: Whether to wait. If `false` and no stream is free, the checkout fails with `full`.
+    ///   - lane: The lane to wait in. Interactive work takes precedence over bulk work.
+    ///   - body: Uses the lease's worker, and must not store it. It may call ``PoolLease/markBroken()``, even before it
     ///     throws.
-    /// - Throws: ``PoolError`` when there was no slot; what `body` throws.
+    /// - Throws: ``PoolError`` if no stream could be leased; otherwise the error that `body` throws.
     public func withLease<Value>(
         wanted: Int = 1,
         deadline: MonotonicInstant,
@@ -118,9 +125,11 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         return value
     }
 
-    /// Leases slots now, or later by a call; for callers that have more to do than to wait.
+    /// Leases streams without suspending the caller's task for the wait: either immediately, or later through a
+    /// callback.
     ///
-    /// - Parameter onCompletion: Called once if the answer is `waiting`, on the pool's thread: it must return at once.
+    /// - Parameter onCompletion: Called exactly once if the method returns `waiting`. It is called on the pool's
+    ///   thread, so it must return immediately.
     package func startCheckout(
         wanted: Int,
         deadline: MonotonicInstant,
@@ -142,154 +151,163 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         }
     }
 
-    /// Gives a waiting checkout up. It is answered all the same, with `cancelled` unless something else was first.
+    /// Cancels a waiting checkout. Its callback is still called: with `cancelled`, unless the checkout completed first.
     package func withdraw(_ ticket: PoolTicket) {
         self.core.mailbox.post(.cancel(ticket.id), isUrgent: true)
     }
 
-    /// Returns slots that ``PoolLease/take(_:)`` moved out of a lease. Never waits; from any thread.
+    /// Returns streams that ``PoolLease/take(_:)`` moved out of a lease. Never blocks, and may be called from any
+    /// thread.
     ///
-    /// Returning more than was leased is a defect that ends the pool.
+    /// Returning more streams than were leased is a bug that ends the pool.
     public func checkin(_ origin: LeaseOrigin, count: Int) {
         guard count > 0 else { return }
         self.core.mailbox.post(.checkin(origin, count))
     }
 
-    /// Returns when so many workers are ready.
+    /// Waits until a number of workers are ready.
     ///
     /// - Parameters:
     ///   - workers: How many; 1 by default, at most `size + maxOverflow`.
-    ///   - deadline: Until when to wait.
-    /// - Throws: ``PoolError`` when they are not by the deadline, or it is known before that they will not be.
+    ///   - deadline: How long to wait.
+    /// - Throws: ``PoolError`` if the workers are not ready by the deadline, or as soon as it is certain that they will
+    ///   not be.
     public func waitUntilReady(_ workers: Int = 1, deadline: MonotonicInstant) async throws(PoolError) {
         try await self.core.waitUntilReady(workers, deadline: deadline)
     }
 
-    // MARK: Opening and replacing
+    // MARK: Prewarming and replacing
 
-    /// Connects workers before they are needed, one at a time, and returns when they are ready. Those above
+    /// Connects workers before they are needed, one at a time, and returns when they are ready. Workers above
     /// ``PoolConfiguration/size`` are disconnected again after ``PoolConfiguration/idleTimeout`` without work.
     ///
     /// - Parameters:
-    ///   - workers: How many are to be ready, counted with those that already are; at most `size + maxOverflow`.
-    ///   - deadline: Until when to wait. Connects go on after it.
-    /// - Throws: ``PoolError`` as ``waitUntilReady(_:deadline:)``.
+    ///   - workers: How many workers should be ready, including those that already are; at most `size + maxOverflow`.
+    ///   - deadline: How long to wait. Connecting continues after it.
+    /// - Throws: ``PoolError``, as in ``waitUntilReady(_:deadline:)``.
     public func prewarm(_ workers: Int, deadline: MonotonicInstant) async throws(PoolError) {
         await self.core.prewarm(workers)
         try await self.core.waitUntilReady(workers, deadline: deadline)
     }
 
-    /// Has every session that exists replaced by a fresh one, one worker after another,
-    /// ``PoolConfiguration/connectSpacing`` apart, while the pool goes on serving: after a change of key, or to see new
-    /// addresses. Does not wait; ``PoolStatus/Worker/age`` shows how far it is.
+    /// Replaces every current session with a new one, one worker after another, ``PoolConfiguration/connectSpacing``
+    /// apart, while the pool keeps serving. Use it after a change of key, or to pick up new addresses. Does not wait;
+    /// ``PoolStatus/Worker/age`` shows the progress.
     public func replaceAll() {
         self.core.mailbox.post(.replaceAll, isUrgent: true)
     }
 
-    // MARK: Changing
+    // MARK: Reconfiguration
 
-    /// Gives the pool another configuration while it runs. Never waits; from any thread. Calls that come after it see it.
+    /// Changes the pool's configuration while it runs. No checkout is lost:
     ///
-    /// No checkout is lost. With more workers the owner starts the further ones, which register as the first ones did, and
-    /// those below the new ``PoolConfiguration/size`` are asked to connect. With fewer the ones above the new number become
-    /// surplus: they get no further work, give up their connections (``PoolWorkerDisconnectReason/surplus``), and what is
-    /// leased of them goes on; ``retireSurplus()`` tells their owner when they may be ended. Checkouts that wait go on
-    /// waiting, also beyond a bound of the queue that has become smaller, and for as long as
-    /// ``PoolConfiguration/maxQueueAge`` was when they came. A session's ``PoolConfiguration/maximumLifetime`` is counted
-    /// anew from its beginning.
+    /// - With more workers, the owner starts the additional ones. They register like the first ones, and those below
+    ///   the new ``PoolConfiguration/size`` are asked to connect.
+    /// - With fewer workers, those above the new number become surplus: they get no more work and give up their
+    ///   connections (``PoolWorkerDisconnectReason/surplus``), while their leases stay valid. ``retireSurplus()``
+    ///   returns when the owner may end them.
+    /// - Waiting checkouts keep waiting, even if they exceed a reduced bound of the queue. The
+    ///   ``PoolConfiguration/maxQueueAge`` that was set when they began to wait still applies to them.
+    /// - The ``PoolConfiguration/maximumLifetime`` of a session is recalculated from the session's start.
     ///
-    /// - Throws: What ``PoolConfiguration/validate()`` throws. Nothing is changed then.
+    /// Never blocks, and may be called from any thread. Later calls see the new configuration.
+    ///
+    /// - Throws: The error of ``PoolConfiguration/validate()``. In that case nothing is changed.
     public func reconfigure(_ configuration: PoolConfiguration) throws(PoolConfigurationError) {
         try configuration.validate()
         self.core.mailbox.post(.reconfigure(configuration), isUrgent: true)
     }
 
-    /// Waits until surplus workers have nothing to do any more, or there are none.
+    /// Waits until at least one surplus worker has no more work, or until there are no surplus workers.
     ///
-    /// - Returns: The places (``WorkerID/index``) of those that the caller must end now, and then say so by ``ended(_:)``:
-    ///   until then the pool does not use them, even if it grows meanwhile. Empty: there is no surplus (any more), or the
-    ///   pool has ended. Call it again until it is empty.
+    /// - Returns: The indexes (``WorkerID/index``) of the workers that the caller must now end. Afterwards, confirm
+    ///   with ``ended(_:)``: until then the pool does not use these workers, even if it grows in the meantime. An empty
+    ///   array means that no surplus workers are left, or that the pool has ended. Call the method again until it
+    ///   returns an empty array.
     /// - Throws: ``PoolError`` with `cancelled`.
     public func retireSurplus() async throws(PoolError) -> [Int] {
         try await self.core.retireSurplus()
     }
 
-    /// The workers of these places have been ended, as ``retireSurplus()`` asked for, or there were none. Others may be started in their
-    /// places if the pool has grown again. Never waits; from any thread.
+    /// Confirms that the workers with these indexes have been ended, as ``retireSurplus()`` required, or did not exist.
+    /// If the pool has grown again, new workers may be started with these indexes. Never blocks, and may be called from
+    /// any thread.
     public func ended(_ places: [Int]) {
         self.core.mailbox.post(.ended(places), isUrgent: true)
     }
 
-    // MARK: Stopping and looking
+    // MARK: Drain and status
 
-    /// From now on checkouts fail with `shuttingDown`, resent work (`atFront`) excepted. Those that wait go on.
+    /// Stops accepting checkouts: new ones fail with `shuttingDown`, except resent work (`atFront`). Waiting checkouts
+    /// keep waiting.
     public func drain() async {
         await self.core.drain()
     }
 
-    /// The same, and returns when nothing is leased and nobody waits. When the time is over first, those who wait fail
-    /// with `shuttingDown`. The workers are left as they are: stopping the tree ends them.
+    /// Stops accepting checkouts, and returns when nothing is leased and no checkout is waiting. If the time runs out
+    /// first, the waiting checkouts fail with `shuttingDown`. The workers keep running; they end when the tree is
+    /// stopped.
     ///
-    /// - Parameter time: How long that may take.
-    /// - Returns: What was not done.
+    /// - Parameter time: How long the drain may take.
+    /// - Returns: The work that was left unfinished.
     public func drain(within time: Duration) async -> PoolDrainReport {
         await self.core.drain(until: self.core.clock.now.advanced(by: time))
     }
 
-    /// Ends the waiting of all checkouts with `shuttingDown`.
+    /// Fails all waiting checkouts with `shuttingDown`.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: The number of failed checkouts.
     @discardableResult
     public func failWaiters() async -> Int {
         await self.core.failWaiters()
     }
 
-    /// The pool as it is now. Never waits for a worker.
+    /// The current status of the pool. Never waits for a worker.
     public func status() async -> PoolStatus {
         await self.core.status()
     }
 
-    /// What happens, as an asynchronous sequence for logs and metrics. Each call makes another one; it holds the events
-    /// from the call on and ends when ``run(_:)`` has ended.
+    /// Returns the pool's events as an asynchronous sequence, for logs and metrics. Each call creates a separate
+    /// stream, which contains the events from this call on and ends when ``run(_:)`` has ended.
     ///
-    /// - Parameter bufferingNewest: How many events wait for a slow reader, at least 1. Older ones are dropped, and
-    ///   ``PoolEvent/missed(_:)`` tells how many.
+    /// - Parameter bufferingNewest: How many events are kept for a slow reader, at least 1. Older events are dropped,
+    ///   and ``PoolEvent/missed(_:)`` reports their number.
     public func events(bufferingNewest: Int = 256) -> EventStream<PoolEvent> {
         self.core.hub.stream(bufferingNewest: bufferingNewest)
     }
 }
 
-/// What a drain left undone.
+/// The work that a drain left unfinished.
 public struct PoolDrainReport: Sendable, Hashable {
-    /// Checkouts that waited in vain.
+    /// Waiting checkouts that failed because the time ran out.
     public let unserved: Int
-    /// Slots that have not been returned yet.
+    /// Leased streams that have not been returned yet.
     public let leased: Int
-    /// Whether all was done in time.
+    /// Whether everything finished in time.
     public var isComplete: Bool { self.unserved == 0 && self.leased == 0 }
 }
 
-/// Slots that were leased to a ``Pool/startCheckout(wanted:deadline:lane:onCompletion:)``. Whoever has it must return each
-/// of them, with ``Pool/checkin(_:count:)``, exactly once.
+/// Streams leased by ``Pool/startCheckout(wanted:deadline:lane:onCompletion:)``. Its holder must return each of them
+/// exactly once, with ``Pool/checkin(_:count:)``.
 package struct UnownedLease<Worker: PoolWorker>: Sendable {
     package let worker: Worker
     package let origin: LeaseOrigin
     package let count: Int
 
     init(_ leased: PoolCore.Leased) {
-        // As in `checkout`: the core's workers are all `Worker`s.
+        // See `checkout`: all of the core's workers are of type `Worker`.
         self.worker = unsafeDowncast(leased.worker, to: Worker.self)
         self.origin = leased.origin
         self.count = leased.count
     }
 }
 
-/// Names a checkout that waits for a call.
+/// Identifies a checkout that waits for its callback.
 package struct PoolTicket: Sendable {
     let id: WaiterID
 }
 
-/// The first answer to a ``Pool/startCheckout(wanted:deadline:lane:onCompletion:)``.
+/// The immediate result of ``Pool/startCheckout(wanted:deadline:lane:onCompletion:)``.
 package enum PoolCheckoutStart<Worker: PoolWorker>: Sendable {
     case leased(UnownedLease<Worker>)
     case failed(PoolError)

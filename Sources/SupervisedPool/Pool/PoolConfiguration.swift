@@ -1,56 +1,60 @@
-/// How a ``Pool`` behaves. Every property has a default; ``validate()`` says whether they fit together.
+/// The settings of a ``Pool``. Every property has a default. ``validate()`` checks that the values are consistent.
 public struct PoolConfiguration: Sendable, Hashable {
-    /// Which of several workers with a free slot serves a checkout.
+    /// Which worker serves a checkout if several have a free stream.
     public enum Strategy: Sendable, Hashable {
-        /// The one with the smallest part of its capacity leased; among equals the lowest slot. Spreads the load.
+        /// The worker with the smallest share of its capacity leased. Spreads the load. Among equally loaded workers,
+        /// the one with the lower reported latency serves, then the one with the lowest index.
         case leastLoaded
-        /// The one that served last, base workers before overflow workers. Packs, so that others become idle.
+        /// The worker that served last, base workers before overflow workers. Concentrates the load, so that other
+        /// workers become idle.
         case lifo
-        /// The one that has not served for the longest time. Rotates.
+        /// The worker that has not served for the longest time. Rotates through the workers.
         case fifo
     }
 
     /// What happens to checkouts while the pool is unavailable.
     public enum WhenUnavailable: Sendable, Hashable {
-        /// They fail at once and are told when to come back.
+        /// They fail immediately, with a hint when to retry (``PoolError/retryAfter``).
         case fail
         /// They wait until their deadline.
         case wait
     }
 
-    /// The number of workers that are asked to connect when they register. 0 or more; 1 by default. With 0 the first
+    /// The number of workers that are asked to connect when they register. 0 or more; 1 by default. With 0, the first
     /// checkout makes the first worker connect.
     public var size: Int
-    /// The number of workers that connect on demand above ``size`` and are disconnected when idle. 0 or more; 3 by
+    /// The number of workers above ``size`` that connect on demand and are disconnected when idle. 0 or more; 3 by
     /// default.
     public var maxOverflow: Int
-    /// `leastLoaded` by default.
+    /// How a worker is chosen for a checkout. `leastLoaded` by default.
     public var strategy: Strategy
     /// How many checkouts may wait. 0 to 1,000,000; 10,000 by default.
     public var maxWaiters: Int
-    /// How many bytes the waiting checkouts may stand for, as their callers declared them. 16 MiB by default.
+    /// The limit for the total size of all waiting checkouts, in bytes, as declared by their callers. 16 MiB by
+    /// default.
     public var maxQueuedBytes: Int
-    /// How long a checkout may wait, whatever its own deadline is; then it fails with `waitedTooLong`. More than zero, or
-    /// `nil`, the default: only deadlines count. A pool whose callers would rather fail soon than be served late sets
-    /// it. Resent work is exempt.
+    /// How long a checkout may wait, regardless of its own deadline, before it fails with `waitedTooLong`. Must be more
+    /// than zero. `nil`, the default, means that only deadlines count. Set it if your callers would rather fail early
+    /// than be served late. Resent work is exempt.
     public var maxQueueAge: Duration?
-    /// The part of each worker's slots that bulk checkouts leave free for interactive ones, in per cent, rounded down to
-    /// whole slots. 0 to 90; 20 by default.
+    /// The share of each worker's streams that bulk checkouts leave free for interactive ones, in per cent, rounded
+    /// down to whole streams. 0 to 90; 20 by default.
     public var interactiveReservePercent: Int
-    /// The least time between two connects that the pool asks for; up to 20 % is added at random. Zero is allowed; 1 s
-    /// by default. A connect that a checkout needs because nothing is connected does not wait for it.
+    /// The minimum time between two connects that the pool asks for. Up to 20 % is added at random. Zero is allowed;
+    /// 1 s by default. If nothing is connected, a connect that a checkout needs is not delayed by it.
     public var connectSpacing: Duration
-    /// How long an overflow worker may be without a checkout before it is disconnected; 1 ms or more, 5 min by default.
+    /// How long an overflow worker may go without a checkout before it is disconnected. 1 ms or more; 5 min by default.
     public var idleTimeout: Duration
-    /// How long no worker may be ready, with failing attempts, before the pool is unavailable; 10 s by default.
+    /// How long the pool may have no ready worker, while attempts fail, before it counts as unavailable. 10 s by
+    /// default.
     public var unavailableAfter: Duration
-    /// `fail` by default.
+    /// What happens to checkouts while the pool is unavailable. `fail` by default.
     public var whenUnavailable: WhenUnavailable
-    /// How long a worker keeps one session before it is asked to replace it, 10 % more or less at random; 24 h by
-    /// default, 1 s or more, `nil` for ever.
+    /// How long a worker keeps one session before it is asked to replace it, varied by up to ±10 % at random. 1 s or
+    /// more; 24 h by default. `nil` means no limit.
     public var maximumLifetime: Duration?
 
-    /// Makes a configuration; see the properties.
+    /// Creates a configuration. See the properties for the meaning and the limits of each value.
     public init(
         size: Int = 1,
         maxOverflow: Int = 3,
@@ -79,12 +83,12 @@ public struct PoolConfiguration: Sendable, Hashable {
         self.maximumLifetime = maximumLifetime
     }
 
-    /// The greatest `size + maxOverflow`.
+    /// The maximum of `size + maxOverflow`.
     public static let maximumWorkers = 1000
 
-    /// Checks each setting's limits. ``Pool/run(_:)`` does it first of all.
+    /// Checks the limits of every setting. ``Pool/run(_:)`` calls it before anything else.
     ///
-    /// - Throws: An error that names the first setting that is wrong.
+    /// - Throws: An error that names the first invalid setting.
     public func validate() throws(PoolConfigurationError) {
         func require(
             _ holds: Bool,
@@ -143,17 +147,17 @@ public struct PoolConfiguration: Sendable, Hashable {
         }
     }
 
-    /// The number of slots for workers, within its limits whatever the settings are.
+    /// The number of workers, within its limits even if the settings are invalid.
     var workerCount: Int {
         min(max(0, self.size), Self.maximumWorkers) + min(max(0, self.maxOverflow), Self.maximumWorkers)
     }
 }
 
-/// A setting that cannot work.
+/// An invalid setting.
 public struct PoolConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The name of the property of ``PoolConfiguration``.
     public let setting: String
-    /// The rule and the value that breaks it.
+    /// The rule, and the value that violates it.
     public let message: String
 
     public var description: String { "PoolConfiguration.\(self.setting) \(self.message)" }

@@ -1,12 +1,12 @@
 import APNSBasics
 
-/// What a pool is told, in the order in which it is told.
+/// The inputs of a pool, processed in the order in which they were posted.
 enum PoolItem: Sendable {
     case checkin(LeaseOrigin, Int)
     case cancel(WaiterID)
     indirect case register(any PoolWorker, WorkerID)
     indirect case report(WorkerReport, WorkerID)
-    /// The worker's run has ended, whatever it has reported.
+    /// The worker's run has ended, whatever the worker reported before.
     case workerEnded(WorkerID)
     case replaceAll
     /// A lease of this session was returned as broken.
@@ -16,10 +16,11 @@ enum PoolItem: Sendable {
     case stop
 }
 
-/// The actor inside a ``Pool``. It performs what the machine decides: answers waiters, asks workers, keeps one timer.
+/// The actor inside a ``Pool``. It performs what the state machine decides: it completes checkouts, sends requests to
+/// workers, and keeps one timer.
 ///
-/// It is not generic, because generic code is not specialised across a module's border: the same actor, generic over
-/// its worker, took twice as long for a checkout.
+/// It is not generic, because generic code is not specialised across module boundaries: with a generic version of this
+/// actor, a checkout took twice as long.
 actor PoolCore {
     struct Leased: Sendable {
         let worker: any PoolWorker
@@ -30,22 +31,22 @@ actor PoolCore {
     /// `nil` for observers.
     typealias CheckoutResult = Result<Leased?, PoolError>
 
-    /// The answer to a checkout that does not suspend.
+    /// The result of a checkout that does not suspend.
     enum Start: Sendable {
         case leased(Leased)
         case failed(PoolError)
-        /// `onCompletion` is called, once.
+        /// `onCompletion` will be called exactly once.
         case waiting(WaiterID)
     }
 
     private enum Parked {
         case nobody
-        /// The waiter is in the queue, its continuation is not here yet.
+        /// The waiter is in the queue, but its continuation has not been stored yet.
         case expected
         case waiting(CheckedContinuation<CheckoutResult, Never>)
-        /// Called on the actor, so it must return at once.
+        /// Called on the actor, so it must return immediately.
         case calling(@Sendable (CheckoutResult) -> Void)
-        /// The answer was there first.
+        /// The result arrived before the continuation was stored.
         case completed(CheckoutResult)
     }
 
@@ -53,11 +54,11 @@ actor PoolCore {
     private let notify: @Sendable (PoolEvent) -> Void
     let mailbox = Mailbox<PoolItem>(isAttentive: false)
     let hub = EventHub<PoolEvent>(gap: { .missed($0) })
-    // Unchecked: nothing that an access calls comes back here, and a checkout would pay for a dozen checks.
+    // Unchecked: no access re-enters these properties, and the checks would be about a dozen per checkout.
     @exclusivity(unchecked) private var machine: PoolStateMachine
     @exclusivity(unchecked) private var random: SplitMix64
     @exclusivity(unchecked) private var workers: [(any PoolWorker)?]
-    /// By the waiter's place in the queue.
+    /// Indexed by the waiter's index in the queue.
     @exclusivity(unchecked) private var parked: [Parked] = []
     @exclusivity(unchecked) private var batch: [PoolItem] = []
     @exclusivity(unchecked) private var actions: [PoolAction] = []
@@ -131,7 +132,7 @@ actor PoolCore {
         self.workers = self.workers.map { _ in nil }
     }
 
-    /// Takes what was posted, then does what follows from it. Every entry to the actor begins with it.
+    /// Takes the posted items and acts on them. Every entry point of the actor calls this first.
     private func advance(_ now: MonotonicInstant, isTimer: Bool = false) {
         var isAttentive = self.machine.hasWaiters
         self.mailbox.take(into: &self.batch, isAttentive: isAttentive)
@@ -144,7 +145,7 @@ actor PoolCore {
             }
             self.perform()
             self.fitWorkers()
-            // What was posted before the mailbox knew that somebody waits would wake nobody.
+            // Items posted before the mailbox became attentive did not wake the pool, so take them now.
             guard self.machine.hasWaiters, !isAttentive else { break }
             isAttentive = true
             self.mailbox.take(into: &self.batch, isAttentive: true)
@@ -187,10 +188,10 @@ actor PoolCore {
         }
     }
 
-    /// As many as the machine has places.
+    /// Resizes the array to the number of workers in the state machine.
     private func fitWorkers() {
         while self.workers.count < self.machine.workers.count { self.workers.append(nil) }
-        // Those beyond have ended, and nothing more is asked of them.
+        // The workers beyond that number have ended, and no action refers to them.
         if self.actions.isEmpty, self.workers.count > self.machine.workers.count {
             self.workers.removeLast(self.workers.count - self.machine.workers.count)
         }
@@ -232,8 +233,8 @@ actor PoolCore {
         }
     }
 
-    /// Not inlined, nor what waits: its temporary values would be part of the memory that a task holds for `checkout`,
-    /// 3 KB that most checkouts do not need.
+    /// Not inlined, like the function that waits: its temporary values would otherwise add 3 KB to the memory that a
+    /// task holds for `checkout`, and most checkouts do not need them.
     @inline(never)
     private func begin(_ request: PoolStateMachine.Request, _ now: MonotonicInstant) -> Start {
         self.advance(now)
@@ -246,7 +247,7 @@ actor PoolCore {
             return .leased(Leased(worker: worker, origin: origin, count: count))
         case .failed(let error):
             self.perform()
-            // A refused checkout may have asked for a connect, whose answer has a time.
+            // A refused checkout may have asked for a connect, and the worker's report is due by a deadline.
             if self.timer.isLater(than: self.machine.nextDeadline) { self.mailbox.wake() }
             return .failed(error)
         case .wait(let id):
@@ -265,14 +266,14 @@ actor PoolCore {
             throw self.machine.error(.cancelled, self.clock.now, since: now)
         }
         if Task.isCancelled {
-            // The slot came together with the cancellation: it goes to the next.
+            // The lease arrived at the moment of the cancellation. Return it for the next waiter.
             self.mailbox.post(.checkin(leased.origin, leased.count))
             throw self.machine.error(.cancelled, self.clock.now, since: now)
         }
         return leased
     }
 
-    /// The same without suspending: who has to wait is told by a call.
+    /// Starts a checkout without suspending. If the checkout has to wait, its result is delivered through the callback.
     func startCheckout(
         _ request: PoolStateMachine.Request,
         onCompletion: @escaping @Sendable (CheckoutResult) -> Void
@@ -293,7 +294,7 @@ actor PoolCore {
             while self.parked.count <= id.index { self.parked.append(.nobody) }
             self.parked[id.index] = .calling(onCompletion)
             self.perform()
-            // The mailbox must know that somebody waits.
+            // Makes the mailbox attentive: from now on, a check-in must wake the pool.
             self.machine.needsSettling = true
             self.advance(self.clock.now)
             return .waiting(id)
@@ -330,8 +331,11 @@ actor PoolCore {
         }
     }
 
-    /// From here to the storing of the continuation in ``park(_:)`` the actor is not left: a call from an actor to its
-    /// own methods does not suspend. So no other checkout can take this waiter's place before its answer is taken.
+    /// Reserves the entry for a waiter whose continuation is not stored yet.
+    ///
+    /// The actor is not left between this call and ``park(_:)``, which stores the continuation, because a call from an
+    /// actor to its own methods does not suspend. Therefore no other checkout can reuse this waiter's index before its
+    /// result is taken.
     private func expect(_ id: WaiterID) {
         while self.parked.count <= id.index { self.parked.append(.nobody) }
         self.parked[id.index] = .expected
@@ -340,7 +344,7 @@ actor PoolCore {
 
     private func wait(_ id: WaiterID, _ deadline: MonotonicInstant) async -> CheckoutResult {
         guard self.machine.phase == .notStarted else { return await self.park(id) }
-        // Nobody runs the pool, so nobody watches the time or the mailbox: this checkout does it itself.
+        // The pool is not running, so nothing watches the time or the mailbox. This checkout does it itself.
         return await withDiscardingTaskGroup(returning: CheckoutResult.self) { group in
             group.addTask { [clock, mailbox] in
                 do {
@@ -370,7 +374,7 @@ actor PoolCore {
                     return
                 }
                 self.parked[id.index] = .waiting(continuation)
-                // The mailbox must know that somebody waits.
+                // Makes the mailbox attentive: from now on, a check-in must wake the pool.
                 self.machine.needsSettling = true
                 self.advance(self.clock.now)
             }
@@ -394,7 +398,7 @@ actor PoolCore {
         }
     }
 
-    // MARK: Changing
+    // MARK: Reconfiguration
 
     func retireSurplus() async throws(PoolError) -> [Int] {
         let now = self.clock.now
@@ -405,7 +409,7 @@ actor PoolCore {
         return self.machine.sealRetirable()
     }
 
-    // MARK: Stopping and looking
+    // MARK: Drain and status
 
     func prewarm(_ count: Int) {
         self.machine.prewarm(count)
@@ -424,7 +428,7 @@ actor PoolCore {
         do throws(PoolError) {
             try await self.observe(self.machine.awaitDrained(deadline: deadline, now: now), deadline)
         } catch {
-            // The time is over, or the caller gave up.
+            // The time ran out, or the caller was cancelled.
             unserved = self.failWaiters()
         }
         return PoolDrainReport(unserved: unserved, leased: self.machine.leasedInAll)

@@ -1,4 +1,4 @@
-/// Why a checkout failed. Nothing was leased.
+/// The reason for a failed checkout. Nothing was leased.
 public struct PoolError: Error, Sendable, CustomStringConvertible {
     /// The kind of error. Later versions may add kinds.
     public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
@@ -6,35 +6,35 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         public init(rawValue: String) { self.rawValue = rawValue }
         public var description: String { self.rawValue }
 
-        /// Too many checkouts wait, or they stand for too many bytes.
+        /// Too many checkouts are waiting, or their total size in bytes is too large.
         public static let queueFull = Code(rawValue: "queueFull")
-        /// No slot is free, and the caller did not want to wait.
+        /// No stream is free, and the caller asked not to wait.
         public static let full = Code(rawValue: "full")
-        /// The deadline passed before a slot was free.
+        /// The deadline passed before a stream became free.
         public static let timedOut = Code(rawValue: "timedOut")
-        /// Fewer workers than were waited for were ready by the deadline.
+        /// By the deadline, fewer workers were ready than the caller was waiting for.
         public static let notReady = Code(rawValue: "notReady")
-        /// The checkout waited for ``PoolConfiguration/maxQueueAge``.
+        /// The checkout has waited for ``PoolConfiguration/maxQueueAge``.
         public static let waitedTooLong = Code(rawValue: "waitedTooLong")
         /// The caller's task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")
-        /// No worker has been ready for too long.
+        /// No worker has been ready for too long; see ``PoolConfiguration/unavailableAfter``.
         public static let unavailable = Code(rawValue: "unavailable")
-        /// No worker can be ready before somebody changes something; see ``PoolError/fault``.
+        /// No worker can become ready until you change the configuration or the environment; see ``PoolError/fault``.
         public static let configurationFault = Code(rawValue: "configurationFault")
-        /// The pool takes no more checkouts.
+        /// The pool is draining and accepts no more checkouts.
         public static let shuttingDown = Code(rawValue: "shuttingDown")
         /// The pool has ended.
         public static let poolStopped = Code(rawValue: "poolStopped")
-        /// The deadline passed and nobody has run the pool.
+        /// The deadline passed, and the pool's `run` has not been called.
         public static let notRunning = Code(rawValue: "notRunning")
-        /// `run` was called twice. A pool runs once; make a new one.
+        /// `run` was called twice. A pool runs only once; create a new one.
         public static let alreadyRunning = Code(rawValue: "alreadyRunning")
-        /// Slots were returned that nobody had. Thrown by `run` only.
+        /// More streams were returned than were leased. Thrown only by `run`.
         public static let invariantBroken = Code(rawValue: "invariantBroken")
     }
 
-    /// One reference, so that the results which carry an error stay small.
+    /// A single reference keeps the results that carry an error small.
     private final class Storage: Sendable {
         let code: Code
         let waited: Duration
@@ -53,7 +53,7 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
 
     private let storage: Storage
 
-    /// Makes an error; callers of a pool need it for their own tests.
+    /// Creates an error, for example in the tests of your own code.
     public init(
         code: Code,
         waited: Duration = .zero,
@@ -68,11 +68,11 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
     public var code: Code { self.storage.code }
     /// How long the checkout waited.
     public var waited: Duration { self.storage.waited }
-    /// When another checkout may succeed, if the pool knows.
+    /// When a new checkout may succeed, if the pool knows.
     public var retryAfter: Duration? { self.storage.retryAfter }
-    /// The pool at the moment of the failure.
+    /// The pool's status at the moment of the failure.
     public var status: PoolStatus { self.storage.status }
-    /// Why workers are not ready, as they reported it last.
+    /// Why no worker is ready, as a worker last reported it.
     public var fault: PoolFault? { self.storage.fault }
 
     public var description: String {
@@ -85,15 +85,15 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
     private var advice: String {
         switch self.code {
         case .queueFull:
-            "too many checkouts wait. Send less at once, raise maxOverflow so that more slots exist, or raise maxWaiters "
+            "too many checkouts wait. Send less at once, raise maxOverflow so that there are more streams, or raise maxWaiters "
                 + "and maxQueuedBytes if a longer wait is acceptable."
         case .full:
-            "no slot is free. Let the checkout wait, or raise size or maxOverflow."
+            "no stream is free. Let the checkout wait, or raise size or maxOverflow."
         case .timedOut where self.status.capacity == 0:
             "no worker was ready in time. Look at the workers' states and at the network; allow a longer deadline."
         case .timedOut:
-            "no slot became free in time. Send less at once, raise size or maxOverflow, allow a longer deadline, or look "
-                + "for slots that are held too long."
+            "no stream became free in time. Send less at once, raise size or maxOverflow, allow a longer deadline, or check "
+                + "for leases that are held too long."
         case .notReady:
             "fewer workers than wanted were ready in time. Look at the workers' states and at the network; allow a longer "
                 + "deadline."
@@ -116,7 +116,7 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         case .alreadyRunning:
             "run() was called twice. Make a new pool for each run."
         case .invariantBroken:
-            "slots were returned that nobody had. This is a defect in the code that returns them."
+            "more streams were returned than were leased. This is a defect in the code that returns them."
         default:
             "see the code."
         }

@@ -1,11 +1,12 @@
-/// Which of two queues a checkout waits in.
+/// The queue in which a checkout waits.
 ///
-/// Work that somebody waits for and work by the million share the same workers: a one-time code must not stand behind a
-/// campaign. An interactive checkout that waits gets the next free slot before any bulk checkout, and bulk checkouts
-/// leave a part of each worker free (``PoolConfiguration/interactiveReservePercent``).
+/// Interactive work, which a user is waiting for, shares its workers with bulk work, which may be millions of items: a
+/// one-time code must not wait behind a campaign. A waiting interactive checkout therefore gets the next free stream
+/// before any bulk checkout, and bulk checkouts leave a share of each worker free
+/// (``PoolConfiguration/interactiveReservePercent``).
 public enum PoolLane: Sendable, Hashable {
-    /// Single pieces of work. The default.
+    /// Single items of work. The default.
     case interactive
-    /// Many pieces of work by one caller, which asks again and again: callers take turns.
+    /// Many items of work from one caller, which makes one checkout after another. Bulk callers take turns.
     case bulk
 }

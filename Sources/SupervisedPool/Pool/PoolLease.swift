@@ -1,10 +1,10 @@
-/// The right to use slots of one worker. What is left of it is returned when it goes out of scope, whatever happens.
+/// The right to use streams of one worker. Streams that are still in the lease are returned when it goes out of scope.
 public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
-    /// The worker whose slots these are.
+    /// The worker that the streams belong to.
     public let worker: Worker
-    /// Which worker and session; goes with the slots that ``take(_:)`` moves away.
+    /// The worker and session of the streams. Needed to return streams that ``take(_:)`` moved out of the lease.
     public let origin: LeaseOrigin
-    /// How many slots this lease holds.
+    /// How many streams this lease holds.
     public private(set) var count: Int
     private var isBroken = false
     private let mailbox: Mailbox<PoolItem>
@@ -16,25 +16,25 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
         self.mailbox = mailbox
     }
 
-    /// Returns the slots now.
+    /// Returns the streams now.
     public consuming func release() {}
 
-    /// Takes up to `wanted` slots out of the lease. The caller must return each of them with
-    /// ``Pool/checkin(_:count:)`` and this lease's ``grant``, exactly once.
+    /// Moves up to `wanted` streams out of the lease. The caller must return each of them exactly once, with
+    /// ``Pool/checkin(_:count:)`` and this lease's ``origin``.
     ///
-    /// - Returns: how many were taken: `wanted` or ``count``, whichever is less.
+    /// - Returns: How many streams were moved: `wanted` or ``count``, whichever is less.
     public mutating func take(_ wanted: Int) -> Int {
         let taken = max(0, min(wanted, self.count))
         self.count -= taken
         return taken
     }
 
-    /// Says that the worker's session must not be used any more. The pool has it replaced
-    /// (``PoolWorkerDisconnectReason/replacement``) when the lease is returned; others that are leased of it go on.
+    /// Marks the worker's session as unusable. When the lease is returned, the pool replaces the session
+    /// (``PoolWorkerDisconnectReason/replacement``). Other leases of that session stay valid.
     public mutating func markBroken() { self.isBroken = true }
 
     deinit {
-        // First, so that nobody is given the slot that comes back.
+        // Posted first, so that the returned streams are not leased again.
         if self.isBroken { self.mailbox.post(.broken(self.origin), isUrgent: true) }
         if self.count > 0 { self.mailbox.post(.checkin(self.origin, self.count)) }
     }

@@ -1,7 +1,9 @@
 extension PoolStateMachine {
-    /// Another configuration, which was checked before. Places that are there no more become surplus: their workers get
-    /// no further work, finish what they have, and are ended by their owner; see ``sealRetirable()``. Who waits goes on
-    /// waiting, beyond a bound of the queue that has become smaller, too, and leaves at the time that held when it came.
+    /// Applies another configuration, which has already been validated.
+    ///
+    /// Workers beyond the new number become surplus: they get no more work, finish the work they have, and are ended by
+    /// their owner; see ``sealRetirable()``. Waiting checkouts keep waiting, even if they exceed a reduced bound of the
+    /// queue, and expire at the time that was set when they began to wait.
     mutating func reconfigure(_ new: PoolConfiguration) {
         let old = self.configuration
         self.configuration = new
@@ -22,7 +24,7 @@ extension PoolStateMachine {
             }
             if new.maximumLifetime != old.maximumLifetime { self.lifetimeChanged(index) }
         }
-        // A connect that waits for a long spacing need not wait for it any more.
+        // A connect that waits because of the longer spacing no longer has to.
         if new.connectSpacing < old.connectSpacing { self.nextConnect = MonotonicInstant(nanoseconds: .min) }
         self.forgetEnded()
         self.needsSettling = true
@@ -35,9 +37,9 @@ extension PoolStateMachine {
         self.workers.append(worker)
     }
 
-    /// Makes a surplus place for a worker that registers beyond the pool's places: its owner began to start it before the
-    /// pool became smaller. A worker that the pool did not know would be of no use when the pool grows again, and nobody
-    /// would ask its owner to end it.
+    /// Adds a surplus entry for a worker that registers beyond the pool's current number: its owner had begun to start
+    /// it before the pool became smaller. If the pool did not know this worker, it could not use it after growing
+    /// again, and would never ask its owner to end it.
     mutating func makeRoom(for id: WorkerID) {
         guard (self.workers.count..<PoolConfiguration.maximumWorkers).contains(id.index) else { return }
         while self.workers.count <= id.index {
@@ -47,7 +49,7 @@ extension PoolStateMachine {
         }
     }
 
-    /// Counts a session's life anew, from its beginning.
+    /// Recalculates the end of a session's lifetime, from the session's start.
     private mutating func lifetimeChanged(_ index: Int) {
         guard self.workers[index].state == .ready,
             self.workers[index].replaceAt == nil || self.workers[index].replaceReason == .lifetime
@@ -56,7 +58,7 @@ extension PoolStateMachine {
         self.workers[index].needsLifetime = self.configuration.maximumLifetime != nil
     }
 
-    /// Those that leave give up their connections. What is leased of them goes on.
+    /// Asks the workers that are leaving to give up their connections. Their leases stay valid.
     mutating func dismissSurplus(into actions: inout [PoolAction]) {
         for index in self.workers.indices where self.workers[index].isLeaving {
             switch self.workers[index].state {
@@ -77,9 +79,9 @@ extension PoolStateMachine {
         }
     }
 
-    // MARK: The end of surplus workers
+    // MARK: Ending surplus workers
 
-    /// Waits until a surplus worker can be ended, or there is none.
+    /// Waits until a surplus worker can be ended, or until there are none.
     mutating func awaitRetirable(now: MonotonicInstant) -> Observation {
         if self.phase == .stopped || self.hasRetirableOrNoSurplus { return .reached }
         return .wait(
@@ -89,8 +91,8 @@ extension PoolStateMachine {
         )
     }
 
-    /// The surplus workers that nobody needs any more. They are not used again before their owner has ended them, which
-    /// ``ended(_:now:)`` tells.
+    /// Returns the surplus workers that are no longer needed. They are not used again until ``ended(_:now:)`` confirms
+    /// that their owner has ended them.
     mutating func sealRetirable() -> [Int] {
         guard self.phase != .stopped else { return [] }
         let found = self.workers.indices.filter { self.workers[$0].isRetirable }
@@ -98,8 +100,8 @@ extension PoolStateMachine {
         return found
     }
 
-    /// The owner has ended these workers. One that is registered now has been started since, and stays: the end of the
-    /// one before it was seen before its own beginning.
+    /// The owner has ended these workers. If a worker is registered now, it is a successor and stays: the end of its
+    /// predecessor was processed before its own registration.
     mutating func ended(_ places: [Int], now: MonotonicInstant) {
         for index in places where self.workers.indices.contains(index) && self.workers[index].isSealed {
             self.workers[index].isSealed = false
@@ -124,7 +126,7 @@ extension PoolStateMachine {
         while let id = self.queue.first(.retirements), self.queue.remove(id) != nil { actions.append(.reached(id)) }
     }
 
-    /// Gives up the last places whose workers have been ended.
+    /// Removes the last entries whose workers have been ended.
     private mutating func forgetEnded() {
         while self.workers.count > self.configuration.workerCount, let last = self.workers.last, last.isEnded,
             last.state == .absent
@@ -136,7 +138,7 @@ extension PoolStateMachine {
 }
 
 extension PoolStateMachine.Worker {
-    /// Whether nothing is lost when its worker is ended.
+    /// Whether the worker can be ended without losing work.
     fileprivate var isRetirable: Bool {
         guard self.isSurplus, !self.isSealed, !self.isEnded, self.leased + self.leasedEarlier == 0, !self.isOpening
         else { return false }

@@ -1,33 +1,33 @@
 extension PoolStateMachine {
-    /// One place for a worker.
+    /// The pool's entry for one worker.
     struct Worker {
         enum State: Equatable {
-            /// Nobody is registered, or it has ended. → idle
+            /// No worker is registered, or it has ended. → idle
             case absent
-            /// Waits to be asked. → connecting
+            /// Waiting until it is asked to connect. → connecting
             case idle
             /// → ready, backingOff, idle
             case connecting
-            /// Takes work. → any
+            /// Accepts work. → any
             case ready
-            /// Its session takes no more work. → any
+            /// Its session accepts no more work. → any
             case draining
-            /// It tries again by itself at that time. → connecting, idle
+            /// Retries by itself at that time. → connecting, idle
             case backingOff(until: MonotonicInstant)
         }
 
         var isOverflow: Bool
-        /// Beyond the places that the pool has now: it gets no work and is not asked to connect.
+        /// Beyond the pool's current number of workers: it gets no work and is not asked to connect.
         var isSurplus = false
-        /// Its owner was told that it may be ended, and will end it, whatever becomes of the pool's size.
+        /// Its owner was notified that it may be ended, and will end it even if the pool grows again.
         var isSealed = false
-        /// Its owner has ended it. The place is given up when it is the last one.
+        /// Its owner has ended it. The entry is removed once it is the last one.
         var isEnded = false
-        /// It was asked to give its connection up and has not answered.
+        /// It was asked to give up its connection and has not reported since.
         var isDismissed = false
         var state = State.absent
         var generation = 0
-        /// Counts all sessions of this place; never starts anew.
+        /// Counts all sessions of this entry. Never reset.
         var session = 0
         /// The first session of this registration.
         var firstSession = 1
@@ -40,33 +40,33 @@ extension PoolStateMachine {
         var reservePercent: Int {
             didSet { self.reserve = self.capacity * self.reservePercent / 100 }
         }
-        /// Slots that bulk leaves to interactive work.
+        /// Streams that bulk work leaves to interactive work.
         private var reserve = 0
         var latency: Duration?
-        /// Leased slots of sessions that have ended, not returned yet.
+        /// Leased streams of earlier sessions that have not been returned yet.
         var leasedEarlier = 0
         var readySince = MonotonicInstant(nanoseconds: 0)
         var lastCheckout = MonotonicInstant(nanoseconds: 0)
         var lastCheckoutNumber = 0
-        /// When the session should be replaced; `nil` when it has been asked, or never.
+        /// When the session should be replaced; `nil` if that was already requested or is not planned.
         var replaceAt: MonotonicInstant?
         var needsLifetime = false
-        /// Its capacity is the first that the peer named, and will probably grow, until this time.
+        /// Until this time, the capacity is only the peer's first value and will probably grow.
         var growsUntil = MonotonicInstant(nanoseconds: .min)
-        /// To be connected because it belongs to the base, not asked yet.
+        /// It should be connected because it is a base worker, and has not been asked yet.
         var isKeepPending = false
-        /// To be connected as soon as it is registered, although it overflows.
+        /// It should be connected as soon as it registers, although it is an overflow worker.
         var isPrewarmWanted = false
-        /// It was asked to connect and has not answered; an answer is expected until this time.
+        /// It was asked to connect and has not reported since; a report is expected by this time.
         var askedUntil: MonotonicInstant?
-        /// It is not asked again before this time, however much it is wanted: it may fail at once each time.
+        /// It is not asked again before this time, whatever the demand, because it may fail immediately each time.
         var mayAsk = MonotonicInstant(nanoseconds: .min)
-        /// Demand does not shorten this backoff: it follows an attempt that was made for the same demand, or it holds off
-        /// a fault in the configuration.
+        /// Demand does not shorten this backoff, either because the failed attempt was already made for that demand, or
+        /// because the cause is a fault in the configuration.
         var isBackoffFixed = false
         /// When its last backoff began.
         var backingOffSince = MonotonicInstant(nanoseconds: .min)
-        /// Its session was begun before all were to be replaced.
+        /// Its session was begun before ``replaceAll(now:)``.
         var isOutdated = false
         var replaceReason = PoolWorkerDisconnectReason.lifetime
 
@@ -78,18 +78,18 @@ extension PoolStateMachine {
 
         var isLeaving: Bool { self.isSurplus || self.isSealed }
 
-        /// Slots that a checkout of this lane may get.
+        /// Streams that a checkout of this lane may get.
         func free(_ lane: PoolLane) -> Int {
             guard self.state == .ready else { return 0 }
             return max(0, self.capacity - self.leased - (lane == .bulk ? self.reserve : 0))
         }
 
-        /// Whether it would connect if it were asked to.
+        /// Whether it would connect if asked to.
         var isAskable: Bool { self.state == .idle && !self.isLeaving }
 
         var isOpening: Bool { self.state == .connecting || self.askedUntil != nil }
 
-        /// What was leased of the session is of an earlier one from now on.
+        /// Counts the streams leased so far as streams of an earlier session.
         mutating func closeSession() {
             self.leasedEarlier += self.leased
             self.leased = 0
@@ -101,31 +101,31 @@ extension PoolStateMachine {
         }
     }
 
-    /// A worker that connects will bring at least about so many slots.
+    /// The capacity that a connecting worker is expected to provide.
     static let expectedCapacity = 100
-    /// A first capacity of 1 is expected to grow for so long.
+    /// How long a first capacity of 1 is expected to grow.
     static let growthGrace = Duration.seconds(5)
-    /// A worker that was asked and does not answer for so long is asked again.
+    /// A worker that was asked to connect and does not report within this time is asked again.
     static let reportTimeout = Duration.seconds(5)
-    /// The loss of a session that has lasted for so long begins another outage.
+    /// The loss of a session that has lasted at least this long begins a new outage.
     static let stableAfter = Duration.seconds(30)
-    /// No product of two capacities overflows.
+    /// Keeps products of two capacities from overflowing.
     static let capacityLimit = 1_000_000
 
     var isAnyReady: Bool { self.workers.contains { $0.state == .ready } }
     var readyCount: Int { self.workers.count { $0.state == .ready } }
 
-    /// Leased slots, those of ended sessions included.
+    /// Leased streams, including those of ended sessions.
     var leasedInAll: Int { self.workers.reduce(0) { $0 + $1.leased + $1.leasedEarlier } }
 
-    /// Nothing is leased, and nobody waits for a slot.
+    /// Whether nothing is leased and no checkout waits for a stream.
     var isQuiet: Bool { self.queue.count == 0 && self.leasedInAll == 0 }
 
     // MARK: Inputs
 
-    /// A worker is there. A later generation takes the place of an earlier one, whose leases are void.
+    /// Registers a worker. A later generation replaces an earlier one, whose leases become void.
     ///
-    /// - Returns: whether it is accepted.
+    /// - Returns: Whether the worker is accepted.
     mutating func register(_ id: WorkerID, now: MonotonicInstant) -> Bool {
         self.makeRoom(for: id)
         guard self.workers.indices.contains(id.index) else { return false }
@@ -148,13 +148,13 @@ extension PoolStateMachine {
         return true
     }
 
-    /// Whether this worker is registered, in this life of it.
+    /// Whether this worker is registered with this generation.
     func isRegistered(_ id: WorkerID) -> Bool {
         self.workers.indices.contains(id.index) && self.workers[id.index].state != .absent
             && self.workers[id.index].generation == id.generation
     }
 
-    /// A worker tells how it is. Reports of a generation that is not registered change nothing.
+    /// Applies a worker's report. Reports from a generation that is not registered have no effect.
     mutating func report(_ report: WorkerReport, from id: WorkerID, now: MonotonicInstant) {
         let index = id.index
         guard self.isRegistered(id) else { return }
@@ -190,7 +190,7 @@ extension PoolStateMachine {
             if self.workers[index].isSessionOpen, self.workers[index].readySince.advanced(by: Self.stableAfter) <= now {
                 self.mayShortenBackoff = true
             }
-            // Demand that has lasted since before this attempt has seen it fail.
+            // Demand that already existed before this attempt does not justify another one.
             let isDemandNew = self.queue.wanting == 0 && self.lastUse < self.workers[index].backingOffSince
             self.workers[index].closeSession()
             self.workers[index].state = .backingOff(until: until)
@@ -202,7 +202,7 @@ extension PoolStateMachine {
         case .idle:
             self.workers[index].closeSession()
             self.workers[index].state = .idle
-            // One that has come to the base since it was started does not connect by itself.
+            // A worker that became a base worker after its start does not connect by itself.
             self.workers[index].isKeepPending = !self.workers[index].isOverflow && !self.workers[index].isLeaving
         case .gone:
             self.workers[index].closeSession()
@@ -214,7 +214,7 @@ extension PoolStateMachine {
         }
         if wasReady { self.lostReady(now) }
         if case .idle = report, !self.hasFailed, !self.workers.contains(where: { $0.isOpening }) {
-            // Nobody fails and nobody tries: this is rest, not an outage.
+            // Idle by choice: do not count it as an outage.
             self.notReadySince = nil
         }
     }
@@ -258,7 +258,7 @@ extension PoolStateMachine {
         }
     }
 
-    /// So many workers are to connect, the base workers first.
+    /// Requests that this many workers connect, the base workers first.
     mutating func prewarm(_ count: Int) {
         var missing = count
         for index in self.workers.indices where missing > 0 && !self.workers[index].isLeaving {
@@ -272,7 +272,7 @@ extension PoolStateMachine {
         self.needsSettling = true
     }
 
-    /// Every session that has begun before now is to be replaced, one after another.
+    /// Requests the replacement of every session that began before now, one after another.
     mutating func replaceAll(now: MonotonicInstant) {
         for index in self.workers.indices where !self.workers[index].isLeaving {
             switch self.workers[index].state {
@@ -287,7 +287,7 @@ extension PoolStateMachine {
         self.needsSettling = true
     }
 
-    /// The session of this grant is to be replaced, if it is still the worker's.
+    /// Requests the replacement of this lease's session, if it is still the worker's current one.
     mutating func replace(_ origin: LeaseOrigin, now: MonotonicInstant) {
         let index = origin.worker.index
         guard self.isRegistered(origin.worker), self.workers[index].state == .ready,
@@ -304,9 +304,9 @@ extension PoolStateMachine {
         self.workers[index].needsLifetime = false
     }
 
-    // MARK: Conclusions
+    // MARK: Decisions
 
-    /// An outage begins or ends.
+    /// Detects the beginning and the end of an outage.
     mutating func evaluateAvailability(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
         if self.isAnyReady {
             if self.isUnavailable { actions.append(.event(.available)) }
@@ -334,7 +334,7 @@ extension PoolStateMachine {
         if self.configuration.whenUnavailable == .fail { self.failWaiters(.unavailable, now: now, into: &actions) }
     }
 
-    /// At most one worker is asked to connect at a time.
+    /// Asks a worker to connect if one is needed. Only one worker connects at a time.
     mutating func openWorkers(
         _ now: MonotonicInstant,
         _ unqueuedDemand: Int,
@@ -395,7 +395,7 @@ extension PoolStateMachine {
         actions.append(.event(.askedToConnect(id, reason)))
     }
 
-    /// Slots that the ready workers are expected to gain by themselves.
+    /// Streams that the ready workers are expected to gain without another connect.
     private func growth(_ now: MonotonicInstant) -> Int {
         self.workers.count { $0.state == .ready && now < $0.growsUntil } * Self.expectedCapacity
     }
@@ -411,7 +411,7 @@ extension PoolStateMachine {
         return best?.index
     }
 
-    /// Idle overflow workers disconnect; old sessions are replaced one at a time.
+    /// Disconnects idle overflow workers and replaces old sessions, one at a time.
     mutating func retireWorkers(
         _ now: MonotonicInstant,
         using random: inout some RandomNumberGenerator,
@@ -430,7 +430,7 @@ extension PoolStateMachine {
             if self.workers[index].isOverflow, self.workers[index].leased == 0,
                 self.idleTime(self.workers[index]) <= now
             {
-                // It gets no more work, whether it has heard of this or not.
+                // It gets no more work, even if it has not received the request yet.
                 self.workers[index].state = .draining
                 self.workers[index].capacity = 0
                 actions.append(.disconnect(id, .idle))
@@ -451,7 +451,7 @@ extension PoolStateMachine {
         worker.lastCheckout.advanced(by: max(.milliseconds(1), self.configuration.idleTimeout))
     }
 
-    /// When the workers' affairs must be looked at again, if nothing happens before. Always after `now`.
+    /// The next time after `now` at which the workers must be checked, if no input arrives before.
     func workerDeadline(_ now: MonotonicInstant) -> MonotonicInstant {
         var earliest = MonotonicInstant.distantFuture
         func consider(_ instant: MonotonicInstant) {
@@ -467,7 +467,8 @@ extension PoolStateMachine {
             guard worker.isOverflow else { continue }
             consider(self.idleTime(worker))
             if self.idleTime(worker) <= now {
-                // Leased for long: its return wakes nobody, so look again before long.
+                // Its streams have been leased for a long time. Their return does not wake the pool, so check again
+                // soon.
                 consider(now.advanced(by: max(.milliseconds(1), self.configuration.idleTimeout / 8)))
             }
         }
@@ -478,7 +479,7 @@ extension PoolStateMachine {
         return earliest
     }
 
-    // MARK: Looking
+    // MARK: Status
 
     func nextProbe(_ now: MonotonicInstant) -> MonotonicInstant {
         var earliest = MonotonicInstant.distantFuture

@@ -1,8 +1,8 @@
-/// What the pool's shell has to do, in order.
+/// The actions that the pool's shell performs, in order.
 enum PoolAction {
-    /// The waiter has got slots.
+    /// The waiter has been given streams.
     case lease(WaiterID, LeaseOrigin, count: Int)
-    /// What an observer waited for has come: ready workers, or the end of a drain.
+    /// The condition that an observer waits for is met, for example ready workers or the end of a drain.
     case reached(WaiterID)
     case fail(WaiterID, PoolError)
     case connect(WorkerID, PoolWorkerConnectReason)
@@ -10,31 +10,33 @@ enum PoolAction {
     case event(PoolEvent)
 }
 
-/// Every decision of a pool: who gets which slot, who waits, which worker connects. Not generic, and without tasks,
-/// clocks, locks or randomness of its own.
+/// Makes every decision of a pool: which checkout gets which stream, which one waits, and which worker connects. It is
+/// not generic, and has no tasks, clocks, locks or randomness of its own.
 ///
-/// Inputs that come by the mailbox (`register`, `report`, `checkin`, `cancel`) only change the books; ``settle(now:using:into:)``
-/// then draws all the conclusions in one place. `checkout` grants a free slot without settling and without allocating.
+/// Inputs from the mailbox (`register`, `report`, `checkin`, `cancel`) only update the state.
+/// ``settle(now:using:into:)`` then makes all the decisions in one place. `checkout` leases a free stream without
+/// settling and without allocating.
 struct PoolStateMachine {
     enum Phase: Sendable {
-        /// Nobody runs the pool: checkouts wait. → running, stopped
+        /// The pool is not running yet: checkouts wait. → running, stopped
         case notStarted
         /// → stopped
         case running
         case stopped
     }
 
-    /// One checkout, as it is asked for.
+    /// The parameters of one checkout.
     struct Request {
         var wanted = 1
         var deadline: MonotonicInstant
         var bytes = 0
         var mayWait = true
         var lane = PoolLane.interactive
-        /// Resent work: before the others of its lane, whatever the queue's bounds, and during a drain.
+        /// Resent work: it is placed before the others of its lane, exempt from the queue's bounds, and accepted during
+        /// a drain.
         var atFront = false
 
-        /// Where it waits.
+        /// The list in which it waits.
         var queueLane: WaiterQueue.Lane {
             switch self.lane {
             case .interactive: self.atFront ? .front : .interactive
@@ -43,57 +45,58 @@ struct PoolStateMachine {
         }
     }
 
-    /// The answer to a checkout.
+    /// The result of a checkout.
     enum Decision {
         case leased(LeaseOrigin, count: Int)
         case failed(PoolError)
-        /// An action names this waiter, now or later, exactly once.
+        /// Exactly one action refers to this waiter, now or later.
         case wait(WaiterID)
     }
 
-    /// The answer to an observer.
+    /// The result for an observer.
     enum Observation {
         case reached
         case failed(PoolError)
-        /// An action names this waiter, now or later, exactly once.
+        /// Exactly one action refers to this waiter, now or later.
         case wait(WaiterID)
     }
 
     var configuration: PoolConfiguration
     var phase = Phase.notStarted
     var isDraining = false
-    /// What does not balance; the pool must end.
+    /// Describes an inconsistency in the state, after which the pool must end.
     var broken: String?
     var workers: [Worker]
     var queue = WaiterQueue()
-    /// The last session of all places that were given up: none is counted twice.
+    /// The highest session number of all removed entries, so that no number is used twice.
     var sessionFloor = 0
-    /// Whether the books have changed in a way that ``settle(now:using:into:)`` must see.
+    /// Whether the state has changed in a way that ``settle(now:using:into:)`` must evaluate.
     var needsSettling = false
-    /// When ``settle(now:using:into:)`` must be called at the latest.
+    /// The latest time at which ``settle(now:using:into:)`` must be called.
     var nextDeadline = MonotonicInstant.distantFuture
-    /// Counts checkouts: who served last.
+    /// Counts checkouts, to find the worker that served last.
     var checkouts = 0
 
-    /// No connect that can wait is asked for before this time.
+    /// Connects that can wait are not requested before this time.
     var nextConnect = MonotonicInstant(nanoseconds: .min)
-    /// A checkout found nothing connected since the last connect was asked for.
+    /// Whether a checkout has found no connection since the last connect was requested.
     var isUseWanted = false
-    /// When a checkout last found nothing connected.
+    /// When a checkout last found no connection.
     var lastUse = MonotonicInstant(nanoseconds: .min)
-    /// Whether demand that lasts may shorten a backoff: once in an outage. Otherwise every backoff would be cut short, and
-    /// a fleet under load would reconnect once a second.
+    /// Whether lasting demand may shorten a backoff: only once per outage. Otherwise every backoff would be cut short,
+    /// and a fleet under load would reconnect once a second.
     var mayShortenBackoff = true
 
-    /// Since when no worker is ready, counted from the first failure or loss.
+    /// Since when no worker has been ready, counted from the first failure or loss.
     var notReadySince: MonotonicInstant?
     /// Whether an attempt has failed since then.
     var hasFailed = false
     var isUnavailable = false
     var lastFault: PoolFault?
-    /// A fault in the configuration, and until when it is held against checkouts.
+    /// A fault in the configuration, and the time until which checkouts fail because of it.
     var configurationFault: (fault: PoolFault, until: MonotonicInstant)?
-    /// The fault that was told last, until a worker is ready: one that lasts is told once.
+    /// The fault that was last announced, until a worker is ready. It keeps a lasting fault from being announced
+    /// repeatedly.
     var announcedFault: String?
 
     init(_ configuration: PoolConfiguration) {
@@ -103,23 +106,23 @@ struct PoolStateMachine {
         }
     }
 
-    // MARK: Life
+    // MARK: Lifecycle
 
-    /// Somebody runs the pool.
+    /// The pool's `run` was called.
     mutating func start() {
         guard self.phase == .notStarted else { return }
         self.phase = .running
         self.needsSettling = true
     }
 
-    /// New checkouts fail; those that wait go on.
+    /// Makes new checkouts fail. Waiting checkouts keep waiting.
     mutating func drain() {
         self.isDraining = true
     }
 
-    /// Ends the waiting of all checkouts and observers.
+    /// Fails all waiting checkouts and all observers that wait for ready workers.
     ///
-    /// - Returns: how many checkouts waited.
+    /// - Returns: How many checkouts were waiting.
     @discardableResult
     mutating func failWaiters(_ code: PoolError.Code, now: MonotonicInstant, into actions: inout [PoolAction]) -> Int {
         guard self.queue.wanting > 0 else { return 0 }
@@ -141,7 +144,7 @@ struct PoolStateMachine {
         return failed
     }
 
-    /// The pool has ended: everybody is told, and nobody waits again.
+    /// Ends the pool: all waiters are completed, and later ones fail immediately.
     mutating func stop(now: MonotonicInstant, into actions: inout [PoolAction]) {
         self.failWaiters(.poolStopped, now: now, into: &actions)
         for lane in [WaiterQueue.Lane.drains, .retirements] {
@@ -162,13 +165,13 @@ struct PoolStateMachine {
         if request.deadline <= now { return .failed(self.error(.timedOut, now)) }
         if self.isDraining, !request.atFront { return .failed(self.error(.shuttingDown, now)) }
         if self.phase == .running {
-            // Whoever waits comes first; and when somebody waits, no slot is free for his lane.
+            // Waiting checkouts take precedence. While one waits, no stream is free for its lane.
             if self.isFirst(request), let index = self.pick(request.lane) {
                 let count = self.share(request.wanted, request.lane, waiting: 0, index)
                 return .leased(self.lease(index, count, now), count: count)
             }
             if let refusal = self.refusal(now) {
-                // Even a refused checkout shows that somebody wants a connection.
+                // Even a refused checkout shows that a connection is needed.
                 self.wantUse(now)
                 self.settle(now: now, using: &random, into: &actions)
                 return .failed(self.error(refusal, now))
@@ -201,13 +204,13 @@ struct PoolStateMachine {
         return .wait(id)
     }
 
-    /// A checkout has found nothing connected.
+    /// Records that a checkout has found no connection.
     private mutating func wantUse(_ now: MonotonicInstant) {
         self.isUseWanted = true
         self.lastUse = now
     }
 
-    /// Whether nobody waits whom a free slot would be for.
+    /// Whether no other waiter is entitled to a free stream before this request.
     private mutating func isFirst(_ request: Request) -> Bool {
         switch request.lane {
         case .interactive: self.queue.urgentCount == 0
@@ -216,12 +219,12 @@ struct PoolStateMachine {
         }
     }
 
-    /// When a checkout that begins to wait now has waited too long.
+    /// The time at which a checkout that begins to wait now will have waited too long.
     private func agesAt(_ now: MonotonicInstant) -> MonotonicInstant {
         self.configuration.maxQueueAge.map { now.advanced(by: $0) } ?? .distantFuture
     }
 
-    /// Waits until so many workers are ready; more than there are places count as all.
+    /// Waits until this many workers are ready. Numbers above the number of workers mean all of them.
     mutating func awaitReady(
         _ wanted: Int,
         deadline: MonotonicInstant,
@@ -243,7 +246,7 @@ struct PoolStateMachine {
         return .wait(id)
     }
 
-    /// Waits until nothing is leased and nobody waits for a slot.
+    /// Waits until nothing is leased and no checkout waits for a stream.
     mutating func awaitDrained(deadline: MonotonicInstant, now: MonotonicInstant) -> Observation {
         if self.phase == .stopped || self.isQuiet { return .reached }
         if deadline <= now { return .failed(self.error(.timedOut, now)) }
@@ -252,7 +255,7 @@ struct PoolStateMachine {
         )
     }
 
-    /// Slots come back. Those of a worker or a session that is gone change nothing.
+    /// Returns streams. Those of an ended worker or of an earlier registration have no effect.
     mutating func checkin(_ origin: LeaseOrigin, count: Int) {
         guard count > 0, self.workers.indices.contains(origin.worker.index) else { return }
         let index = origin.worker.index
@@ -262,7 +265,7 @@ struct PoolStateMachine {
         let isPresent = self.workers[index].isSessionOpen && self.workers[index].session == origin.session
         let held = isPresent ? self.workers[index].leased : self.workers[index].leasedEarlier
         guard count <= held, origin.session <= self.workers[index].session else {
-            self.broken = self.broken ?? "\(count) workers of \(origin) were returned, \(held) were leased"
+            self.broken = self.broken ?? "\(count) streams of \(origin) were returned, \(held) were leased"
             self.needsSettling = true
             return
         }
@@ -275,7 +278,7 @@ struct PoolStateMachine {
         }
     }
 
-    /// The waiter no longer waits. Nothing happens when it has been answered meanwhile.
+    /// Cancels a waiter. Does nothing if the waiter has completed in the meantime.
     mutating func cancel(_ id: WaiterID, now: MonotonicInstant, into actions: inout [PoolAction]) {
         guard let waiter = self.queue.remove(id) else { return }
         actions.append(.fail(id, self.error(.cancelled, now, since: waiter.since)))
@@ -284,10 +287,10 @@ struct PoolStateMachine {
     /// Whether the mailbox must wake the pool for each check-in.
     var hasWaiters: Bool { self.queue.total > 0 }
 
-    // MARK: What now?
+    // MARK: Settling
 
-    /// Draws all conclusions: who has waited too long, who gets a slot, who connects or disconnects, and when to come
-    /// back.
+    /// Makes all decisions: which waiters have waited too long, which get a stream, which workers connect or
+    /// disconnect, and when to settle again.
     mutating func settle(
         now: MonotonicInstant,
         using random: inout some RandomNumberGenerator,
@@ -320,7 +323,7 @@ struct PoolStateMachine {
 
     private mutating func serve(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
         if self.queue.count(.observers) > 0 {
-            // Those who wait for more than there are places now have all.
+            // Waiters that want more workers than there are now are satisfied when all are ready.
             let isAll = self.readyCount >= self.configuration.workerCount
             let ready = isAll ? Int.max : self.readyCount
             for id in self.queue.all(.observers) where self.queue[id].map({ $0.wanted <= ready }) ?? false {
@@ -342,7 +345,8 @@ struct PoolStateMachine {
         }
     }
 
-    /// How many slots a checkout gets: one that wants many leaves the others their part, and spreads over the workers.
+    /// How many streams a checkout gets. A checkout that wants many leaves the others their share, and is spread over
+    /// the workers.
     private mutating func share(_ wanted: Int, _ lane: PoolLane, waiting: Int, _ index: Int) -> Int {
         guard wanted > 1 else { return 1 }
         var free = 0
@@ -367,9 +371,10 @@ struct PoolStateMachine {
         )
     }
 
-    /// The worker that serves next, if any has a free slot.
+    /// The worker that serves next, if any has a free stream.
     ///
-    /// Mutating, as the next two that a checkout calls: else the compiler copies the whole machine for the call.
+    /// This method and the next two that a checkout calls are mutating, because the compiler would otherwise copy the
+    /// whole state machine for the call.
     private mutating func pick(_ lane: PoolLane) -> Int? {
         var best = -1
         for index in self.workers.indices where self.workers[index].free(lane) > 0 {
@@ -397,7 +402,7 @@ struct PoolStateMachine {
 
     // MARK: Errors
 
-    /// Why checkouts fail at once, if they do.
+    /// The reason why checkouts currently fail immediately, if there is one.
     private func refusal(_ now: MonotonicInstant) -> PoolError.Code? {
         if self.isAnyReady { return nil }
         if let configurationFault, now < configurationFault.until { return .configurationFault }

@@ -1,12 +1,12 @@
-/// A pool at one moment.
+/// The state of a pool at one moment.
 public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
     /// poolboy's three states.
     public enum State: Sendable, Hashable {
-        /// A slot is free, or a worker below `size` may still provide one.
+        /// A stream is free, or another worker can still connect to provide one.
         case ready
         /// At least one overflow worker is connected or connecting.
         case overflow
-        /// No slot is free and no further worker could connect.
+        /// No stream is free, and no further worker can connect.
         case full
     }
 
@@ -14,48 +14,48 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
     public enum Availability: Sendable, Hashable {
         /// A worker is ready.
         case available
-        /// No worker is ready, for less than ``PoolConfiguration/unavailableAfter`` or without a failed attempt.
+        /// No worker is ready, but for less than ``PoolConfiguration/unavailableAfter`` or without a failed attempt.
         case degraded(since: MonotonicInstant)
-        /// No worker has been ready since then, and attempts fail. The next one is made at `nextProbe`.
+        /// No worker has been ready since `since`, and attempts fail. The next attempt is made at `nextProbe`.
         case unavailable(since: MonotonicInstant, nextProbe: MonotonicInstant)
     }
 
     /// One worker.
     public struct Worker: Sendable, Hashable, CustomStringConvertible {
-        /// What a worker is doing.
+        /// The states of a worker.
         public enum State: Sendable, Hashable {
-            /// Nobody is registered for this slot, or it has ended.
+            /// No worker is registered at this index, or it has ended.
             case absent
-            /// It has no session and is not asked for one.
+            /// It has no session and has not been asked to open one.
             case idle
-            /// It opens a session.
+            /// It is opening a session.
             case connecting
-            /// Its session takes work.
+            /// Its session accepts work.
             case ready
-            /// Its session finishes what it has, and takes nothing more.
+            /// Its session finishes the work it has and accepts no more.
             case draining
-            /// Its last attempt failed; the next one is made at this time.
+            /// Its last attempt failed. The next one is made at this time.
             case backingOff(until: MonotonicInstant)
         }
-        /// Which worker it is, and in which of its lives.
+        /// The worker's index and generation.
         public let id: WorkerID
-        /// What it is doing.
+        /// The worker's state.
         public let state: State
-        /// Slots of the present session.
+        /// How many streams the current session may carry.
         public let capacity: Int
-        /// Leased slots of the present session.
+        /// Leased streams of the current session.
         public let leased: Int
-        /// Leased slots of earlier sessions that have not been returned yet.
+        /// Leased streams of earlier sessions that have not been returned yet.
         public let leasedOfEarlierSessions: Int
-        /// How long the present session has been ready; `nil` without one.
+        /// How long the current session has been ready; `nil` if there is none.
         public let age: Duration?
-        /// How long its peer takes for an answer, smoothed, as it last reported; `nil` before.
+        /// The smoothed response time of its peer, as last reported; `nil` before the first report.
         public let latency: Duration?
-        /// Whether it is above ``PoolConfiguration/size``.
+        /// Whether its index is ``PoolConfiguration/size`` or above.
         public let isOverflow: Bool
 
         private var stateText: String {
-            // An instant of a monotonic clock says nothing to a reader.
+            // An instant of a monotonic clock means nothing to a reader.
             if case .backingOff = self.state { "backing off" } else { "\(self.state)" }
         }
 
@@ -67,21 +67,21 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether there is room.
+    /// Whether streams are free, or how they could become free.
     public let state: State
     /// Whether checkouts can be served.
     public let availability: Availability
-    /// All workers, by slot.
+    /// All workers, by index.
     public let workers: [Worker]
-    /// How many checkouts wait, in both lanes.
+    /// How many checkouts are waiting, in both lanes.
     public let queueDepth: Int
-    /// How many of them are bulk checkouts. One stands for all the work of its caller.
+    /// How many of them are bulk checkouts. A bulk checkout represents all the work of its caller.
     public let bulkQueueDepth: Int
-    /// The bytes that they stand for.
+    /// The total size of the waiting checkouts, in bytes, as declared by their callers.
     public let queuedBytes: Int
-    /// Slots of all ready workers.
+    /// The number of streams of all ready workers.
     public let capacity: Int
-    /// Leased slots of all present sessions.
+    /// Leased streams of all current sessions.
     public let leased: Int
 
     public var description: String {
@@ -92,24 +92,25 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// What a pool tells whoever watches it. Later versions may add cases.
+/// The events that a pool publishes. Later versions may add cases.
 public enum PoolEvent: Sendable {
     /// A worker registered.
     case registered(WorkerID)
-    /// A worker told of a change of its state.
+    /// A worker reported a change of its state.
     case reported(WorkerID, WorkerReport)
     /// A worker was asked to connect.
     case askedToConnect(WorkerID, PoolWorkerConnectReason)
     /// A worker was asked to disconnect.
     case askedToDisconnect(WorkerID, PoolWorkerDisconnectReason)
-    /// No worker has been ready for too long: checkouts fail, or wait, as configured.
+    /// No worker has been ready for too long. Checkouts fail or wait, as configured.
     case unavailable(since: MonotonicInstant, PoolFault?)
     /// A worker is ready again.
     case available
     /// A worker reported a fault in the configuration while no worker was ready.
     case configurationFault(PoolFault, until: MonotonicInstant)
-    /// The pool's books do not balance: slots were returned that nobody had. The pool ends.
+    /// The pool's state is inconsistent: more streams were returned than were leased. The pool ends.
     case invariantBroken(String)
-    /// So many events are missing here, because the reader of ``Pool/events(bufferingNewest:)`` was too slow.
+    /// This many events are missing at this point, because the reader of ``Pool/events(bufferingNewest:)`` was too
+    /// slow.
     case missed(Int)
 }

@@ -1,55 +1,59 @@
 /// Why the pool asks a worker to connect. Later versions may add reasons.
 public enum PoolWorkerConnectReason: Sendable, Hashable {
-    /// One of the workers that the pool keeps connected, at its registration.
+    /// The worker is one of those that the pool keeps connected, and has registered.
     case keep
-    /// ``Pool/prewarm(_:deadline:)`` wants more workers connected than the pool keeps.
+    /// ``Pool/prewarm(_:deadline:)`` requested more connected workers than the pool keeps.
     case prewarm
-    /// More checkouts wait than the connected workers will be able to serve.
+    /// More checkouts are waiting than the connected workers can serve.
     case demand
-    /// A checkout waits and no worker is connected or connecting.
+    /// A checkout is waiting, and no worker is connected or connecting.
     case use
-    /// The same, and all are backing off: try now instead of at the end of this backoff. Asked for once when demand arises;
-    /// while it lasts and attempts go on failing, the backoffs run to their end.
+    /// A checkout is waiting, and all workers are backing off: connect now instead of at the end of the backoff.
+    /// Requested only once when demand arises. While the demand lasts and attempts keep failing, the backoffs run to
+    /// their end.
     case shortenBackoff
 }
 
 /// Why the pool asks a worker to disconnect. Later versions may add reasons.
 public enum PoolWorkerDisconnectReason: Sendable, Hashable {
-    /// Nobody needs this overflow worker: it should close, report ``WorkerReport/idle`` and wait to be asked again. The
-    /// pool gives it no work from now until its next ``WorkerReport/ready(capacity:)``.
+    /// This overflow worker is not needed: it should close its connection, report ``WorkerReport/idle``, and wait until
+    /// it is asked to connect again. The pool gives it no work until its next ``WorkerReport/ready(capacity:)``.
     case idle
-    /// The session has lived long enough: the worker should open another one, then let this one drain. The pool goes
-    /// on giving it work until it reports something else.
+    /// The session has reached its maximum lifetime: the worker should open another one, then let this one drain. The
+    /// pool keeps giving it work until it reports another state.
     case lifetime
-    /// The same, because ``Pool/replaceAll()`` was called.
+    /// Like ``lifetime``, but because ``Pool/replaceAll()`` was called or a lease was marked broken.
     case replacement
-    /// The pool has become smaller (``Pool/reconfigure(_:)``). As with ``idle``, but its work may not be done: what is
-    /// leased of it goes on.
+    /// The pool has become smaller (``Pool/reconfigure(_:)``). Like ``idle``, but the worker may still have work: its
+    /// leases stay valid.
     case surplus
 }
 
-/// Something with streams that connects and reconnects by itself: an actor with one HTTP/2 connection, for
-/// example. It tells the pool how it is with ``Pool/report(_:from:)``.
+/// An object with streams that connects and reconnects by itself, for example an actor with one HTTP/2 connection. It
+/// reports its state to the pool with ``Pool/report(_:from:)``.
 ///
-/// Both methods must return at once: they are called on the pool's thread. Those who call them expect no answer but the
-/// next report.
+/// Both methods are called on the pool's thread, so they must return immediately. The worker responds with its next
+/// report.
 public protocol PoolWorker: AnyObject, Sendable {
-    /// Asks the worker to open a connection, or to end its present back-off.
+    /// Asks the worker to open a connection, or to end its current backoff.
     nonisolated func connect(_ reason: PoolWorkerConnectReason)
     /// Asks the worker to close its connection gracefully.
     nonisolated func disconnect(_ reason: PoolWorkerDisconnectReason)
 }
 
-/// A worker in one of its lives.
+/// Identifies a worker and one of its generations.
 public struct WorkerID: Hashable, Sendable, CustomStringConvertible {
-    /// The worker's place in the pool, from 0. Those below ``PoolConfiguration/size`` are kept, the others overflow.
+    /// The worker's index in the pool, from 0. Workers below ``PoolConfiguration/size`` are kept connected; the others
+    /// are overflow workers.
     public let index: Int
-    /// Which life: its supervisor's generation. A later generation takes the place of an earlier one.
+    /// The generation that its supervisor assigned at this start. A later generation replaces an earlier one.
     public let generation: Int
 
+    /// Creates an identifier.
+    ///
     /// - Parameters:
-    ///   - index: the worker's place in the pool, from 0.
-    ///   - generation: which life it is.
+    ///   - index: The worker's index in the pool, from 0.
+    ///   - generation: The generation of this start.
     public init(index: Int, generation: Int) {
         self.index = index
         self.generation = generation
@@ -58,17 +62,19 @@ public struct WorkerID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(self.index).\(self.generation)" }
 }
 
-/// Where leased slots come from: a worker and one of its sessions. Slots of a session that has ended are returned like
-/// others, and are not counted against the session that took its place.
+/// The source of leased streams: a worker and one of its sessions. Streams of an ended session are returned like any
+/// others, and do not count against the session that replaced it.
 public struct LeaseOrigin: Hashable, Sendable {
-    /// The worker that has the slot.
+    /// The worker that owns the stream.
     public let worker: WorkerID
-    /// Numbers the sessions of a worker, from 1.
+    /// The number of the session, from 1.
     public let session: Int
 
+    /// Creates an origin.
+    ///
     /// - Parameters:
-    ///   - worker: the worker that has the slot.
-    ///   - session: which of its sessions, from 1.
+    ///   - worker: The worker that owns the stream.
+    ///   - session: The number of the session, from 1.
     public init(worker: WorkerID, session: Int) {
         self.worker = worker
         self.session = session
@@ -77,18 +83,21 @@ public struct LeaseOrigin: Hashable, Sendable {
 
 /// Why a worker has no connection.
 public struct PoolFault: Error, Sendable, CustomStringConvertible {
-    /// For people.
+    /// A description for humans. It is printed and logged.
     public let description: String
-    /// Whether somebody must change something before a connection can succeed: an untrusted certificate, a host that
-    /// does not exist. Checkouts then fail at once until the worker's back-off ends.
+    /// Whether a connection cannot succeed until the configuration or the environment changes, for example because a
+    /// certificate is untrusted or a host does not exist. Checkouts then fail immediately until the worker's backoff
+    /// ends.
     public let isConfiguration: Bool
-    /// What was thrown.
+    /// The error that caused the fault, if any.
     public let underlying: (any Error)?
 
+    /// Creates a fault.
+    ///
     /// - Parameters:
-    ///   - description: for people; it is printed and logged.
-    ///   - isConfiguration: whether somebody must change something before a connection can succeed.
-    ///   - underlying: what was thrown, if anything was.
+    ///   - description: A description for humans. It is printed and logged.
+    ///   - isConfiguration: Whether a connection cannot succeed until the configuration or the environment changes.
+    ///   - underlying: The error that caused the fault, if any.
     public init(description: String, isConfiguration: Bool = false, underlying: (any Error)? = nil) {
         self.description = description
         self.isConfiguration = isConfiguration
@@ -96,23 +105,23 @@ public struct PoolFault: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a worker tells its pool about itself.
+/// A worker's report of its own state.
 public enum WorkerReport: Sendable {
-    /// It is opening a connection, and has none that takes work.
+    /// It is opening a connection, and has no session that accepts work.
     case connecting
-    /// A new session takes this many slots. What was leased of an earlier session no longer counts.
+    /// A new session with this many streams is ready. Streams leased from earlier sessions no longer count against it.
     case ready(capacity: Int)
-    /// The session's number of slots has changed. It may be 0, and less than what is leased.
+    /// The session's number of streams has changed. It may be 0, and less than the number of leased streams.
     case capacity(Int)
-    /// How long its peer takes for an answer, smoothed. For the status, and to choose between workers that are equally
-    /// loaded; once a second is often enough.
+    /// The smoothed response time of its peer. It is shown in the status and used to choose between equally loaded
+    /// workers. Reporting once a second is enough.
     case latency(Duration)
-    /// The session takes no more work; what is leased may go on.
+    /// The session accepts no more work. Leased streams may finish.
     case draining
-    /// The attempt has failed, or the session was lost; it tries again by itself at that time.
+    /// The attempt failed or the session was lost. The worker retries by itself at that time.
     case backingOff(until: MonotonicInstant, fault: PoolFault? = nil)
-    /// It has no connection and waits to be asked.
+    /// It has no connection and waits until it is asked to connect.
     case idle
-    /// It has ended. The pool learns it from the child's context too; see ``Pool/register(_:id:for:)``.
+    /// It has ended. The pool also detects this through the child's context; see ``Pool/register(_:id:for:)``.
     case gone
 }

@@ -1,12 +1,12 @@
-/// Names a waiting checkout: a place in the slab, and which of its users.
+/// Identifies a waiting checkout by its index in the slab and a generation, because indexes are reused.
 struct WaiterID: Hashable, Sendable {
     let index: Int
     let generation: UInt32
 }
 
 /// The waiting checkouts: FIFO lists over one slab, so that adding, taking and cancelling are O(1) and allocate nothing
-/// once the slab has grown, and a heap of deadlines. Its entries outlive their waiters and are swept when more than
-/// half of them are dead.
+/// once the slab has grown, and a heap of deadlines. Heap entries may outlive their waiters; they are removed in bulk
+/// when more than about half of them are stale.
 struct WaiterQueue {
     /// The lists, in the order in which they are served.
     enum Lane: Int, CaseIterable {
@@ -16,22 +16,22 @@ struct WaiterQueue {
         /// Resent bulk work, before other bulk work.
         case bulkFront
         case bulk
-        /// Those who wait for ready workers, not for a slot.
+        /// Waiting for ready workers, not for a stream.
         case observers
-        /// Those who wait until nothing is leased and nobody waits for a slot.
+        /// Waiting until nothing is leased and no checkout waits for a stream.
         case drains
-        /// Those who wait until a surplus worker can be ended.
+        /// Waiting until a surplus worker can be ended.
         case retirements
     }
 
     struct Waiter {
-        /// Slots; for an observer, ready workers.
+        /// A number of streams; for an observer, of ready workers.
         var wanted: Int
         var bytes: Int
         var deadline: MonotonicInstant
         var since: MonotonicInstant
         var lane: Lane
-        /// When the waiter has stood in the queue for as long as anybody may.
+        /// The time at which the waiter reaches the maximum queue age.
         var agesAt = MonotonicInstant.distantFuture
 
         var leavesAt: MonotonicInstant { min(self.deadline, self.agesAt) }
@@ -52,22 +52,22 @@ struct WaiterQueue {
     }
 
     private var nodes: [Node] = []
-    /// Heads the chain of unused nodes.
+    /// The head of the list of unused nodes.
     private var unused = -1
     private var lists = [List](repeating: List(), count: Lane.allCases.count)
     private var heap: [(deadline: MonotonicInstant, id: WaiterID)] = []
-    /// The bytes that the checkouts stand for.
+    /// The total size of the waiting checkouts, in bytes.
     private(set) var bytes = 0
 
-    /// Checkouts that wait for slots.
+    /// Checkouts that wait for streams.
     var count: Int { self.urgentCount + self.bulkCount }
-    /// Those of them that any free slot serves.
+    /// Waiting checkouts that may use any free stream.
     var urgentCount: Int { self.count(.front) + self.count(.interactive) }
-    /// Those of them that leave the interactive reserve free.
+    /// Waiting checkouts that must leave the interactive reserve free.
     var bulkCount: Int { self.count(.bulkFront) + self.count(.bulk) }
-    /// All who need a worker.
+    /// All waiters that need a worker.
     var wanting: Int { self.count + self.count(.observers) }
-    /// All who wait.
+    /// All waiters.
     var total: Int { self.wanting + self.count(.drains) + self.count(.retirements) }
 
     func count(_ lane: Lane) -> Int { self.lists[lane.rawValue].count }
@@ -79,10 +79,10 @@ struct WaiterQueue {
         return self.nodes[id.index].waiter
     }
 
-    /// The next to be given a slot, whatever slot it is.
+    /// The next checkout to be given a stream, which may be any free one.
     var firstUrgent: WaiterID? { self.first(.front) ?? self.first(.interactive) }
 
-    /// The next bulk checkout to be given a slot.
+    /// The next bulk checkout to be given a stream.
     var firstBulk: WaiterID? { self.first(.bulkFront) ?? self.first(.bulk) }
 
     func first(_ lane: Lane) -> WaiterID? {
@@ -90,7 +90,7 @@ struct WaiterQueue {
         return head < 0 ? nil : WaiterID(index: head, generation: self.nodes[head].generation)
     }
 
-    /// All who wait there, in order.
+    /// All waiters of a lane, in order.
     func all(_ lane: Lane) -> [WaiterID] {
         var ids: [WaiterID] = []
         var index = self.lists[lane.rawValue].head
@@ -128,7 +128,7 @@ struct WaiterQueue {
         return id
     }
 
-    /// Takes a waiter out; `nil` when it has gone already.
+    /// Removes a waiter. Returns `nil` if it has already been removed.
     mutating func remove(_ id: WaiterID) -> Waiter? {
         guard let waiter = self[id] else { return nil }
         let index = id.index
@@ -149,7 +149,7 @@ struct WaiterQueue {
         return waiter
     }
 
-    /// The earliest deadline of those who wait.
+    /// The earliest deadline of all waiters.
     var earliestDeadline: MonotonicInstant? {
         mutating get {
             while let top = self.heap.first, self[top.id] == nil { self.popDeadline() }
@@ -157,7 +157,7 @@ struct WaiterQueue {
         }
     }
 
-    /// One waiter whose deadline or greatest age has come.
+    /// A waiter whose deadline or maximum queue age has been reached.
     mutating func firstExpired(_ now: MonotonicInstant) -> WaiterID? {
         guard let earliest = self.earliestDeadline, earliest <= now else { return nil }
         return self.heap.first?.id

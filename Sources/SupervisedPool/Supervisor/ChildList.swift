@@ -2,8 +2,8 @@ import HeapModule
 
 /// The children of a supervisor, in the order in which they were added.
 ///
-/// Finding, changing, adding and removing one child, and the earliest deadline of all, cost the same however many
-/// children there are. Only what concerns all of them walks over all of them.
+/// Finding, changing, adding or removing one child, and reading the earliest deadline, do not slow down with the number
+/// of children. Only operations on all children iterate over them.
 struct ChildList {
     typealias Child = SupervisorStateMachine.Child
     /// Valid until a child is added or removed.
@@ -21,14 +21,14 @@ struct ChildList {
 
     private var children: [ChildSpec.ID: Child] = [:]
     private var lastNumber = 0
-    /// Entries outlive the state that they stand for, except for the earliest one.
+    /// May contain stale entries, whose child has changed state since. The earliest entry is never stale.
     private var deadlines = Heap<Deadline>()
-    /// Significant children that run or are going to.
+    /// The number of significant children that are running or about to be restarted.
     private(set) var significantCount = 0
 
     var count: Int { self.children.count }
 
-    /// All children in their order.
+    /// All children in the order in which they were added.
     var inOrder: [Child] { self.children.values.sorted { $0.number < $1.number } }
 
     func index(of id: ChildSpec.ID) -> Index? { self.children.index(forKey: id) }
@@ -49,7 +49,7 @@ struct ChildList {
         }
     }
 
-    /// Adds a child whose name no other child has.
+    /// Adds a child. Its name must be unique.
     mutating func append(_ spec: ChildSpec) {
         self.lastNumber += 1
         self.children[spec.id] = Child(spec: spec, number: self.lastNumber)
@@ -67,10 +67,10 @@ struct ChildList {
 
     // MARK: Deadlines
 
-    /// When the first child is due.
+    /// The earliest deadline of all children.
     var earliestDeadline: MonotonicInstant? { self.deadlines.min?.instant }
 
-    /// The first child whose deadline has come.
+    /// Returns the child with the earliest deadline, if that deadline has passed.
     func firstDue(_ now: MonotonicInstant) -> Index? {
         guard let first = self.deadlines.min, first.instant <= now else { return nil }
         return self.index(of: first.id)

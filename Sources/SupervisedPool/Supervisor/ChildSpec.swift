@@ -1,13 +1,13 @@
 import Synchronization
 
-/// What a supervisor must know to start, restart and stop one child: OTP's child specification.
+/// How a supervisor starts, restarts and stops one child: OTP's child specification.
 public struct ChildSpec: Sendable {
     /// The child's name, unique among its siblings.
     public struct ID: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
         /// The name.
         public let name: String
 
-        /// Names a child.
+        /// Creates a name.
         public init(_ name: String) {
             self.name = name
         }
@@ -19,27 +19,27 @@ public struct ChildSpec: Sendable {
         public var description: String { self.name }
     }
 
-    /// When the supervisor starts the child again.
+    /// When the supervisor restarts the child.
     public enum Restart: Sendable, Hashable {
-        /// Always: when it throws and when it returns.
+        /// Always, whether it throws or returns.
         case permanent
-        /// When it throws. A normal return, or one by cancellation, ends it; its specification is kept.
+        /// Only if it throws. If it returns or ends by cancellation, it stays stopped and its specification is kept.
         case transient
-        /// Never. When it has ended for any reason, its specification is removed too.
+        /// Never. When it ends for any reason, its specification is removed too.
         case temporary
     }
 
     /// How the supervisor stops the child.
     public enum Shutdown: Sendable, Hashable {
-        /// Cancel its task at once. Swift cannot kill a task, so the supervisor waits for its end all the same.
+        /// Cancel its task immediately. Swift cannot kill a task, so the supervisor still waits until it has ended.
         case brutalKill
-        /// Ask it to stop, and cancel its task when it has not ended after this time.
+        /// Ask it to stop, and cancel its task if it has not ended after this time.
         case within(Duration)
-        /// Ask it to stop and wait however long it takes. Right for a child that is a supervisor itself.
+        /// Ask it to stop, and wait as long as it takes. Use this for a child that is itself a supervisor.
         case infinity
     }
 
-    /// What the child is, for those who look at the tree.
+    /// Whether the child works or supervises. It is only reported in the child's status.
     public enum Kind: Sendable, Hashable {
         /// It does the work.
         case worker
@@ -49,36 +49,39 @@ public struct ChildSpec: Sendable {
 
     /// The child's name.
     public let id: ID
-    /// When to start it again.
+    /// When the supervisor restarts it.
     public let restart: Restart
-    /// How to stop it.
+    /// How the supervisor stops it.
     public let shutdown: Shutdown
-    /// How long it may take to call ``ChildContext/started(_:)``; `nil`: for ever.
+    /// How long it may take to call ``ChildContext/started(_:)``. `nil` means no limit.
     public let startTimeout: Duration?
-    /// What it is.
+    /// Whether it is a worker or a supervisor.
     public let kind: Kind
-    /// How long restarts wait; `nil`: not at all, as in OTP.
+    /// How long restarts wait. `nil` means that they do not wait, as in OTP.
     public let restartBackoff: Backoff?
-    /// Whether its end by itself may end the supervisor; see ``AutoShutdown``.
+    /// Whether the supervisor may end because this child ended by itself. See ``AutoShutdown``.
     public let isSignificant: Bool
-    /// The child's whole life. Each start calls it anew.
+    /// The child's whole lifetime. Each start calls it again.
     public let run: @Sendable (ChildContext) async throws -> Void
 
+    /// Creates a child specification.
+    ///
     /// - Parameters:
     ///   - id: The child's name, unique among its siblings.
-    ///   - restart: When to start it again; always, by default.
-    ///   - shutdown: How to stop it; by default it is asked and has 5 s.
-    ///   - startTimeout: How long it may take to call ``ChildContext/started(_:)``. After that it is stopped, which counts as
-    ///     a failed start. `nil`, the default: for ever.
-    ///   - kind: What it is; a worker, by default.
-    ///   - restartBackoff: Makes each restart wait, longer from failure to failure. It begins anew when the child has
-    ///     run for longer than the intensity's period. Restarts count against the intensity all the same, and what the
-    ///     strategy restarts with this child is stopped meanwhile. `nil`, the default: restarts do not wait, as in OTP.
-    ///   - isSignificant: Whether its end by itself may end the supervisor. Only for transient and temporary children,
-    ///     of a supervisor with an ``AutoShutdown``.
-    ///   - run: The child's whole life. It makes the child (a *new* object at each start), calls
-    ///     ``ChildContext/started(_:)`` when the next sibling may start, and returns or throws when the child has ended and
-    ///     nothing of it is left running. It runs off the supervisor's executor.
+    ///   - restart: When to restart it. Always, by default.
+    ///   - shutdown: How to stop it. By default it is asked to stop and gets 5 s.
+    ///   - startTimeout: How long it may take to call ``ChildContext/started(_:)``. After that it is stopped, which
+    ///     counts as a failed start. `nil`, the default, means no limit.
+    ///   - kind: Whether it is a worker (the default) or a supervisor.
+    ///   - restartBackoff: Delays each restart, longer from failure to failure. The backoff is reset when the child has
+    ///     run for longer than the period of the supervisor's restart intensity. Delayed restarts still count against
+    ///     the intensity, and the siblings that the strategy restarts with this child are stopped during the delay.
+    ///     `nil`, the default, means that restarts do not wait, as in OTP.
+    ///   - isSignificant: Whether the supervisor may end because this child ended by itself. Only for transient and
+    ///     temporary children of a supervisor with an ``AutoShutdown``.
+    ///   - run: The child's whole lifetime. It creates the child (a *new* object at each start), calls
+    ///     ``ChildContext/started(_:)`` when the next sibling may start, and returns or throws when the child has ended
+    ///     and has left nothing running. It does not run on the supervisor's executor.
     public init(
         id: ID,
         restart: Restart = .permanent,
@@ -99,15 +102,15 @@ public struct ChildSpec: Sendable {
         self.run = run
     }
 
-    /// The specification of a supervisor below another one: it is asked to stop and waited for, however long its own
-    /// children take.
+    /// Creates the specification of a supervisor that is a child of another one. It is asked to stop, and its parent
+    /// waits as long as its own children take.
     ///
     /// - Parameters:
     ///   - id: The child's name, unique among its siblings.
-    ///   - restart: When to start it again; always, by default.
-    ///   - restartBackoff: Makes each restart wait.
-    ///   - isSignificant: Whether its end by itself may end the supervisor above.
-    ///   - make: Makes the supervisor, a new one at each start: a supervisor runs once.
+    ///   - restart: When to restart it. Always, by default.
+    ///   - restartBackoff: Delays each restart.
+    ///   - isSignificant: Whether the parent may end because this supervisor ended by itself.
+    ///   - make: Creates the supervisor. Each start needs a new one, because a supervisor runs only once.
     public static func supervisor(
         id: ID,
         restart: Restart = .permanent,
@@ -128,7 +131,7 @@ public struct ChildSpec: Sendable {
     }
 }
 
-/// What a child is told by its supervisor, and tells it, during one of its lives.
+/// Connects a child with its supervisor from one start of the child to its end.
 public final class ChildContext: Sendable {
     private struct State {
         var hasStarted = false
@@ -141,27 +144,28 @@ public final class ChildContext: Sendable {
 
     /// The child's name.
     public let id: ChildSpec.ID
-    /// 1 for the first start of this child, 2 for the second and so on.
+    /// 1 for the first start of this child, 2 for the second, and so on.
     public let generation: Int
     private let onStarted: @Sendable () -> Void
     private let state = Mutex(State())
 
-    /// Makes a context by hand, to run a child without a supervisor (in a test, for example).
+    /// Creates a context by hand, to run a child without a supervisor (in a test, for example).
     ///
     /// - Parameters:
     ///   - id: The child's name.
-    ///   - generation: Which start this is, from 1.
-    ///   - onStarted: Called at the first `started()`.
+    ///   - generation: The number of this start, from 1.
+    ///   - onStarted: Called on the first call of ``started(_:)``.
     public init(id: ChildSpec.ID, generation: Int = 1, onStarted: @escaping @Sendable () -> Void = {}) {
         self.id = id
         self.generation = generation
         self.onStarted = onStarted
     }
 
-    /// Says that the child serves now: the supervisor starts the next sibling. Only the first call counts.
+    /// Reports that the child is ready, so that the supervisor starts the next sibling. Only the first call has an
+    /// effect.
     ///
-    /// - Parameter result: What ``Supervisor/startChild(_:)`` and ``Supervisor/restartChild(_:)`` return to their caller:
-    ///   the third element of OTP's `{ok, Pid, Info}`.
+    /// - Parameter result: Returned to the caller of ``Supervisor/startChild(_:)`` or ``Supervisor/restartChild(_:)``,
+    ///   like the third element of OTP's `{ok, Pid, Info}`.
     public func started(_ result: (any Sendable)? = nil) {
         let isFirst = self.state.withLock { state in
             guard !state.hasStarted else { return false }
@@ -172,7 +176,7 @@ public final class ChildContext: Sendable {
         if isFirst { self.onStarted() }
     }
 
-    /// What ``started(_:)`` was called with.
+    /// The result that was passed to ``started(_:)``.
     var startResult: (any Sendable)? { self.state.withLock { $0.startResult } }
 
     /// Whether the supervisor has asked the child to stop, or cancelled it.
@@ -180,11 +184,12 @@ public final class ChildContext: Sendable {
         self.state.withLock { $0.isShuttingDown }
     }
 
-    /// Has `action` called when the supervisor asks the child to stop, which comes before its time runs out and its task
-    /// is cancelled; at once if it has been asked already. A child that is cancelled without being asked
-    /// (``ChildSpec/Shutdown/brutalKill``, or a cancelled tree) sees the cancellation only.
+    /// Registers an action that is called when the supervisor asks the child to stop, before the child's time runs out
+    /// and its task is cancelled. If the child has already been asked, the action is called immediately. It is not
+    /// called for a child that is cancelled without being asked (``ChildSpec/Shutdown/brutalKill``, or a cancelled
+    /// tree).
     ///
-    /// The action is called on the supervisor's thread, so it must return at once: set a flag, finish a stream.
+    /// The action runs on the supervisor's thread, so it must return immediately: set a flag or finish a stream.
     public func onShutdown(_ action: @escaping @Sendable () -> Void) {
         let isDue = self.state.withLock { state in
             if !state.isShuttingDown { state.shutdownActions.append(action) }
@@ -193,7 +198,7 @@ public final class ChildContext: Sendable {
         if isDue { action() }
     }
 
-    /// Asks the child to stop. A supervisor does this; a test that made the context by hand may.
+    /// Asks the child to stop. Called by the supervisor, or by a test that created the context by hand.
     public func requestShutdown() {
         let actions = self.state.withLock { state in
             defer { state.shutdownActions = [] }
@@ -203,10 +208,10 @@ public final class ChildContext: Sendable {
         for action in actions { action() }
     }
 
-    /// Calls `action` when the child's `run` has ended, however it ended, and before its supervisor acts on that: a monitor.
-    /// Calls it at once if the child has ended already.
+    /// Registers a monitor: `action` is called when the child's `run` has ended for any reason, before the supervisor
+    /// reacts to it. If the child has already ended, it is called immediately.
     ///
-    /// The action must return at once.
+    /// The action must return immediately.
     public func onEnd(_ action: @escaping @Sendable () -> Void) {
         let isDue = self.state.withLock { state in
             if !state.hasEnded { state.endActions.append(action) }
@@ -215,8 +220,8 @@ public final class ChildContext: Sendable {
         if isDue { action() }
     }
 
-    /// Tells the monitors that the child's `run` has ended. A supervisor does this; a test that made the context by hand
-    /// may. Only the first call counts.
+    /// Notifies the monitors that the child's `run` has ended. Called by the supervisor, or by a test that created the
+    /// context by hand. Only the first call has an effect.
     public func end() {
         let actions = self.state.withLock { state in
             defer { state.endActions = [] }
@@ -226,7 +231,7 @@ public final class ChildContext: Sendable {
         for action in actions { action() }
     }
 
-    /// The child is about to be cancelled without being asked.
+    /// Marks the child as shutting down because it is about to be cancelled without being asked to stop.
     func markCancelled() {
         self.state.withLock { state in
             state.isShuttingDown = true
@@ -235,27 +240,29 @@ public final class ChildContext: Sendable {
     }
 }
 
-/// Where siblings find each other. A restarted child is a new object, so nobody may keep the old one: the child's `run`
-/// puts itself here at each start, and others look here each time.
+/// A reference to the current instance of a child, for its siblings.
+///
+/// A restarted child is a new object, so siblings must not store the object itself. The child's `run` calls ``set(_:)``
+/// at each start, and its siblings read ``current`` each time they need it.
 public final class ChildRef<Child: Sendable>: Sendable {
     private let child: Mutex<Child?>
 
-    /// Makes a reference, by default to nobody.
+    /// Creates a reference. It is empty by default.
     public init(_ child: Child? = nil) {
         self.child = Mutex(child)
     }
 
-    /// The child as it now is; `nil` before its first start and after ``clear()``.
+    /// The current instance of the child; `nil` before its first start and after ``clear()``.
     public var current: Child? {
         self.child.withLock { $0 }
     }
 
-    /// Makes `child` the current one.
+    /// Makes `child` the current instance.
     public func set(_ child: Child) {
         self.child.withLock { $0 = child }
     }
 
-    /// Forgets the child.
+    /// Removes the current instance.
     public func clear() {
         self.child.withLock { $0 = nil }
     }

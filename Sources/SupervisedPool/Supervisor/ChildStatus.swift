@@ -1,34 +1,34 @@
-/// One child as its supervisor sees it.
+/// The state of one child, as reported by its supervisor.
 public struct ChildStatus: Sendable, Hashable {
-    /// What the child is doing.
+    /// The states of a child.
     public enum State: Sendable, Hashable {
         /// Not running: not started yet, stopped on request, or ended for good.
         case stopped
-        /// Running, but it has not said that it has started.
+        /// Running, but it has not called ``ChildContext/started(_:)`` yet.
         case starting
         /// Running.
         case running
         /// Asked to stop, or cancelled.
         case stopping
-        /// It has ended and will be started again, now or when its restart has waited for long enough.
+        /// It has ended and will be restarted, either immediately or after its backoff.
         case restarting
     }
 
     /// The child's name.
     public let id: ChildSpec.ID
-    /// What it is doing.
+    /// The child's state.
     public let state: State
-    /// How often it has been started.
+    /// How many times it has been started.
     public let generation: Int
-    /// When it is started again.
+    /// When it is restarted.
     public let restart: ChildSpec.Restart
-    /// Whether it is a supervisor itself.
+    /// Whether it is a worker or a supervisor.
     public let kind: ChildSpec.Kind
-    /// Whether it has been cancelled for 5 s or more and is still running.
+    /// Whether it is still running 5 s or more after it was cancelled.
     public let isDeaf: Bool
 }
 
-/// How many children a supervisor has.
+/// The number of children of a supervisor.
 public struct ChildCounts: Sendable, Hashable {
     /// Children with a specification, running or not.
     public let specified: Int
@@ -40,15 +40,15 @@ public struct ChildCounts: Sendable, Hashable {
     public let workers: Int
 }
 
-/// How one life of a child ended in failure.
+/// One failure of a child.
 public struct ChildFailure: Sendable, CustomStringConvertible {
     /// The child.
     public let id: ChildSpec.ID
-    /// Which of its starts.
+    /// The number of the start that failed, from 1.
     public let generation: Int
-    /// What it threw; `nil` when it returned although it should run for ever.
+    /// The error it threw; `nil` if it returned although it is permanent.
     public let error: (any Error)?
-    /// When the supervisor heard of it.
+    /// When the supervisor noticed the failure.
     public let when: MonotonicInstant
 
     var reason: String { self.error.map { "\($0)" } ?? "ended although it is permanent" }

@@ -1,37 +1,37 @@
-/// Which siblings a supervisor restarts along with a child that failed. The words are OTP's.
+/// Which siblings a supervisor restarts along with a failed child. The names are OTP's.
 public struct SupervisionStrategy: Sendable, Hashable, CustomStringConvertible {
     enum Kind: Sendable { case oneForOne, oneForAll, restForOne }
     let kind: Kind
 
     /// Only the child itself.
     public static let oneForOne = SupervisionStrategy(kind: .oneForOne)
-    /// All children: they are stopped in reverse order and started in order.
+    /// All children. They are stopped in reverse order and started in order.
     public static let oneForAll = SupervisionStrategy(kind: .oneForAll)
-    /// The child and those that were started after it.
+    /// The child and all children that were started after it.
     public static let restForOne = SupervisionStrategy(kind: .restForOne)
 
     public var description: String { "\(self.kind)" }
 }
 
-/// Whether a supervisor ends when its significant children have ended by themselves, which transient and temporary
-/// children do. OTP 24 has it for trees that stand for one piece of work.
+/// Whether a supervisor ends when its significant children have ended by themselves. Only transient and temporary
+/// children can be significant. OTP 24 introduced this for trees that represent a single piece of work.
 public enum AutoShutdown: Sendable, Hashable {
-    /// It goes on without them. The default; no child may be significant.
+    /// The supervisor keeps running without them. This is the default; no child may be significant.
     case never
-    /// It stops when one of them ends.
+    /// The supervisor stops when any of them ends.
     case anySignificant
-    /// It stops when the last of them has ended.
+    /// The supervisor stops when the last of them has ended.
     case allSignificant
 }
 
-/// How many restarts a supervisor makes before it gives up.
+/// The limit on restarts. A supervisor gives up when it is exceeded.
 public struct RestartIntensity: Sendable, Hashable {
     /// The number of restarts allowed within ``period``. 0 allows none. 3 by default.
     public var restarts: Int
     /// The length of the sliding window. 5 s by default.
     public var period: Duration
 
-    /// Allows `restarts` restarts within any span of `period`; negative values count as zero.
+    /// Allows `restarts` restarts within any span of `period`. Negative values count as zero.
     public init(restarts: Int = 3, period: Duration = .seconds(5)) {
         self.restarts = max(0, restarts)
         self.period = max(.zero, period)
@@ -42,17 +42,17 @@ public struct RestartIntensity: Sendable, Hashable {
 public struct RestartWindow: Sendable {
     /// The limit.
     public let intensity: RestartIntensity
-    /// The restarts that still count, oldest first; never more than one above the limit.
+    /// The restarts that still count, oldest first. At most one more than the limit.
     public private(set) var restarts: [MonotonicInstant] = []
 
-    /// Makes an empty window.
+    /// Creates an empty window.
     public init(_ intensity: RestartIntensity) {
         self.intensity = intensity
     }
 
-    /// Drops the restarts that are older than the period and adds one.
+    /// Records a restart, after removing those that are older than the period.
     ///
-    /// - Returns: whether the restart is within the limit. When it is not, the supervisor must give up.
+    /// - Returns: Whether the restart is within the limit. If not, the supervisor must give up.
     public mutating func record(_ now: MonotonicInstant) -> Bool {
         self.restarts.removeAll { $0.advanced(by: self.intensity.period) < now }
         self.restarts.append(now)

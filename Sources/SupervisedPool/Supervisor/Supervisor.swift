@@ -1,7 +1,8 @@
-/// Starts children in order, starts them again when they fail, stops them in reverse order, and gives up when they fail
-/// too often: OTP's supervisor in structured concurrency. Nothing it started is left when ``run()`` returns.
+/// Starts children in order, restarts them when they fail, stops them in reverse order, and gives up when they fail too
+/// often: OTP's supervisor in structured concurrency.
 ///
-/// A supervisor runs once. One that is a child itself is made anew by its child specification at each start.
+/// When ``run()`` returns, nothing that it started is still running. A supervisor runs only once. If it is itself a
+/// child, its child specification creates a new one at each start.
 public actor Supervisor {
     private enum Item: Sendable {
         case started(ChildSpec.ID, life: Int)
@@ -13,7 +14,7 @@ public actor Supervisor {
     }
 
     private struct Running {
-        /// Unlike a generation it never repeats, not even for a child that was deleted and added again.
+        /// Unlike a generation, it is never reused, not even for a child that was deleted and added again.
         let life: Int
         let context: ChildContext
         let task: Task<Void, any Error>
@@ -28,7 +29,7 @@ public actor Supervisor {
     private typealias Reply = Result<(any Sendable)?, SupervisorError>
     private struct Caller {
         let continuation: CheckedContinuation<Reply, Never>
-        /// The child whose start result it gets.
+        /// The child whose start result the caller receives.
         let child: ChildSpec.ID?
     }
 
@@ -39,15 +40,17 @@ public actor Supervisor {
     private var wasCancelled = false
     private var outcome: Result<Void, SupervisorError>?
 
+    /// Creates a supervisor.
+    ///
     /// - Parameters:
-    ///   - name: For error texts.
-    ///   - strategy: Which siblings are restarted along with a child.
-    ///   - intensity: How many restarts are allowed; 3 in 5 s by default.
-    ///   - autoShutdown: Whether it ends when significant children have ended; never, by default.
+    ///   - name: The supervisor's name, used in error texts.
+    ///   - strategy: Which siblings are restarted along with a failed child.
+    ///   - intensity: How many restarts are allowed. 3 in 5 s by default.
+    ///   - autoShutdown: Whether the supervisor ends when significant children have ended. Never, by default.
     ///   - children: The first children, in the order of their start. Names must be unique.
-    ///   - clock: The time.
-    ///   - seed: Makes the jitter of restart backoffs repeatable; random when `nil`.
-    ///   - onEvent: Told what happens, on the supervisor's thread; it must return at once.
+    ///   - clock: The clock.
+    ///   - seed: Makes the jitter of restart backoffs repeatable. `nil` means a random seed.
+    ///   - onEvent: Receives each event. It is called on the supervisor's thread, so it must return immediately.
     public init(
         name: String,
         strategy: SupervisionStrategy,
@@ -70,34 +73,34 @@ public actor Supervisor {
         )
     }
 
-    /// Runs the tree until it is stopped. Returns after ``shutdown()``, or after an ``AutoShutdown``.
+    /// Runs the tree until it is stopped. Returns after ``shutdown()`` or an ``AutoShutdown``.
     ///
-    /// Cancelling the task stops the children in reverse order too, but gives them no time.
+    /// If the task is cancelled, the children are also stopped in reverse order, but they are cancelled immediately.
     ///
-    /// - Throws: ``SupervisorError`` when a child failed to start the first time, when children failed too often, when
-    ///   two children have one name, or when the supervisor has run before; `CancellationError` when the task was
-    ///   cancelled. Nothing is left running in any case.
+    /// - Throws: ``SupervisorError`` if a child failed at its first start, if children failed too often, if two
+    ///   children have the same name, or if the supervisor has run before; `CancellationError` if the task was
+    ///   cancelled. In every case, nothing is left running.
     public func run() async throws {
         try await self.serve(nil)
     }
 
-    /// Runs the tree as a child of another supervisor: it has started when all its own children have, and it stops when
-    /// the parent asks. Its child specification should have ``ChildSpec/Shutdown/infinity``.
+    /// Runs the tree as a child of another supervisor. It counts as started when all its own children have started, and
+    /// it stops when the parent asks it to. Use ``ChildSpec/Shutdown/infinity`` in its child specification.
     ///
-    /// - Throws: As ``run()``.
+    /// - Throws: The errors of ``run()``.
     public func run(_ context: ChildContext) async throws {
         try await self.serve(context)
     }
 
-    /// Asks all children to stop, in reverse order, each within its own time; then `run` returns. Before `run` it makes
-    /// `run` return at once. Does not wait.
+    /// Stops the tree: all children are asked to stop, in reverse order, each within its own time, and then `run`
+    /// returns. Before `run` is called, it makes `run` return immediately. Does not wait.
     public nonisolated func shutdown() {
         self.mailbox.post(.shutdown)
     }
 
-    /// Adds a child and starts it. Returns when it has started.
+    /// Adds a child, starts it, and returns when it has started.
     ///
-    /// - Returns: What the child passed to ``ChildContext/started(_:)``; `nil` if it has ended meanwhile.
+    /// - Returns: The value passed to ``ChildContext/started(_:)``; `nil` if the child has ended in the meantime.
     /// - Throws: `childExists`, `startFailed` (the specification is not kept), `childTerminated`, `notRunning`,
     ///   `shuttingDown`, `cancelled`.
     @discardableResult
@@ -105,9 +108,11 @@ public actor Supervisor {
         try await self.execute(.start(spec), startResultOf: spec.id)
     }
 
-    /// Stops a child. Returns when it has ended. Its specification is kept unless it is temporary; with `oneForAll` and
-    /// `restForOne` a later failure of a sibling starts it again, as in OTP. If its restart was waiting, the siblings that
-    /// were stopped for that restart start again without it.
+    /// Stops a child and returns when it has ended.
+    ///
+    /// Its specification is kept unless it is temporary. With `oneForAll` and `restForOne`, a later failure of a
+    /// sibling starts it again, as in OTP. If the child was waiting to be restarted, the siblings that were stopped for
+    /// that restart start again without it.
     ///
     /// A child must not terminate itself this way: it would wait for its own end.
     ///
@@ -116,9 +121,9 @@ public actor Supervisor {
         _ = try await self.execute(.terminate(id))
     }
 
-    /// Starts a child that has ended or was terminated. Returns when it has started.
+    /// Starts a child that has ended or was terminated, and returns when it has started.
     ///
-    /// - Returns: As ``startChild(_:)``.
+    /// - Returns: As for ``startChild(_:)``.
     /// - Throws: `childNotFound`, `childRunning`, `childRestarting`, `startFailed` (the specification is kept),
     ///   `childTerminated`, `notRunning`, `shuttingDown`, `cancelled`.
     @discardableResult
@@ -138,16 +143,16 @@ public actor Supervisor {
         self.machine.statuses
     }
 
-    /// How many children there are and how many of them run: OTP's `count_children`.
+    /// The numbers of specified and running children: OTP's `count_children`.
     public func countChildren() -> ChildCounts {
         self.machine.counts
     }
 
-    /// What happens, as an asynchronous sequence for logs and metrics. Each call makes another one; it holds the events
-    /// from the call on and ends when ``run()`` has ended.
+    /// Returns the supervisor's events as an asynchronous sequence, for logs and metrics. Each call creates a separate
+    /// stream, which contains the events from this call on and ends when ``run()`` has ended.
     ///
-    /// - Parameter bufferingNewest: How many events wait for a slow reader, at least 1. Older ones are dropped, and
-    ///   ``SupervisorEvent/missed(_:)`` tells how many.
+    /// - Parameter bufferingNewest: How many events are kept for a slow reader, at least 1. Older events are dropped,
+    ///   and ``SupervisorEvent/missed(_:)`` reports their number.
     public nonisolated func events(bufferingNewest: Int = 256) -> EventStream<SupervisorEvent> {
         self.hub.stream(bufferingNewest: bufferingNewest)
     }
@@ -163,7 +168,7 @@ public actor Supervisor {
             await withDiscardingTaskGroup { group in
                 var timer = EarliestTimer()
                 var batch: [Item] = []
-                // What was asked before the start comes first: a shutdown then starts nobody.
+                // Handle requests made before the start first, so that a shutdown prevents any start.
                 self.mailbox.take(into: &batch, isAttentive: true)
                 self.handle(&batch, context, &group)
                 if self.outcome == nil { self.perform(self.machine.begin(now: self.clock.now), context, &group) }
@@ -196,7 +201,7 @@ public actor Supervisor {
             let now = self.clock.now
             switch item {
             case .started(let id, let life):
-                // A context outlives its child: somebody may call it late.
+                // A context outlives its child, so a call may arrive late.
                 guard let child = self.running[id], child.life == life else { continue }
                 self.perform(self.machine.started(id, generation: child.context.generation, now: now), context, &group)
             case .exited(let id, let life, let exit):
@@ -252,8 +257,10 @@ public actor Supervisor {
         }
     }
 
-    /// The child's task is not the group's, because cancelling a group reaches all its tasks in the same instant and a
-    /// tree must stop in reverse order. The group's task waits for it, so that nothing outlives `run`.
+    /// Runs a child in its own task.
+    ///
+    /// The child's task is not a task of the group, because cancelling a group cancels all its tasks at once and a tree
+    /// must stop in reverse order. The group's task waits for the child's task, so that nothing outlives `run`.
     private func start(_ spec: ChildSpec, _ generation: Int, _ group: inout DiscardingTaskGroup) {
         self.lastLife += 1
         let life = self.lastLife
@@ -272,13 +279,13 @@ public actor Supervisor {
             } catch {
                 exit = .failed(error)
             }
-            // The monitors hear of it before a successor can start.
+            // Notify the monitors before a successor can start.
             context.end()
             mailbox.post(.exited(spec.id, life: life, exit))
         }
     }
 
-    /// - Parameter child: The child whose start result the caller gets.
+    /// - Parameter child: The child whose start result the caller receives.
     private func execute(
         _ command: SupervisorStateMachine.Command,
         startResultOf child: ChildSpec.ID? = nil

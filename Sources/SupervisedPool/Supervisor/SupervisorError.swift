@@ -1,4 +1,4 @@
-/// Why a supervisor gave up, or could not do what it was asked.
+/// Why a supervisor gave up, or why a request to it failed.
 public struct SupervisorError: Error, Sendable, CustomStringConvertible {
     /// The kind of error. Later versions may add kinds.
     public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
@@ -6,31 +6,32 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
         public init(rawValue: String) { self.rawValue = rawValue }
         public var description: String { self.rawValue }
 
-        /// More restarts than the intensity allows. All children have been stopped.
+        /// There were more restarts than the intensity allows. All children have been stopped.
         public static let intensityExceeded = Code(rawValue: "intensityExceeded")
-        /// A child threw before it had started. At the supervisor's own start, all children have been stopped.
+        /// A child threw before it had started. If this happened at the supervisor's own start, all children have been
+        /// stopped.
         public static let startFailed = Code(rawValue: "startFailed")
         /// A child had not called ``ChildContext/started(_:)`` by the end of its ``ChildSpec/startTimeout``.
         public static let startTimedOut = Code(rawValue: "startTimedOut")
-        /// `run` was called twice. A supervisor runs once; make a new one.
+        /// `run` was called twice. A supervisor runs only once; create a new one.
         public static let alreadyRunning = Code(rawValue: "alreadyRunning")
-        /// Nobody runs the supervisor, or it has ended.
+        /// The supervisor has not been run, or it has ended.
         public static let notRunning = Code(rawValue: "notRunning")
         /// The supervisor is stopping.
         public static let shuttingDown = Code(rawValue: "shuttingDown")
-        /// There is a child with that name already.
+        /// A child with that name already exists.
         public static let childExists = Code(rawValue: "childExists")
         /// There is no child with that name.
         public static let childNotFound = Code(rawValue: "childNotFound")
         /// The child is running; terminate it first.
         public static let childRunning = Code(rawValue: "childRunning")
-        /// The child has ended and is about to be started again.
+        /// The child has ended and is about to be restarted.
         public static let childRestarting = Code(rawValue: "childRestarting")
         /// A significant child needs a supervisor with an ``AutoShutdown``, and cannot be permanent.
         public static let invalidSpec = Code(rawValue: "invalidSpec")
         /// The child was terminated while the caller waited for its start.
         public static let childTerminated = Code(rawValue: "childTerminated")
-        /// The waiting caller was cancelled. What it asked for may still happen.
+        /// The waiting caller was cancelled. The supervisor may still carry out the request.
         public static let cancelled = Code(rawValue: "cancelled")
     }
 
@@ -40,12 +41,12 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
     public let supervisor: String
     /// The child concerned.
     public let child: ChildSpec.ID?
-    /// What failed before, oldest first; the latest failures only, at most one more than the intensity allows restarts
-    /// and never more than 100.
+    /// The latest failures before this error, oldest first: at most one more than the number of restarts that the
+    /// intensity allows, and never more than 100.
     public let failures: [ChildFailure]
 
-    /// What led to this error, the nearest first: this supervisor's child that failed last, then, if that child is a
-    /// supervisor which gave up, its child that failed last, and so on.
+    /// The chain of causes, nearest first: the latest failure of this supervisor's child, then, if that child is a
+    /// supervisor that gave up, the latest failure of its child, and so on.
     public var chain: [ChildFailure] {
         var chain: [ChildFailure] = []
         var next: SupervisorError? = self

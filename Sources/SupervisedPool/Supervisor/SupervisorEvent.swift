@@ -1,20 +1,21 @@
-/// What a supervisor tells whoever watches it. Later versions may add cases.
+/// The events that a supervisor publishes. Later versions may add cases.
 public enum SupervisorEvent: Sendable {
-    /// A child said that it has started.
+    /// A child reported that it has started.
     case childStarted(ChildSpec.ID, generation: Int)
     /// A child threw, or returned although it is permanent.
     case childFailed(ChildFailure)
-    /// A child returned and is not started again.
+    /// A child returned and is not restarted.
     case childEnded(ChildSpec.ID, generation: Int)
-    /// A child is started again, after a wait if it has a restart backoff; with `oneForAll` and `restForOne`, its
-    /// siblings too.
+    /// A child is being restarted, after a wait if it has a restart backoff. With `oneForAll` and `restForOne`, its
+    /// siblings are restarted too.
     case restarting(ChildSpec.ID, after: Duration)
-    /// A child ended because it was stopped; the error is what it threw, cancellation apart.
+    /// A child ended because it was stopped. `error` is the error it threw, if any, other than a `CancellationError`.
     case childStopped(ChildSpec.ID, generation: Int, error: (any Error)?)
-    /// A child is still running 5 s after its cancellation. The supervisor goes on waiting for it.
+    /// A child is still running 5 s after it was cancelled. The supervisor keeps waiting for it.
     case childDeaf(ChildSpec.ID, generation: Int)
-    /// The supervisor gives up. It stops its children, then `run` throws this error.
+    /// The supervisor gives up. It stops its children, and then `run` throws this error.
     case escalating(SupervisorError)
-    /// So many events are missing here, because the reader of ``Supervisor/events(bufferingNewest:)`` was too slow.
+    /// This many events are missing at this point, because the reader of ``Supervisor/events(bufferingNewest:)`` was
+    /// too slow.
     case missed(Int)
 }

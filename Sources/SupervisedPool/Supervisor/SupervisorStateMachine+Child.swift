@@ -78,7 +78,7 @@ extension SupervisorStateMachine {
         self.children[index].state = .idle
         self.children[index].hasTimedOut = false
         self.children[index].isDeaf = false
-        // When all is being stopped, another child's end is awaited.
+        // While the whole tree is being stopped, the operation waits for another child's end.
         guard self.awaited == child.spec.id else { return }
         self.awaited = nil
         guard let running = self.operation else { return }
@@ -86,7 +86,7 @@ extension SupervisorStateMachine {
         case .boot:
             self.end(self.error(.startFailed, child: child.spec.id), now)
         case .restart:
-            // Counts, and is tried again after what else has happened meanwhile.
+            // This counts as a restart, and the restart is retried after the inputs that have arrived in the meantime.
             self.children[index].isRestarting = true
             self.operation = nil
             self.pending.append(.tryAgain(child.spec.id, generation: child.generation))

@@ -32,7 +32,7 @@ extension SupervisorStateMachine {
         )
     }
 
-    /// An error of this supervisor. Escalation carries the history.
+    /// Creates an error of this supervisor. Only `intensityExceeded` and `startFailed` include the recent failures.
     func error(_ code: SupervisorError.Code, child: ChildSpec.ID? = nil) -> SupervisorError {
         let hasHistory = code == .intensityExceeded || code == .startFailed
         return SupervisorError(

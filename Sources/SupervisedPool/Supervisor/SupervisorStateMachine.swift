@@ -8,30 +8,31 @@ enum ChildExit: Sendable {
     case failed(any Error)
 }
 
-/// Every decision of a supervisor, without tasks, clocks or locks.
+/// Makes every decision of a supervisor, without tasks, clocks or locks.
 ///
-/// Like OTP's supervisor it does one thing at a time: an *operation* is a list of steps (stop this child, start that one)
-/// of which each waits for the child's answer. What happens in between waits in `pending`, except for the two things
-/// that must not wait: the end of the whole tree, and the termination of the very child whose start is awaited.
+/// Like OTP's supervisor, it does one thing at a time. An *operation* is a list of steps (stop this child, start that
+/// one), and each step waits for the child's response. Inputs that arrive meanwhile wait in `pending`, with two
+/// exceptions that must not wait: the end of the whole tree, and the termination of the child whose start the operation
+/// is waiting for.
 struct SupervisorStateMachine {
-    /// What the shell has to do, in order.
+    /// The actions that the shell performs, in order.
     enum Action {
-        /// Run the child in a task of its own; report `started` and `exited` with this generation.
+        /// Run the child in its own task, and report `started` and `exited` with this generation.
         case start(ChildSpec, generation: Int)
         /// Ask the child to stop.
         case requestShutdown(ChildSpec.ID)
         /// Cancel the child's task.
         case cancel(ChildSpec.ID)
-        /// Answer a command.
+        /// Reply to a command.
         case reply(Int, Result<Void, SupervisorError>)
         /// All first children have started.
         case ready
         case event(SupervisorEvent)
-        /// No child is left; `run` returns, or throws the error.
+        /// No child is left. `run` returns, or throws the error.
         case finish(SupervisorError?)
     }
 
-    /// What is asked of a running supervisor from outside.
+    /// Requests to a running supervisor.
     enum Command {
         case start(ChildSpec)
         case terminate(ChildSpec.ID)
@@ -40,9 +41,9 @@ struct SupervisorStateMachine {
     }
 
     enum Phase: Sendable {
-        /// Not begun. → booting
+        /// Not started yet. → booting
         case new
-        /// The first children start, one after another. → running, ending
+        /// The first children are starting, one after another. → running, ending
         case booting
         /// → ending
         case running
@@ -55,13 +56,14 @@ struct SupervisorStateMachine {
         enum State {
             /// Not running. → starting
             case idle
-            /// Its restart waits. → idle, starting
+            /// Waiting for its restart backoff. → idle, starting
             case waiting(until: MonotonicInstant)
-            /// Started, has not said so; the start fails at the given time. → running, stopping, exited, idle
+            /// Started, but it has not reported that yet; the start fails at the given time. → running, stopping,
+            /// exited, idle
             case starting(failsAt: MonotonicInstant)
             /// → stopping, exited
             case running
-            /// It has ended by itself; what follows waits its turn in `pending`. → idle, starting
+            /// Ended by itself; the reaction is queued in `pending`. → idle, starting
             case exited(ChildExit)
             /// Asked to stop; cancelled at the given time. → cancelled, idle
             case stopping(cancelAt: MonotonicInstant)
@@ -69,16 +71,16 @@ struct SupervisorStateMachine {
             case cancelled(deafAt: MonotonicInstant)
         }
         let spec: ChildSpec
-        /// Orders the children; never used again.
+        /// Defines the order of the children. Never reused.
         let number: Int
         var state = State.idle
         var generation = 0
-        /// It has ended and is to be started again.
+        /// It has ended and is to be restarted.
         var isRestarting = false
         var isDeaf = false
-        /// It is being stopped because it did not start in time: a failed start when it has ended.
+        /// It is being stopped because it did not start in time; its end counts as a failed start.
         var hasTimedOut = false
-        /// How long its next restart waits; nil: not at all.
+        /// Computes the wait before its next restart. `nil` means that restarts do not wait.
         var backoff: Backoff?
         var runningSince = MonotonicInstant.distantFuture
 
@@ -95,7 +97,7 @@ struct SupervisorStateMachine {
             }
         }
 
-        /// When ``SupervisorStateMachine/timer(now:)`` must look at it.
+        /// When ``SupervisorStateMachine/timer(now:)`` must next check this child.
         var deadline: MonotonicInstant {
             switch self.state {
             case .starting(let instant), .stopping(let instant), .cancelled(let instant), .waiting(let instant): instant
@@ -103,7 +105,7 @@ struct SupervisorStateMachine {
             }
         }
 
-        /// Whether an ``AutoShutdown`` waits for its end.
+        /// Whether an ``AutoShutdown`` depends on this child.
         var isSignificant: Bool {
             guard self.spec.isSignificant else { return false }
             if case .exited = self.state { return true }
@@ -120,22 +122,22 @@ struct SupervisorStateMachine {
         enum Purpose {
             case boot
             case restart
-            /// The siblings of a child whose restart waits are stopped.
+            /// Stops the siblings of a child while that child waits for its restart.
             case pause
             case command(Int, Command)
             case end(SupervisorError?)
         }
         let purpose: Purpose
         var steps: Deque<Step>
-        /// The child it starts was terminated meanwhile.
+        /// The child that this operation starts was terminated in the meantime.
         var isInterrupted = false
     }
 
     enum Pending {
         case exit(ChildSpec.ID, generation: Int)
-        /// A restart has failed: another one, which counts too.
+        /// A restart has failed. Another one follows, which also counts.
         case tryAgain(ChildSpec.ID, generation: Int)
-        /// A restart has waited for its time.
+        /// A restart backoff is over.
         case restart(ChildSpec.ID, generation: Int)
         case command(Int, Command)
     }
@@ -152,14 +154,14 @@ struct SupervisorStateMachine {
     var failures: Deque<ChildFailure> = []
     var pending: Deque<Pending> = []
     var operation: Operation?
-    /// The child whose answer the operation waits for.
+    /// The child whose response the operation waits for.
     var awaited: ChildSpec.ID?
-    /// The tree's task was cancelled: nobody is given time.
+    /// The tree's task was cancelled, so children are cancelled without being given time to stop.
     var isHurried = false
     var actions: [Action] = []
     private var random: SplitMix64
 
-    /// - Parameter seed: Makes the restart backoff repeatable; random when `nil`.
+    /// - Parameter seed: Makes the restart backoff repeatable. `nil` means a random seed.
     init(
         name: String,
         strategy: SupervisionStrategy,
@@ -176,7 +178,7 @@ struct SupervisorStateMachine {
         self.random = SplitMix64(seed: seed)
     }
 
-    /// Whether the child can be what its specification says.
+    /// Whether the specification is valid for this supervisor.
     private func isValid(_ spec: ChildSpec) -> Bool {
         !spec.isSignificant || (self.autoShutdown != .never && spec.restart != .permanent)
     }
@@ -206,7 +208,7 @@ struct SupervisorStateMachine {
         return self.flush()
     }
 
-    /// A child said that it has started.
+    /// A child reported that it has started.
     mutating func started(_ id: ChildSpec.ID, generation: Int, now: MonotonicInstant) -> [Action] {
         guard let index = self.index(of: id), self.children[index].generation == generation,
             case .starting = self.children[index].state
@@ -237,7 +239,7 @@ struct SupervisorStateMachine {
             if case .failed(let error) = exit {
                 self.startFailed(index, error, now)
             } else {
-                // It had nothing to wait for: a start and an end in one.
+                // It ended without reporting a start. Treat this as a start followed by an end.
                 self.markRunning(index, now)
                 self.ended(index, exit)
             }
@@ -248,30 +250,30 @@ struct SupervisorStateMachine {
         return self.flush()
     }
 
-    /// Graceful stop.
+    /// Stops the tree gracefully.
     mutating func shutdown(now: MonotonicInstant) -> [Action] {
         self.end(nil, now)
         return self.flush()
     }
 
-    /// The task that runs the tree was cancelled: the same order, but nobody is given time.
+    /// Stops the tree because its task was cancelled: in the same order, but children are given no time to stop.
     mutating func cancel(now: MonotonicInstant) -> [Action] {
         self.isHurried = true
         self.end(nil, now)
-        // Children already asked to stop lose the rest of their time; those not yet asked wait for their turn.
+        // Children that were already asked to stop are cancelled now. The others are cancelled in their order.
         for child in self.children.inOrder {
             if case .stopping = child.state, let index = self.index(of: child.spec.id) { self.cancelChild(index, now) }
         }
         return self.flush()
     }
 
-    /// The time ``nextDeadline`` has come.
+    /// Called when ``nextDeadline`` is reached.
     mutating func timer(now: MonotonicInstant) -> [Action] {
         while let index = self.children.firstDue(now) {
             switch self.children[index].state {
             case .starting(let failsAt) where failsAt <= now:
                 guard self.phase != .ending else {
-                    // It is stopped when its turn comes.
+                    // It will be stopped in its order.
                     self.children[index].state = .starting(failsAt: .distantFuture)
                     continue
                 }
@@ -286,7 +288,7 @@ struct SupervisorStateMachine {
                     .event(.childDeaf(self.children[index].spec.id, generation: self.children[index].generation))
                 )
             case .waiting(let until) where until <= now:
-                // Its turn comes after what else has happened.
+                // Queue the restart behind the inputs that have already arrived.
                 self.children[index].state = .waiting(until: .distantFuture)
                 self.pending.append(.restart(self.children[index].spec.id, generation: self.children[index].generation))
             default:
@@ -297,7 +299,7 @@ struct SupervisorStateMachine {
         return self.flush()
     }
 
-    /// Somebody asks for something. The answer is a `reply` with the same number, sooner or later.
+    /// Handles a request. The reply is a `reply` action with the same number, now or later.
     mutating func command(_ command: Command, number: Int, now: MonotonicInstant) -> [Action] {
         switch self.phase {
         case .new, .finished:
@@ -311,7 +313,7 @@ struct SupervisorStateMachine {
             let index = self.index(of: id),
             case .starting = self.children[index].state
         {
-            // Else a start that never ends could not be ended.
+            // Without this, a start that never completes could not be terminated.
             self.operation?.isInterrupted = true
             self.stopChild(index, now)
         }
@@ -319,7 +321,7 @@ struct SupervisorStateMachine {
         return self.flush()
     }
 
-    /// When ``timer(now:)`` must be called; `nil` when nothing waits for a time.
+    /// When ``timer(now:)`` must be called; `nil` if no child has a deadline.
     var nextDeadline: MonotonicInstant? {
         self.children.earliestDeadline
     }
@@ -335,7 +337,7 @@ extension SupervisorStateMachine {
 
     func index(of id: ChildSpec.ID) -> ChildList.Index? { self.children.index(of: id) }
 
-    /// Goes on as far as possible without an answer from a child.
+    /// Works through operations and pending inputs until a child's response is needed.
     private mutating func work(_ now: MonotonicInstant) {
         while self.awaited == nil, self.phase != .finished {
             if self.operation != nil {
@@ -406,7 +408,8 @@ extension SupervisorStateMachine {
         }
     }
 
-    /// A child ended by itself. OTP: permanent always starts again, transient after a failure, temporary never.
+    /// Decides what follows when a child ended by itself. As in OTP, a permanent child is always restarted, a transient
+    /// one only after a failure, and a temporary one never.
     private mutating func decide(_ index: ChildList.Index, _ exit: ChildExit, _ now: MonotonicInstant) {
         let child = self.children[index]
         var thrown: (any Error)?
@@ -430,7 +433,7 @@ extension SupervisorStateMachine {
         }
     }
 
-    /// OTP's automatic shutdown: a significant child has ended by itself.
+    /// Applies OTP's automatic shutdown after a significant child has ended by itself.
     private mutating func endIfInsignificant(without spec: ChildSpec, _ now: MonotonicInstant) {
         guard spec.isSignificant else { return }
         switch self.autoShutdown {
@@ -457,7 +460,7 @@ extension SupervisorStateMachine {
         self.actions.append(.event(.restarting(id, after: pause)))
         guard pause > .zero else { return self.restartAffected(by: index) }
         self.children[index].state = .waiting(until: now.advanced(by: pause))
-        // Those that are to be started anew with it must not work without it meanwhile.
+        // The siblings that will be restarted with it must not run without it in the meantime.
         let siblings = self.affected(by: index).reversed().filter {
             $0.spec.id != id && ($0.isAlive || $0.isRestarting)
         }
@@ -465,7 +468,7 @@ extension SupervisorStateMachine {
         self.operation = Operation(purpose: .pause, steps: Deque(siblings.map { .stop($0.spec.id) }))
     }
 
-    /// How long the restart waits. A child that has run for longer than the period has got over its trouble.
+    /// How long the restart waits. A child that has run for longer than the period starts over with a fresh backoff.
     private mutating func pause(_ index: ChildList.Index, _ now: MonotonicInstant) -> Duration {
         guard self.children[index].backoff != nil else { return .zero }
         if self.children[index].runningSince.duration(to: now) > self.window.intensity.period {
@@ -485,24 +488,24 @@ extension SupervisorStateMachine {
     }
 
     private mutating func restartAffected(by index: ChildList.Index) {
-        // As in OTP, siblings that had ended or had been terminated start again too, and temporary ones are gone.
+        // As in OTP, siblings that had ended or were terminated start again too, and temporary ones are removed.
         let affected = self.affected(by: index)
         var steps = Deque(affected.reversed().map { Step.stop($0.spec.id) })
         for child in affected where child.spec.restart != .temporary { steps.append(.start(child.spec.id)) }
         self.operation = Operation(purpose: .restart, steps: steps)
     }
 
-    /// Starts the siblings that were stopped for a restart that does not take place any more. As with a restart, those
-    /// that had ended or had been terminated start too.
+    /// Starts the siblings that were stopped for a restart that has been called off. As with a restart, siblings that
+    /// had ended or were terminated start too.
     private mutating func resumeSiblings(of index: ChildList.Index) {
         let first = self.children[index]
         if self.strategy.kind == .restForOne {
-            // The restart of an earlier child brings these back as well.
+            // The restart of an earlier child will start these siblings as well.
             for child in self.children.inOrder where child.number < first.number && child.isRestarting { return }
         }
         var steps: Deque<Step> = []
         for child in self.affected(by: index) where child.number != first.number {
-            // Those after it wait for its restart.
+            // The siblings after this one wait for its restart.
             if child.isRestarting { break }
             if case .idle = child.state { steps.append(.start(child.spec.id)) }
         }
@@ -539,7 +542,7 @@ extension SupervisorStateMachine {
         }
     }
 
-    /// Stops everything, last child first. Whatever else went on is given up.
+    /// Stops all children, last child first. Any other operation is abandoned.
     mutating func end(_ error: SupervisorError?, _ now: MonotonicInstant) {
         switch self.phase {
         case .ending, .finished:
