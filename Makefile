@@ -63,8 +63,9 @@ example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SI
 check-alerts: ## Test the alert rules of Docs/Monitoring with Prometheus' promtool, which is fetched where it is missing
 	.ci/check-alerts
 
-lint: toolchain ## Check the form of the sources
+lint: toolchain ## Check the form of the sources, and what the formatter cannot (.ci/lint): file names, retired names, length, imports
 	swift format lint --strict --recursive $(SOURCES)
+	.ci/lint
 
 format: toolchain ## Bring the sources into form
 	@# Regular files alone: it would put a copy in the place of a symbolic link.

@@ -2,7 +2,6 @@ import APNSPool
 import APNSSimulator
 import Foundation
 import Synchronization
-import Testing
 
 @testable import APNSCommand
 

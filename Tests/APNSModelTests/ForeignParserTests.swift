@@ -103,10 +103,10 @@ struct ForeignParserTests {
     }
 
     private func check(_ lines: Lines) async throws {
-        let answers = try await run(lines)
-        #expect(answers.last == "read \(lines.names.count)")
-        for answer in answers.dropLast() {
-            let words = answer.split(separator: " ", maxSplits: 1)
+        let responses = try await run(lines)
+        #expect(responses.last == "read \(lines.names.count)")
+        for response in responses.dropLast() {
+            let words = response.split(separator: " ", maxSplits: 1)
             let name = words.first.flatMap { Int($0) }.map { lines.names[$0] }
             Issue.record("\(answer): \(name ?? "no such line")")
         }

@@ -1,7 +1,6 @@
 #if Sealing
     import APNSModel
     import Foundation
-    import Testing
 
     @testable import APNSSealing
 

@@ -6,7 +6,7 @@ import Testing
 @testable import APNSSimulator
 
 struct FaultScriptTests {
-    private static let answer = ScriptedResponse(.badTopic).with {
+    private static let response = ScriptedResponse(.badTopic).with {
         $0.id = .text("x")
         $0.headers = ["retry-after": "3"]
         $0.headerBytes = 20_000
@@ -30,10 +30,10 @@ struct FaultScriptTests {
         [
             .respond(.unregistered, timestamp: 12), .respond(status: 500, reason: nil),
             .respond(status: 502, body: Array("<html>".utf8)), .malformedBody(), .oversizedBody(bytes: .max),
-            .cutBody(ScriptedResponse(.badTopic), after: 0, code: 8), .respond(FaultScriptTests.answer),
-            .respond(FaultScriptTests.answer.with { $0.cutCode = nil }),
-            .respond(FaultScriptTests.answer.with { $0.id = .missing }),
-            .earlyResponse(.badDeviceToken), .earlyResponse(FaultScriptTests.answer),
+            .cutBody(ScriptedResponse(.badTopic), after: 0, code: 8), .respond(FaultScriptTests.response),
+            .respond(FaultScriptTests.response.with { $0.cutCode = nil }),
+            .respond(FaultScriptTests.response.with { $0.id = .missing }),
+            .earlyResponse(.badDeviceToken), .earlyResponse(FaultScriptTests.response),
             .delay(.milliseconds(250)), .delay(.uniform(.milliseconds(1), .seconds(2))),
             .delay(.exponential(mean: .milliseconds(30))), .delay(.logNormal(median: .milliseconds(30), spread: 0.25)),
             .pause(.seconds(60), everywhere: true), .stall(), .stall(isProcessed: true), .refuse,

@@ -34,13 +34,13 @@ struct ForeignChannelTests {
         #expect(result.status == 0, "\(result.output)")
         let text = result.output.replacing("\r\n", with: "\n")
         let parts = text.split(separator: "\n\n", maxSplits: 1, omittingEmptySubsequences: false)
-        var answer = Answer(body: parts.count > 1 ? String(parts[1]) : "")
+        var response = Answer(body: parts.count > 1 ? String(parts[1]) : "")
         for (number, line) in (parts.first ?? "").split(separator: "\n").enumerated() {
-            if number == 0 { answer.status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0 }
+            if number == 0 { response.status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0 }
             let field = line.split(separator: ": ", maxSplits: 1).map(String.init)
-            if field.count == 2 { answer.fields[field[0]] = field[1] }
+            if field.count == 2 { response.fields[field[0]] = field[1] }
         }
-        return answer
+        return response
     }
 
     @Test(.enabled(if: hasCurl, "curl is not installed"))

@@ -57,14 +57,14 @@ struct ForeignFaultTests {
 
     @Test(.enabled(if: hasCurl, "curl is not installed"))
     func curlTakesWhatIsAllowed() async throws {
-        let answer = ScriptedResponse(.badTopic).with {
+        let response = ScriptedResponse(.badTopic).with {
             $0.informational = [103]
             $0.trailers = ["x-end": "here"]
             $0.headers = ["retry-after": "7"]
         }
         let simulator = try await self.start([
             Fault(.malformed(.unknownType)), Fault(.pingFlood(20)), Fault(.settings(.headerTableSize(0))),
-            Fault(.settings(HTTP2Setting(identifier: 0xFAFA, value: 1))), Fault(.respond(answer)),
+            Fault(.settings(HTTP2Setting(identifier: 0xFAFA, value: 1))), Fault(.respond(response)),
         ])
         let result = try await self.curl(simulator)
         #expect(result.status == 0, "\(result.output)")
@@ -112,11 +112,11 @@ struct ForeignFaultTests {
 
     @Test(.enabled(if: hasNode, "node is not installed"))
     func nodeSeesStreamsFail() async throws {
-        let answer = ScriptedResponse(.badTopic)
+        let response = ScriptedResponse(.badTopic)
         let simulator = try await self.start([
-            Fault(.refuse), Fault(.cutBody(answer, after: 5, code: 8)),
-            Fault(.respond(answer.with { $0.informational = [103] })),
-            Fault(.respond(answer.with { $0.trailers = ["x-end": "here"] })),
+            Fault(.refuse), Fault(.cutBody(response, after: 5, code: 8)),
+            Fault(.respond(response.with { $0.informational = [103] })),
+            Fault(.respond(response.with { $0.trailers = ["x-end": "here"] })),
         ])
         let script = """
             let names = ['a', 'b', 'c', 'd'];

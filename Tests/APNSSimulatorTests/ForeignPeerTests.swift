@@ -35,14 +35,14 @@ struct ForeignPeerTests {
         #expect(result.status == 0, "\(result.output)")
         let parts = result.output.replacing("\r\n", with: "\n").split(separator: "\n\n", maxSplits: 1)
         let lines = (parts.first ?? "").split(separator: "\n")
-        var answer = Answer(status: 0, fields: [:], body: parts.count > 1 ? String(parts[1]) : "")
+        var response = Answer(status: 0, fields: [:], body: parts.count > 1 ? String(parts[1]) : "")
         #expect(lines.first?.hasPrefix("HTTP/2 ") == true, "\(result.output)")
-        answer.status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        response.status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
         for line in lines.dropFirst() {
             let field = line.split(separator: ": ", maxSplits: 1).map(String.init)
-            if field.count == 2 { answer.fields[field[0]] = field[1] }
+            if field.count == 2 { response.fields[field[0]] = field[1] }
         }
-        return answer
+        return response
     }
 
     @Test(.enabled(if: hasCurl, "curl is not installed"))

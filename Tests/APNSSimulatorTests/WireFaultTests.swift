@@ -34,8 +34,8 @@ struct WireFaultTests {
     }
 
     @Test(arguments: [0, 5, 2000] as [Int]) func bodiesBreakOff(after bytes: Int) async throws {
-        let answer = ScriptedResponse(status: 400).with { $0.body = Array(repeating: 0x78, count: 4000) }
-        let pair = try await self.meet(.cutBody(answer, after: bytes, code: 8))
+        let response = ScriptedResponse(status: 400).with { $0.body = Array(repeating: 0x78, count: 4000) }
+        let pair = try await self.meet(.cutBody(response, after: bytes, code: 8))
         let reset = try await pair.client.frame { $0.type == 3 }
         #expect(reset?.code == 8 && reset?.streamID == 1)
         let data = pair.client.frames.filter { $0.type == 0 && $0.streamID == 1 }

@@ -1,6 +1,5 @@
 import NIOCore
 import NIOPosix
-import Synchronization
 import Testing
 
 @testable import HTTP2Wire

@@ -66,16 +66,16 @@ struct ProxyConnectTests {
         "HTTP/1.1 204 Fine\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n",
         "HTTP/1.1 100 Continue\r\nX: y\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nVia: x\r\n\r\n",
     ])
-    func aTunnelIsOpenedHoweverTheAnswerIsCut(answer: String) {
+    func aTunnelIsOpenedHoweverTheAnswerIsCut(response: String) {
         // What looks like a body belongs to the origin: a 2xx answer to CONNECT has none.
         let behind: [UInt8] = [22, 3, 3, 0, 13, 10, 13, 10, 255]
-        let bytes = Array(answer.utf8) + behind
+        let bytes = Array(response.utf8) + behind
         #expect(self.action(on: bytes.map { [$0] }) == .open(rest: behind))
         for position in 0...bytes.count {
             let pieces = [Array(bytes[..<position]), Array(bytes[position...])]
             #expect(self.action(on: pieces) == .open(rest: behind), "cut at \(position)")
         }
-        for position in 0..<answer.utf8.count {
+        for position in 0..<response.utf8.count {
             #expect(self.action(on: [Array(bytes[..<position])]) == .wait, "cut off at \(position)")
         }
     }
@@ -102,8 +102,9 @@ struct ProxyConnectTests {
     @Test func aWishForCredentialsNamesTheSchemesAndHidesOurs() {
         var proxy = Self.proxy
         proxy.credentials = .init(username: "fern", password: "sec:ret")
-        let answer = "HTTP/1.1 407 Who?\r\nProxy-Authenticate: Negotiate\r\nproxy-authenticate:\tBasic realm=x\r\n\r\n"
-        guard case .fail(let error) = self.action(on: [Array(answer.utf8)], self.machine(proxy)) else {
+        let response =
+            "HTTP/1.1 407 Who?\r\nProxy-Authenticate: Negotiate\r\nproxy-authenticate:\tBasic realm=x\r\n\r\n"
+        guard case .fail(let error) = self.action(on: [Array(response.utf8)], self.machine(proxy)) else {
             Issue.record("no failure")
             return
         }
@@ -165,12 +166,12 @@ struct ProxyConnectTests {
     /// However damaged a response is: where it is cut decides nothing.
     @Test func damagedAnswersEndTheSameHoweverTheyAreCut() {
         let run = PropertyRun(commands: 400, runs: 400)
-        let answers = [
+        let responses = [
             "200 OK\r\nVia: x\r\n\r\n\u{16}\u{3}", "407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "502 No\r\n\r\n",
         ]
         for seed in run.seeds {
             var random = SeededRandom(seed: seed)
-            var bytes = Array("HTTP/1.1 \(answers.randomElement(using: &random) ?? "")".utf8)
+            var bytes = Array("HTTP/1.1 \(responses.randomElement(using: &random) ?? "")".utf8)
             for _ in 0..<Int.random(in: 0...3, using: &random) {
                 bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
             }

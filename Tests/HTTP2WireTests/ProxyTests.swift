@@ -25,8 +25,8 @@ struct ProxyTests {
     @Test func requestsGoThroughTheTunnelAndTheProxyResolvesTheOrigin() async throws {
         let server = try await EchoServer.start()
         // The response's end comes in a write of its own.
-        let answer = ["HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 Connec", "tion established\r\nVia: x\r\n\r", "\n"]
-        let proxy = try await ScriptedProxy.start(.relay(answer, to: server.port))
+        let response = ["HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 Connec", "tion established\r\nVia: x\r\n\r", "\n"]
+        let proxy = try await ScriptedProxy.start(.relay(response, to: server.port))
         let probe = ConnectionProbe(server: server)
         let asked = Mutex<[String]>([])
         let address = try SocketAddress(ipAddress: "127.0.0.1", port: proxy.port)
@@ -51,8 +51,8 @@ struct ProxyTests {
         ("HTTP/1.1 403 No\r\n\r\n", .proxyRefused), ("HTTP/1.1 502 No\r\n\r\n", .proxyFailed), ("", .proxyFailed),
         ("HTTP/1.1 200 OK\r\nVia: ", .proxyFailed), ("220 smtp.example.com\r\n", .notAProxy),
     ])
-    func aProxyThatOpensNoTunnelIsToldApart(answer: String, code: WireError.Code) async throws {
-        let proxy = try await ScriptedProxy.start(.close(Array(answer.utf8)))
+    func aProxyThatOpensNoTunnelIsToldApart(response: String, code: WireError.Code) async throws {
+        let proxy = try await ScriptedProxy.start(.close(Array(response.utf8)))
         let probe = ConnectionProbe(host: "localhost", port: 1, tls: TLSConfiguration())
         #expect(await self.open(probe, through: proxy.port) == .closed(code))
         #expect(await probe.closeError?.message.contains("127.0.0.1:\(proxy.port)") == true)

@@ -9,14 +9,14 @@ import Testing
 /// A server on our own session type that answers when it is told to. All inside one loop.
 final class SlowServer: ServerConnectionDelegate {
     let connection: ServerConnection
-    let answer: [UInt8]
-    init(_ connection: ServerConnection, answer: [UInt8]) {
+    let response: [UInt8]
+    init(_ connection: ServerConnection, response: [UInt8]) {
         self.connection = connection
-        self.answer = answer
+        self.response = response
     }
     func received(_ requests: [ServerRequest]) {
         for request in requests {
-            self.connection.respond(streamID: request.streamID, status: 200, fields: FieldList(), body: self.answer)
+            self.connection.respond(streamID: request.streamID, status: 200, fields: FieldList(), body: self.response)
         }
         self.connection.flush()
     }
@@ -122,7 +122,7 @@ struct SocketTests {
             tls: TLSContext(.server, configuration: tls),
             group: MultiThreadedEventLoopGroup.singleton,
             configuration: { HTTP2Session.Configuration() },
-            accept: { SlowServer($0, answer: [UInt8](repeating: 7, count: 5_000_000)) }
+            accept: { SlowServer($0, response: [UInt8](repeating: 7, count: 5_000_000)) }
         )
         var client = TLSConfiguration()
         client.caPEM = authority.certificatePEM

@@ -1,5 +1,4 @@
 import NIOPosix
-import Synchronization
 
 /// The threads on which files are checked, read and locked.
 ///

@@ -1,5 +1,4 @@
 public import SupervisedPool
-import Synchronization
 
 extension APNSClient {
     /// The client's current health. Reading it sends nothing and waits for no connection.

@@ -1,6 +1,5 @@
 import Logging
 import SupervisedPool
-import Synchronization
 
 // One line per change of state, none per push. Never a device token, a provider token or a key.
 

@@ -1,6 +1,5 @@
 import HTTP2Wire
 import SupervisedPool
-import Synchronization
 import TestSupport
 import Testing
 

@@ -70,7 +70,7 @@ private struct BulkWorld {
     private var isStopping = false
     private var sendsNothing = false
     private var hasResponded = false
-    /// In this turn.
+    /// In this round.
     private var hasOutcome = false
 
     init(seed: UInt64) {
@@ -91,9 +91,9 @@ private struct BulkWorld {
         if !isTrue { self.record.all.append(mistake()) }
     }
 
-    // MARK: A turn, as the shell takes it
+    // MARK: A round, as the shell performs it
 
-    private mutating func turn() {
+    private mutating func performRound() {
         self.machine.beginRound()
         self.hasOutcome = false
         for _ in 0..<10_000 {
@@ -226,7 +226,7 @@ private struct BulkWorld {
         case 96 where Int.random(in: 0..<5, using: &self.random) == 0: self.interrupt()
         default: break
         }
-        self.turn()
+        self.performRound()
     }
 
     private mutating func passTime() {
@@ -360,7 +360,7 @@ private struct BulkWorld {
                 self.places[index] = .ended
             }
             self.machine.landed(flying.count)
-            self.turn()
+            self.performRound()
             if flying.isEmpty, self.asked == nil, self.wakeUp < .distantFuture { self.now = max(self.now, self.wakeUp) }
         }
         self.check(

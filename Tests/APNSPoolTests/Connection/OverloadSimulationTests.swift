@@ -26,7 +26,7 @@ struct OverloadSimulationTests {
         let retries = RetryBudget(percent: 20)
         let errorPercent: Int
         var now = MonotonicInstant(nanoseconds: 0)
-        var answers: [[(worker: Int, session: Int)]] = Array(repeating: [], count: World.roundTrip + 1)
+        var responses: [[(worker: Int, session: Int)]] = Array(repeating: [], count: World.roundTrip + 1)
         var waiting = 0
         var opened = 0
         var accepted = 0
@@ -79,9 +79,9 @@ struct OverloadSimulationTests {
         }
 
         private mutating func respond(_ millisecond: Int) {
-            let slot = millisecond % self.answers.count
-            let due = self.answers[slot]
-            self.answers[slot].removeAll(keepingCapacity: true)
+            let index = millisecond % self.responses.count
+            let due = self.responses[index]
+            self.responses[index].removeAll(keepingCapacity: true)
             if !due.isEmpty { self.retries.recordResponses(due.count, now: self.now) }
             for (index, session) in due {
                 if self.workers[index].machine.readySession == session { self.workers[index].open -= 1 }
@@ -114,7 +114,7 @@ struct OverloadSimulationTests {
                 else { return }
                 self.waiting -= 1
                 self.workers[index].open += 1
-                self.answers[(millisecond + Self.roundTrip) % self.answers.count].append((index, session))
+                self.responses[(millisecond + Self.roundTrip) % self.responses.count].append((index, session))
             }
         }
     }

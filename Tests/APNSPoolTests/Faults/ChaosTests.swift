@@ -2,7 +2,6 @@ import APNSSimulator
 import APNSTesting
 import Foundation
 import Logging
-import Synchronization
 import TestSupport
 import Testing
 
@@ -24,7 +23,7 @@ struct ChaosTests {
         var pushes = 0
         var certainties: [Certainty: Int] = [:]
         var codes: [String: Int] = [:]
-        var answers: [Int: Int] = [:]
+        var responses: [Int: Int] = [:]
         var connections = 0
         var dropped = 0
         var goAways = 0
@@ -87,7 +86,7 @@ struct ChaosTests {
         print(
             """
             chaos: seed \(seed), \(sum.pushes) pushes in \(rounds) lives of a client, \(sum.certainties), \
-            codes \(sum.codes), answers \(sum.answers), \(sum.faults) faults (\(sum.refused) refused, \(sum.goAways) \
+            codes \(sum.codes), responses \(sum.responses), \(sum.faults) faults (\(sum.refused) refused, \(sum.goAways) \
             GOAWAY, \(sum.dropped) dropped), \(sum.connections) connections, resident memory \(growth / 1024) KiB more
             """
         )
@@ -188,7 +187,7 @@ struct ChaosTests {
             if let error = outcome.error { sum.codes[error.code.rawValue, default: 0] += 1 }
         }
         sum.pushes += outcomes.count
-        sum.answers.merge(ledger.responses, uniquingKeysWith: +)
+        sum.responses.merge(ledger.responses, uniquingKeysWith: +)
         sum.connections += ledger.connectionsOpened
         sum.dropped += ledger.connectionsDropped
         sum.goAways += ledger.goAwaysSent

@@ -1,7 +1,6 @@
 import APNSSimulator
 import Foundation
 import Logging
-import Synchronization
 import TestSupport
 import Testing
 

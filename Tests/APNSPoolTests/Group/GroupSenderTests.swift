@@ -156,8 +156,8 @@ struct GroupSenderTests: GroupOfClients {
         await simulator.stop()
     }
 
-    @Test("A bulk call pulls nothing while its app waits for its turn, and sends all of it then")
-    func turn() async throws {
+    @Test("A bulk call pulls nothing while its app waits for a client, and sends everything afterwards")
+    func pullsNothingBeforeItsClientRuns() async throws {
         let clock = ShiftedClock()
         try await self.withWaitingCall(clock, rows: 0..<100) { _, run, control, endOther in
             // Longer than the pushes have.
@@ -168,7 +168,7 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
-    @Test("A stop, a cancellation and a shutdown end a bulk call that waits for its turn", arguments: 0..<3)
+    @Test("A stop, a cancellation and a shutdown end a bulk call that waits for a client", arguments: 0..<3)
     func turnEnds(_ way: Int) async throws {
         try await self.withWaitingCall(rows: 0...) { group, run, control, _ in
             switch way {

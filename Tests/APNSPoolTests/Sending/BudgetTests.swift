@@ -63,7 +63,7 @@ struct BudgetTests {
     func retriesAgreeWithAModel(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         let budget = RetryBudget(percent: 50, floor: 3)
-        var answers: [Int64] = []
+        var responses: [Int64] = []
         var retries: [Int64] = []
         var now: Int64 = 0
         for _ in 0..<500 {
@@ -71,9 +71,9 @@ struct BudgetTests {
             let instant = MonotonicInstant(nanoseconds: now * 1_000_000_000)
             if Bool.random(using: &random) {
                 budget.recordResponses(3, now: instant)
-                answers += [now, now, now]
+                responses += [now, now, now]
             } else {
-                let allowed = max(3, answers.count { $0 > now - 10 } / 2)
+                let allowed = max(3, responses.count { $0 > now - 10 } / 2)
                 let isAllowed = retries.count { $0 > now - 10 } < allowed
                 if isAllowed { retries.append(now) }
                 #expect(budget.take(now: instant) == isAllowed, "seed \(seed) at \(now)")

@@ -149,8 +149,8 @@ struct MassRejectionBreakerTests {
                 isOpen = false
                 expected = true
             }
-            let answer = isRejected ? breaker.rejected(.sample(token)) : breaker.recordResponse(.sample(token))
-            #expect(answer == expected && breaker.rejections == count && breaker.isOpen == isOpen, "seed \(seed)")
+            let response = isRejected ? breaker.rejected(.sample(token)) : breaker.recordResponse(.sample(token))
+            #expect(response == expected && breaker.rejections == count && breaker.isOpen == isOpen, "seed \(seed)")
         }
     }
 

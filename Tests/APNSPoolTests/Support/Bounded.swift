@@ -1,5 +1,3 @@
-import Synchronization
-
 @testable import APNSPool
 
 /// Whether `body` ends within a time. It is not waited for any longer, so that a test fails, and does not hang, when

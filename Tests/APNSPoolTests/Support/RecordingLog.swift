@@ -1,5 +1,4 @@
 import Logging
-import Synchronization
 import TestSupport
 
 /// What the client logs, to look at.

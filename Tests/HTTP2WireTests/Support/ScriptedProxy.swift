@@ -17,13 +17,13 @@ final class ScriptedProxy: Sendable {
     private final class Handler: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let proxy: ScriptedProxy.State
-        private let answer: Answer
+        private let response: Answer
         private var header: [UInt8] = []
         private var origin: (any Channel)?
 
-        init(_ proxy: ScriptedProxy.State, _ answer: Answer) {
+        init(_ proxy: ScriptedProxy.State, _ response: Answer) {
             self.proxy = proxy
-            self.answer = answer
+            self.response = response
         }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -35,7 +35,7 @@ final class ScriptedProxy: Sendable {
             let text = String(decoding: self.header, as: UTF8.self)
             guard text.contains("\r\n\r\n") else { return }
             self.proxy.requests.withLock { $0.append(text) }
-            switch self.answer {
+            switch self.response {
             case .silence: break
             case .close(let bytes):
                 context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)
@@ -89,12 +89,12 @@ final class ScriptedProxy: Sendable {
     var requests: [String] { self.state.requests.withLock { $0 } }
     var closedConnections: Int { self.state.closed.withLock { $0 } }
 
-    static func start(_ answer: Answer) async throws -> ScriptedProxy {
+    static func start(_ response: Answer) async throws -> ScriptedProxy {
         let state = State()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton.next())
             .childChannelInitializer { child in
                 child.eventLoop.makeCompletedFuture {
-                    try child.pipeline.syncOperations.addHandler(Handler(state, answer))
+                    try child.pipeline.syncOperations.addHandler(Handler(state, response))
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()

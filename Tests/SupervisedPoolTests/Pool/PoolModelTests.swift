@@ -102,8 +102,8 @@ struct PoolModelTests {
             let until = model.bench.now.advanced(by: .milliseconds(Int.random(in: 0...20_000, using: &random)))
             let fault = Bool.random(using: &random) ? PoolFault(description: "x", isConfiguration: true) : nil
             // Often all at once, or there would hardly be an outage.
-            let slots = Int.random(in: 0..<3, using: &random) == 0 ? Array(model.workers.indices) : [index]
-            for index in slots {
+            let targets = Int.random(in: 0..<3, using: &random) == 0 ? Array(model.workers.indices) : [index]
+            for index in targets {
                 model.report(.backingOff(until: until, fault: fault), index)
                 model.follow()
             }

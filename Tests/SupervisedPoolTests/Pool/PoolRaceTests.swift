@@ -220,12 +220,12 @@ struct PoolRaceTests {
 
     @Test func aCheckoutByCallIsAnsweredOnce() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
-            let answers = Journal<String>()
+            let responses = Journal<String>()
             func start() async -> PoolCheckoutStart<Worker> {
-                await pool.startCheckout(wanted: 3, deadline: soon, lane: .bulk) { answer in
-                    switch answer {
-                    case .success(let origin): answers.write("leased \(origin.count)")
-                    case .failure(let error): answers.write("\(error.code)")
+                await pool.startCheckout(wanted: 3, deadline: soon, lane: .bulk) { response in
+                    switch response {
+                    case .success(let origin): responses.write("leased \(origin.count)")
+                    case .failure(let error): responses.write("\(error.code)")
                     }
                 }
             }
@@ -239,13 +239,13 @@ struct PoolRaceTests {
             }
             pool.withdraw(second)
             pool.checkin(origin.origin, count: origin.count)
-            await answers.wait(count: 2)
-            #expect(answers.entries.sorted() == ["cancelled", "leased 1"])
+            await responses.wait(count: 2)
+            #expect(responses.entries.sorted() == ["cancelled", "leased 1"])
             pool.withdraw(second)
             pool.checkin(origin.origin, count: 1)
             let status = await pool.status()
             #expect(status.leased == 0 && status.queueDepth == 0)
-            #expect(answers.entries.count == 2)
+            #expect(responses.entries.count == 2)
         }
     }
 

@@ -95,10 +95,10 @@ struct PoolCheckoutTests {
 
     @Test func lifoPacks() {
         var bench = PoolBench.ready(.init(size: 1, maxOverflow: 1, strategy: .lifo), capacities: [2, 2])
-        let slots = (0..<4).map { _ in bench.checkout() }
-        #expect(slots.map(\.index) == [0, 0, 1, 1])
-        if let origin = slots[0].origin { bench.checkin(origin) }
-        if let origin = slots[2].origin { bench.checkin(origin) }
+        let leases = (0..<4).map { _ in bench.checkout() }
+        #expect(leases.map(\.index) == [0, 0, 1, 1])
+        if let origin = leases[0].origin { bench.checkin(origin) }
+        if let origin = leases[2].origin { bench.checkin(origin) }
         #expect(bench.checkout().index == 0)
     }
 

@@ -123,32 +123,32 @@ struct SupervisorModel {
     }
 
     mutating func command(_ command: SupervisorStateMachine.Command, _ number: Int) {
-        func answer(_ text: String) { log.append(text) }
-        guard !hasEnded else { return answer("no \(number) notRunning") }
+        func response(_ text: String) { log.append(text) }
+        guard !hasEnded else { return response("no \(number) notRunning") }
         switch command {
         case .start(let spec):
-            guard index(spec.id) == nil else { return answer("no \(number) childExists") }
+            guard index(spec.id) == nil else { return response("no \(number) childExists") }
             guard !spec.isSignificant || (autoShutdown != .never && spec.restart != .permanent) else {
-                return answer("no \(number) invalidSpec")
+                return response("no \(number) invalidSpec")
             }
             children.append(Child(spec: spec))
-            if start(children.count - 1) { return answer("ok \(number)") }
+            if start(children.count - 1) { return response("ok \(number)") }
             children.removeLast()
-            answer("no \(number) startFailed")
+            response("no \(number) startFailed")
         case .terminate(let id):
-            guard let index = index(id) else { return answer("no \(number) childNotFound") }
+            guard let index = index(id) else { return response("no \(number) childNotFound") }
             stop(index)
             if children[index].spec.restart == .temporary { children.remove(at: index) }
-            answer("ok \(number)")
+            response("ok \(number)")
         case .restart(let id):
-            guard let index = index(id) else { return answer("no \(number) childNotFound") }
-            guard !children[index].isRunning else { return answer("no \(number) childRunning") }
-            answer(start(index) ? "ok \(number)" : "no \(number) startFailed")
+            guard let index = index(id) else { return response("no \(number) childNotFound") }
+            guard !children[index].isRunning else { return response("no \(number) childRunning") }
+            response(start(index) ? "ok \(number)" : "no \(number) startFailed")
         case .delete(let id):
-            guard let index = index(id) else { return answer("no \(number) childNotFound") }
-            guard !children[index].isRunning else { return answer("no \(number) childRunning") }
+            guard let index = index(id) else { return response("no \(number) childNotFound") }
+            guard !children[index].isRunning else { return response("no \(number) childRunning") }
             children.remove(at: index)
-            answer("ok \(number)")
+            response("ok \(number)")
         }
     }
 }
