@@ -108,7 +108,7 @@ struct ForeignParserTests {
         for response in responses.dropLast() {
             let words = response.split(separator: " ", maxSplits: 1)
             let name = words.first.flatMap { Int($0) }.map { lines.names[$0] }
-            Issue.record("\(answer): \(name ?? "no such line")")
+            Issue.record("\(response): \(name ?? "no such line")")
         }
     }
 
