@@ -98,7 +98,7 @@ struct DoctorTests {
             #expect(status == 78)
             let failed = try #require(report.failed.first)
             #expect(failed.name == "credential" && failed.found.first?.contains("403") == true, "\(failed)")
-            #expect(failed.advice?.contains("key ID, team ID") == true)
+            #expect(failed.advice?.contains("key ID, the team ID") == true)
             // Where the file's name tells, nothing is sent.
             let (named, _) = try await self.examine(server.options + ["--key-id", "ABCDE12345"])
             #expect(named.failed.map(\.name) == ["credential"])

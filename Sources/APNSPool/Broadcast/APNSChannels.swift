@@ -113,7 +113,7 @@ public struct APNSChannels: Sendable {
         let response = try await self.call(.create(storage), bundleID: bundleID, options: options)
         guard let id = response.result.fields.first("apns-channel-id").flatMap({ ChannelID(fromAPNs: $0) }) else {
             throw response.unreadable(
-                "APNs made a channel, but its response does not name it: it is in the list of all"
+                "APNs created the channel, but its response has no channel id: find it in the list of channels"
             )
         }
         return CreatedChannel(id: id, storage: storage, requestID: response.requestID, attempts: response.attempts)
@@ -175,7 +175,7 @@ public struct APNSChannels: Sendable {
         }
         let ids = body.channels.compactMap { ChannelID(fromAPNs: $0) }
         guard ids.count == body.channels.count else {
-            throw response.unreadable("APNs' list has channel ids that are none")
+            throw response.unreadable("APNs' list contains invalid channel ids")
         }
         return ChannelList(ids: ids, requestID: response.requestID, attempts: response.attempts)
     }

@@ -281,7 +281,7 @@ final class BulkRun: BulkEngine {
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant) async {
         if self.context.lifecycle.current == .notStarted, await !self.context.waitUntilRunning(deadline) {
             return self.checkoutFailed(
-                .notSent(.notRunning, "nobody runs the client: call run() or start()", isFinal: true)
+                .notSent(.notRunning, "the client is not running: call run() or start()", isFinal: true)
             )
         }
         do throws(AttemptEnd) {

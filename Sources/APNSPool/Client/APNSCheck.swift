@@ -65,7 +65,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
             // A simulator accepts any token.
             self.pass(.response, "accepted")
             self.pass(.credential, "accepted")
-            return self.pass(.topic, "'\(topic)' may be sent to")
+            return self.pass(.topic, "pushes to '\(topic)' are allowed")
         }
         guard let rejection = error.rejection else {
             if error.code == .credential {
@@ -75,7 +75,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
                     "give a key or certificate that is valid in this environment"
                 )
             }
-            return self.fail(.response, error.message, "look at the network, and at the client's status")
+            return self.fail(.response, error.message, "check the network and the client's status")
         }
         let reason = rejection.reason
         let text = "\(rejection.status) \(reason?.rawValue ?? "without a reason")"
@@ -83,14 +83,14 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
             return self.fail(.response, text, "APNs is overloaded, or there was too much traffic: try again later")
         }
         guard reason != nil else {
-            return self.fail(.response, text, "this may not be APNs: look at the environment's host and the proxy")
+            return self.fail(.response, text, "this may not be APNs: check the environment's host and the proxy")
         }
         self.pass(.response, text)
         if rejection.status == 403 {
             return self.fail(
                 .credential,
                 "\(text): \(rejection.meaning)",
-                "look at key ID, team ID, the environment of the key, and this machine's clock"
+                "check the key ID, the team ID, the environment of the key, and this machine's clock"
             )
         }
         let topicReasons: Set<RejectionReason> = [
@@ -98,12 +98,12 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
         ]
         if reason == .badDeviceToken || rejection.status == 410 {
             self.pass(.credential, "accepted")
-            self.pass(.topic, "'\(topic)' may be sent to")
+            self.pass(.topic, "pushes to '\(topic)' are allowed")
         } else if let reason, topicReasons.contains(reason) {
             self.pass(.credential, "accepted")
             self.fail(.topic, "\(text): \(rejection.meaning)", "use the app's bundle ID, and a key of its team")
         } else {
-            self.fail(.credential, "\(text): \(rejection.meaning)", "report this response: it was not expected")
+            self.fail(.credential, "\(text): \(rejection.meaning)", "this response is unexpected: report it")
         }
     }
 }
@@ -164,7 +164,7 @@ extension ClientRuntime {
             check.fail(
                 .connection,
                 error.fault.map { "\($0)" } ?? "\(error)",
-                "look at the network, the firewall (ports 443 and 2197), the environment's host and the trust roots"
+                "check the network, the firewall (ports 443 and 2197), the environment's host and the trust roots"
             )
             return check
         }

@@ -53,7 +53,7 @@ public final class APNSClient: PushSender, Service {
 
     deinit {
         guard let task = self.task.withLock({ $0 }), self.runtime.lifecycle.current != .stopped else { return }
-        self.runtime.logger.error("an APNSClient was dropped while it ran: call shutdown() first; its pushes fail now")
+        self.runtime.logger.error("an APNSClient was released while running, so its pushes fail: call shutdown() first")
         task.cancel()
     }
 
@@ -88,7 +88,7 @@ public final class APNSClient: PushSender, Service {
             throw APNSConfigurationError(
                 .alreadyRunning,
                 setting: "start",
-                message: "this client runs already, or has ended: a client runs once"
+                message: "the client is already running or has ended: a client can run only once"
             )
         }
         await runtime.lifecycle.serving.wait()

@@ -53,10 +53,10 @@ extension APNSClientConfiguration {
             }
             func hasControls(_ text: String) -> Bool { text.utf8.contains { $0 < 0x20 || $0 == 0x7F } }
             guard APNSEnvironment.isHost(self.host) else {
-                throw wrong("proxy.host", "is '\(self.host)'; allowed is a host name or address")
+                throw wrong("proxy.host", "is '\(self.host)'; allowed: a host name or address")
             }
             guard (1...65535).contains(self.port) else {
-                throw wrong("proxy.port", "is \(self.port); allowed is 1 to 65535")
+                throw wrong("proxy.port", "is \(self.port); allowed: 1 to 65535")
             }
             if let username {
                 guard !username.isEmpty, !username.contains(":"), !hasControls(username) else {

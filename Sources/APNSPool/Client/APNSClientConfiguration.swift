@@ -334,7 +334,7 @@ extension APNSConfigurationError {
         APNSConfigurationError(
             .outOfRange,
             setting: setting,
-            message: "'\(setting)' is \(value); allowed is \(allowed)"
+            message: "'\(setting)' is \(value); allowed: \(allowed)"
         )
     }
 }

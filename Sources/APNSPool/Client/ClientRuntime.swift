@@ -68,7 +68,7 @@ final class ClientRuntime: Sendable {
             throw APNSConfigurationError(
                 .alreadyRunning,
                 setting: "run",
-                message: "this client runs already, or has ended: a client runs once"
+                message: "the client is already running or has ended: a client can run only once"
             )
         }
         let metrics = self.makeMetricExporter()

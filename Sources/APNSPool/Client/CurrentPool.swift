@@ -65,7 +65,7 @@ final class CurrentPool: Sendable {
                 try state.pool.reconfigure(configuration)
                 state.configuration = configuration
             } catch {
-                self.logger.error("the pool refuses its settings", metadata: ["error": "\(error)"])
+                self.logger.error("the pool rejected its settings", metadata: ["error": "\(error)"])
             }
         }
     }

@@ -175,7 +175,7 @@ public struct APNSAuthentication: Sendable {
             throw APNSConfigurationError(
                 .outOfRange,
                 setting: "authentication.fileCheckInterval",
-                message: "\(interval) is less than 1 s. Leave it out for the usual 60 s."
+                message: "\(interval) is less than 1 s. Leave it out for the default of 60 s."
             )
         }
         var resolved = ResolvedAuthentication(authentication: self, policy: policy)

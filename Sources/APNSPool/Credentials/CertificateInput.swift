@@ -33,8 +33,8 @@ enum CertificateInput: Sendable {
             throw APNSConfigurationError(
                 .certificateNotYetValid,
                 setting: self.setting,
-                message: "The certificate '\(identity.commonName)' is valid from "
-                    + "\(CivilDate.text(identity.notBefore)) only. Is this machine's clock right?"
+                message: "The certificate '\(identity.commonName)' is not valid before "
+                    + "\(CivilDate.text(identity.notBefore)). Check this machine's clock."
             )
         }
         return identity
@@ -112,16 +112,16 @@ enum CertificateInput: Sendable {
                 setting: self.setting,
                 message: self.isPKCS12
                     ? "It is not a PKCS#12 file, or a part of it is missing: \(fault.detail). "
-                        + "If it is a PEM text, give it as a certificate in PEM form."
-                    : "It holds no certificate in PEM form or DER: \(fault.detail). "
+                        + "If it is PEM text, give it as a certificate in PEM form."
+                    : "It contains no certificate in PEM or DER form: \(fault.detail). "
                         + "If it is a .p12 file, give it as PKCS#12."
             )
         case .notAKey:
             APNSConfigurationError(
                 .notAKey,
                 setting: self.keySetting,
-                message: "There is no private key that can be read: \(fault.detail). The key is made together with the "
-                    + "request for the certificate; Apple does not have it."
+                message: "There is no readable private key: \(fault.detail). You create the key together with the "
+                    + "certificate request; Apple does not have it."
             )
         case .passphraseMissing:
             APNSConfigurationError(
@@ -133,24 +133,24 @@ enum CertificateInput: Sendable {
             APNSConfigurationError(
                 .passphraseWrong,
                 setting: "authentication.passphrase",
-                message: "The passphrase is wrong, or what it encrypts is damaged. It is the one that the file was "
-                    + "exported with."
+                message: "The passphrase is wrong, or the encrypted data is damaged. Give the passphrase that you "
+                    + "chose when you exported the file."
             )
         case .encryptionTooOld:
             APNSConfigurationError(
                 .encryptionTooOld,
                 setting: self.isPKCS12 ? self.setting : self.keySetting,
                 message:
-                    "It is encrypted in an old way (RC2 or the like) that OpenSSL 3 reads with its legacy provider "
-                    + "only. Convert it: 'openssl pkcs12 -legacy -in OLD.p12 -nodes -out apns.pem', then give "
+                    "Its encryption is old (such as RC2), and OpenSSL 3 can read it only with the legacy provider. "
+                    + "Convert it with 'openssl pkcs12 -legacy -in OLD.p12 -nodes -out apns.pem', then give "
                     + "apns.pem as the certificate's file."
             )
         case .keyMismatch:
             APNSConfigurationError(
                 .keyMismatch,
                 setting: self.keySetting,
-                message: "The private key is not the one of this certificate. Give the key that the certificate was "
-                    + "requested with."
+                message: "The private key does not belong to this certificate. Give the key that you used for the "
+                    + "certificate request."
             )
         }
     }

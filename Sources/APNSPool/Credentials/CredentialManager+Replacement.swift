@@ -47,7 +47,7 @@ extension CredentialManager {
             return
         }
         let name = resolved.name
-        self.logger.info("another credential is tried", metadata: ["credential": "\(name)"])
+        self.logger.info("trying a new credential", metadata: ["credential": "\(name)"])
         let end = await withTaskGroup(of: TrialEnd.self) { group in
             group.addTask { await self.runTrial(session) }
             group.addTask {
@@ -66,16 +66,19 @@ extension CredentialManager {
         if self.giveUp(session) || end != .event(.accepted) && session.isRetired {
             switch end {
             case .event(.refused(let words)):
-                throw APNSAuthenticationError(.refused, "APNs refuses \(name): \(words). The old credential goes on.")
+                throw APNSAuthenticationError(
+                    .refused,
+                    "APNs refuses \(name): \(words). The old credential stays in use."
+                )
             case .event(.superseded), .event(.inconclusive):
                 if self.lifecycle.current != .running { throw .clientStopped }
-                throw APNSAuthenticationError(.superseded, "Another change of the authentication came first.")
+                throw APNSAuthenticationError(.superseded, "Another change of the authentication replaced this one.")
             case .event(.accepted), .timeOver:
                 if Task.isCancelled { throw .cancelled }
                 throw APNSAuthenticationError(.noVerdict, await self.noVerdict(session))
             }
         }
-        self.logger.notice("another credential is in use now", metadata: ["credential": "\(name)"])
+        self.logger.notice("a new credential is in use", metadata: ["credential": "\(name)"])
     }
 
     private var clock: any MonotonicClock { self.configuration.clock }
@@ -92,13 +95,13 @@ extension CredentialManager {
             try await session.pool.waitUntilReady(1, deadline: self.clock.now)
         } catch {
             if let fault = error.fault {
-                return "No connection could be made with \(name) in time: \(fault). The old credential goes on."
+                return "No connection could be made with \(name) in time: \(fault). The old credential stays in use."
             }
         }
         if let failure = session.tokens.status(now: self.clock.now).lastFailure {
-            return "No provider token could be had of \(name) in time: \(failure) The old credential goes on."
+            return "No provider token was available for \(name) in time: \(failure) The old credential stays in use."
         }
-        return "No push was answered with \(name) in time. The old credential goes on."
+        return "APNs responded to no push with \(name) in time. The old credential stays in use."
     }
 
     /// Prepares the candidate's connection and token, then lets one push try it. Repeats until there is a verdict.
@@ -179,7 +182,7 @@ extension CredentialManager {
     /// Immediately ends everything that uses the credential.
     func revoke() async {
         let (revoked, haveTrees) = self.beginRevocation()
-        self.logger.notice("the authentication was revoked: nothing is sent until another one is given")
+        self.logger.notice("the authentication was revoked: nothing is sent until replaceAuthentication sets a new one")
         for session in revoked { session.stop() }
         for session in revoked {
             if haveTrees { _ = await session.ended.wait() } else { await session.failWaiters() }
@@ -224,7 +227,7 @@ extension CredentialManager {
                 } catch {
                     if files.couldNotBeUsed() {
                         self.logger.warning(
-                            "a changed key or certificate file cannot be used (yet); the old credential goes on",
+                            "a changed key or certificate file cannot be used (yet); the old credential stays in use",
                             metadata: ["error": "\(error)"]
                         )
                     }
@@ -240,7 +243,7 @@ extension CredentialManager {
         } catch {
             guard error.code == .refused || error.code == .configuration else { return }
             self.logger.error(
-                "the key or certificate in the changed file is not taken into use",
+                "the key or certificate in the changed file is not used",
                 metadata: ["error": "\(error)"]
             )
         }

@@ -80,11 +80,11 @@ enum KeyFile {
         let advice =
             switch code {
             case ENOENT where path.hasPrefix("~"):
-                "There is no file '\(path)': '~' is understood by shells only, so write the path in full."
+                "There is no file '\(path)': only shells expand '~', so write the full path."
             case ENOENT, ENOTDIR:
-                "There is no file '\(path)'. Check the path; a relative one starts at the process's working directory."
+                "There is no file '\(path)'. Check the path; a relative path starts at the process's working directory."
             case EACCES, EPERM:
-                "The process may not read '\(path)'. Give its user the right to read the file."
+                "The process may not read '\(path)'. Give its user permission to read the file."
             case EISDIR:
                 "'\(path)' is a directory. Name the \(kind) in it."
             case SystemError.notRegular.code:

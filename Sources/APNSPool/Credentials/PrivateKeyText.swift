@@ -76,7 +76,7 @@ enum PrivateKeyText {
         // RFC 1421 header fields, which encrypted keys in the old format have.
         if block.body.range(of: Array("ENCRYPTED".utf8)) != nil { throw self.encrypted }
         guard let der = self.base64(Array(block.body)), !der.isEmpty else {
-            throw Fault(.keyDamaged, "What stands between its BEGIN and END lines is not base64. \(self.askAgain)")
+            throw Fault(.keyDamaged, "The text between its BEGIN and END lines is not base64. \(self.askAgain)")
         }
         return try self.key(inDER: der)
     }
@@ -95,23 +95,23 @@ enum PrivateKeyText {
             case .unreadable:
                 throw Fault(
                     .keyDamaged,
-                    "Its bytes are not those of a whole private key: it is damaged or cut off. \(self.askAgain)"
+                    "Its bytes are not a complete private key: it is damaged or cut off. \(self.askAgain)"
                 )
             case .inconsistent:
                 throw Fault(
                     .keyDamaged,
-                    "It looks like a P-256 key, but its numbers are not valid or do not fit each other. \(self.askAgain)"
+                    "It looks like a P-256 key, but its numbers are invalid or do not match. \(self.askAgain)"
                 )
             }
         }
     }
 
-    private static let askAgain = "Copy the .p8 file again, all of it."
+    private static let askAgain = "Copy the complete .p8 file again."
 
     private static let encrypted = Fault(
         .keyEncrypted,
         "It is protected by a password. Keys from the developer portal are not: give that .p8 file, "
-            + "or take the password away with 'openssl pkcs8 -in KEY -topk8 -nocrypt'."
+            + "or remove the password with 'openssl pkcs8 -in KEY -topk8 -nocrypt'."
     )
 
     private static func wrongType(_ found: String) -> Fault {

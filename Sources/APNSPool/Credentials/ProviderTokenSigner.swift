@@ -78,8 +78,8 @@ struct ProviderTokenSigner: Sendable {
         guard signature.count == ES256Signature.length else {
             throw TokenError(
                 .signingFailed,
-                "The signer gave \(signature.count) bytes. An ES256 signature has \(ES256Signature.length), r and s of 32 "
-                    + "each, or is the same in DER."
+                "The signer returned \(signature.count) bytes. An ES256 signature has \(ES256Signature.length) bytes, "
+                    + "32 each for r and s, or is the DER form of r and s."
             )
         }
         return input + "." + Base64.encodeForURL(signature)
@@ -110,7 +110,7 @@ struct TokenError: Error, Sendable, Hashable, CustomStringConvertible {
 
     static let stopped = TokenError(
         .stopped,
-        "No provider token is signed while the client stops or starts anew."
+        "No provider token is signed while the client stops or restarts."
     )
     static let tooSlow = TokenError(
         .signingFailed,

@@ -140,22 +140,22 @@ public struct ProviderTokenRequest: Sendable {
         isReplacing current: String?,
         checksSignature: Bool
     ) throws(TokenError) {
-        func fault(_ text: String) -> TokenError { TokenError(.signingFailed, "The token source gave \(text).") }
+        func fault(_ text: String) -> TokenError { TokenError(.signingFailed, "The token source returned \(text).") }
         guard self.isOurs(token) else {
             throw fault(
                 "a token of key \(token.keyID), team \(token.teamID) for key \(self.keyID), team \(self.teamID)"
             )
         }
         if token.jwt == self.refused { throw fault("the token that APNs has just refused") }
-        if token.jwt == current { throw fault("the token that is in use already") }
+        if token.jwt == current { throw fault("the token that is already in use") }
         guard self.age(token) < TokenPolicy.usableAge else { throw fault("a token that is \(self.age(token)) old") }
         guard self.age(token) >= .zero - TokenPolicy.futureTolerance else { throw fault("a token from the future") }
         // The token is sent in a header field.
         guard !token.jwt.isEmpty, token.jwt.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw fault("a text that is no token")
+            throw fault("text that is not a token")
         }
         if checksSignature, let key = self.signer.key, !key.hasSigned(token.jwt) {
-            throw fault("a token that another key has signed, although it has the ids of this one")
+            throw fault("a token that has the ids of this key, but is signed by another key")
         }
     }
 

@@ -98,7 +98,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         case .failure(let error):
             throw TokenError(
                 .signingFailed,
-                "'\(self.path).lock' cannot be opened: \(error). The shared token needs a directory to write to."
+                "'\(self.path).lock' cannot be opened: \(error). The shared token needs a writable directory."
             )
         }
         let end = self.clock.now.advanced(by: self.lockTimeout)

@@ -270,7 +270,7 @@ actor TokenActor {
         } catch let error as TokenError {
             return .failure(error)
         } catch {
-            return .failure(TokenError(.signingFailed, "The shared provider token could not be had: \(error)"))
+            return .failure(TokenError(.signingFailed, "The shared provider token is not available: \(error)"))
         }
     }
 

@@ -29,7 +29,7 @@ struct TokenIdentifiers: Sendable, Hashable {
                 .missing,
                 setting: "authentication.keyID",
                 message: keyFile.map {
-                    "There is no key id, and the name of '\($0)' does not hold one (AuthKey_XXXXXXXXXX.p8). "
+                    "There is no key id, and the name of '\($0)' does not contain one (AuthKey_XXXXXXXXXX.p8). "
                         + "Give keyID; it is on the key's page of the developer account."
                 } ?? "The key id is empty. It is on the key's page of the developer account."
             )
@@ -40,7 +40,7 @@ struct TokenIdentifiers: Sendable, Hashable {
                 .conflict,
                 setting: "authentication.keyID",
                 message: isSwapped
-                    ? "The file's name says that the key id is \(named), which is given as the team id. "
+                    ? "The file's name says that \(named) is the key id, but it is given as the team id. "
                         + "Are key id and team id swapped?"
                     : "The key id is \(key), but the file's name says \(named). Leave keyID out, or give the key's own file."
             )
@@ -50,7 +50,7 @@ struct TokenIdentifiers: Sendable, Hashable {
                 .conflict,
                 setting: named == nil ? "authentication.keyID" : "authentication.teamID",
                 message: named == nil
-                    ? "Key id and team id are both \(key). Is one of them in the place of the other, or are they swapped?"
+                    ? "Key id and team id are both \(key). At least one of them is wrong: check both."
                     : "The team id is \(team), but the file's name says that this is the key id. "
                         + "Give the team id; it is on the membership page of the developer account."
             )
@@ -67,9 +67,9 @@ struct TokenIdentifiers: Sendable, Hashable {
         var message = "A \(name) has \(self.length) letters and digits, but '\(id.prefix(40))' "
         message += isPlain ? "has \(id.utf8.count)." : "has other characters or another length."
         if id.contains(".") {
-            message += " It looks like a bundle id, which belongs into the topic."
+            message += " It looks like a bundle id, which belongs in the topic."
         } else {
-            message += " Are key id and team id swapped, or is something else in their place?"
+            message += " Check the key id and the team id: they may be swapped, or one may be another value."
         }
         throw APNSConfigurationError(.identifierInvalid, setting: setting, message: message)
     }

@@ -46,8 +46,8 @@ struct TokenPolicy: Sendable, Hashable {
             throw APNSConfigurationError(
                 .outOfRange,
                 setting: "authentication.tokenRefreshInterval",
-                message: "\(refreshInterval) is not within 20 to 60 minutes, the limits that APNs sets. "
-                    + "Leave it out for the usual 50 minutes."
+                message: "\(refreshInterval) is not between 20 and 60 minutes, the limits that APNs sets. "
+                    + "Leave it out for the default of 50 minutes."
             )
         }
         self.init(unchecked: refreshInterval)

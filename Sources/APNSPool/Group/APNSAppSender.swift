@@ -74,7 +74,7 @@ public struct APNSAppSender: PushSender {
         switch await self.core.use(self.app, self.environment, asCall: true, until: deadline) {
         case .failure(let error):
             var check = APNSCheck()
-            check.fail(.client, error.message, "look at the group's apps, its maxConnections, and whether it runs")
+            check.fail(.client, error.message, "check the group's apps, its maxConnections, and whether it is running")
             return check
         case .success(let use):
             defer { self.core.leave(use) }

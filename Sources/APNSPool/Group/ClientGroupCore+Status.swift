@@ -29,7 +29,10 @@ extension ClientGroupCore {
                 own.pool = settings.pool.limited(to: connections)
             }
         } catch {
-            client.runtime.configuration.logger.error("a client keeps its settings", metadata: ["error": "\(error)"])
+            client.runtime.configuration.logger.error(
+                "a client rejected its new settings and keeps the old ones",
+                metadata: ["error": "\(error)"]
+            )
         }
     }
 

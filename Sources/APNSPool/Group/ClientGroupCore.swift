@@ -88,14 +88,14 @@ final class ClientGroupCore: Sendable {
             throw APNSConfigurationError(
                 .outOfRange,
                 setting: "maxConnections",
-                message: "'maxConnections' is \(configuration.maxConnections); allowed is 1 to 100000"
+                message: "'maxConnections' is \(configuration.maxConnections); allowed: 1 to 100000"
             )
         }
         guard configuration.idleTimeout >= .seconds(1) else {
             throw APNSConfigurationError(
                 .outOfRange,
                 setting: "idleTimeout",
-                message: "'idleTimeout' is \(configuration.idleTimeout); allowed is 1 s and more"
+                message: "'idleTimeout' is \(configuration.idleTimeout); allowed: 1 s or more"
             )
         }
         self.configuration = configuration
@@ -168,7 +168,7 @@ final class ClientGroupCore: Sendable {
             throw APNSConfigurationError(
                 .conflict,
                 setting: "app.name",
-                message: "There is an app '\(app.name)' already. Use replace to put another one in its place."
+                message: "The group already has an app '\(app.name)'. Use replace to change it."
             )
         }
     }
@@ -338,7 +338,7 @@ final class ClientGroupCore: Sendable {
             }
             guard state.hasRun else {
                 return .failure(
-                    PushError(code: .notRunning, certainty: .notSent, message: "nobody runs the group: call run()")
+                    PushError(code: .notRunning, certainty: .notSent, message: "the group is not running: call run()")
                 )
             }
             return .failure(
@@ -346,7 +346,7 @@ final class ClientGroupCore: Sendable {
                     code: .deadlineExceeded,
                     certainty: .notSent,
                     message:
-                        "other apps have all \(self.configuration.maxConnections) connections: raise maxConnections"
+                        "other apps use all \(self.configuration.maxConnections) connections: raise maxConnections"
                 )
             )
         }
@@ -393,7 +393,7 @@ final class ClientGroupCore: Sendable {
             throw APNSConfigurationError(
                 .alreadyRunning,
                 setting: "run",
-                message: "this group runs already, or has ended: a group runs once"
+                message: "the group is already running or has ended: a group can run only once"
             )
         }
         defer { self.invalidTokens.finish() }

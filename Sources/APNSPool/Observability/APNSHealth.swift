@@ -135,7 +135,7 @@ extension APNSHealth {
     private static func running(_ inputs: HealthInputs) -> APNSHealth {
         if inputs.isPaused {
             return .failing(
-                .init(code: .internalFault, message: "a fault of the library; it starts anew after a pause")
+                .init(code: .internalFault, message: "a fault of the library; the client restarts after a pause")
             )
         }
         if inputs.isRevoked {
@@ -157,10 +157,10 @@ extension APNSHealth {
         case .connecting:
             guard inputs.hasConnected else { return .starting }
             if let refusal = inputs.suspectedRefusal {
-                let message = "APNs refused the credential once, a new connection checks it: \(refusal)"
+                let message = "APNs refused the credential once; a new connection checks it: \(refusal)"
                 return .degraded(.init(code: .credential, message: message))
             }
-            return .degraded(.init(code: .reconnecting, message: "the last connection was lost, another one is opened"))
+            return .degraded(.init(code: .reconnecting, message: "the last connection was lost; a new one is opening"))
         case .available:
             break
         }
@@ -173,11 +173,12 @@ extension APNSHealth {
             )
         }
         if case .notRenewed(let error) = inputs.signingTrouble {
-            let message = "the provider token cannot be renewed, the one in use serves up to 58 minutes: \(error)"
+            let message =
+                "the provider token cannot be renewed; the current one serves until it is 58 minutes old: \(error)"
             return .degraded(.init(code: .credential, message: message))
         }
         if inputs.degradedConnections > 0 {
-            return .degraded(.init(code: .overload, message: "APNs answers 503: fewer pushes are sent at once"))
+            return .degraded(.init(code: .overload, message: "APNs responds with 503: fewer pushes are sent at once"))
         }
         return .serving
     }

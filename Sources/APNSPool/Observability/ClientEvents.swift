@@ -55,9 +55,11 @@ extension Logger {
         case .credential(.ended):
             self.notice("APNs accepts the credential again", metadata: ["credential": "\(credential)"])
         case .degraded:
-            self.warning("APNs answers 503, and no further connection may replace one: fewer pushes are sent at once")
+            self.warning(
+                "APNs responds with 503, and no more connections may be replaced: fewer pushes are sent at once"
+            )
         case .recovered:
-            self.notice("APNs takes as many pushes at once as before")
+            self.notice("APNs accepts the usual number of pushes at once again")
         }
     }
 }

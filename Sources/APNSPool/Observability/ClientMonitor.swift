@@ -227,7 +227,7 @@ final class ClientMonitor: Sendable {
     /// Logs, once, that a push waits because the client is not running.
     func reportNotRunning() {
         guard !self.hasLoggedNotRunning.exchange(true, ordering: .relaxed) else { return }
-        self.logger.warning("a push waits, but nobody runs the client: call run(), start() or withAPNSClient")
+        self.logger.warning("a push waits, but the client is not running: call run(), start() or withAPNSClient")
     }
 
     // MARK: Provider tokens
@@ -235,7 +235,7 @@ final class ClientMonitor: Sendable {
     /// APNs counts too many provider tokens of this key, usually because another process uses the key.
     func reportTooManyTokenUpdates(_ time: Duration, credential: String) {
         self.logger.error(
-            "APNs has seen too many provider tokens of this key; the one in use is kept. Do other processes sign for it?",
+            "APNs saw too many provider tokens of this key; the current one is kept. Check if other processes use it",
             metadata: ["credential": "\(credential)", "no-new-token-for": "\(time)"]
         )
     }
@@ -252,7 +252,7 @@ final class ClientMonitor: Sendable {
     func reportClockSuspect() {
         guard !self.hasLoggedClockSuspect.exchange(true, ordering: .relaxed) else { return }
         self.logger.error(
-            "APNs refuses a provider token that was just signed, because of its time: is this machine's clock right?"
+            "APNs refuses a new provider token because of its issue time: check this machine's clock"
         )
     }
 
@@ -262,7 +262,7 @@ final class ClientMonitor: Sendable {
     func reportMassRejection(_ rejection: Rejection, topic: String, credential: String) {
         self.signal()
         self.logger.critical(
-            "most device tokens are refused: the environment, the topic or the key must be wrong. Delete none of them",
+            "most device tokens are refused: the environment, the topic or the key must be wrong. Do not delete tokens",
             metadata: [
                 "reason": "\(rejection.reason?.rawValue ?? "\(rejection.status)")",
                 "environment": "\(self.configuration.environment.name)",

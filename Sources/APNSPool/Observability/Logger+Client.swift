@@ -22,7 +22,7 @@ extension Logger {
                 ]
             )
         case .childDeaf(let id, let generation):
-            self.warning("does not end", metadata: ["child": "\(id)", "generation": "\(generation)"])
+            self.warning("a child does not end", metadata: ["child": "\(id)", "generation": "\(generation)"])
         case .escalating(let error):
             self.error("a supervisor gives up", metadata: ["error": "\(error)"])
         case .missed:
@@ -68,7 +68,7 @@ extension Logger {
             self.notice("provider tokens are signed again", metadata: ["credential": "\(credential)"])
         case .failure(let error):
             self.error(
-                "no provider token can be signed; one that is in use serves until it is 58 minutes old",
+                "no provider token can be signed; the current one serves until it is 58 minutes old",
                 metadata: ["credential": "\(credential)", "error": "\(error)"]
             )
         }

@@ -56,7 +56,7 @@ extension AttemptEnd {
             case .cancelled:
                 self = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
             case .faulty:
-                self = .notSent(.connectionFault, "the connection broke on this very push", isFinal: true)
+                self = .notSent(.connectionFault, "this push broke the connection", isFinal: true)
             case .closedLocally where isShuttingDown:
                 self = .notSent(.shuttingDown, "the client was shut down before it was sent", isFinal: true)
             case .goAway, .connectionLost, .closedLocally, .noCapacity, .reset, .responded:
@@ -65,9 +65,9 @@ extension AttemptEnd {
         case .notProcessed:
             switch result.cause {
             case .reset(.refusedStream):
-                self = .notProcessed(.refused, "APNs refused the stream without looking at it (REFUSED_STREAM)")
+                self = .notProcessed(.refused, "APNs refused the stream without processing it (REFUSED_STREAM)")
             default:
-                self = .notProcessed(.goAway, "APNs closed the connection without looking at it (GOAWAY)")
+                self = .notProcessed(.goAway, "APNs closed the connection without processing the push (GOAWAY)")
             }
         case .unknown:
             switch result.cause {
@@ -129,8 +129,8 @@ extension AttemptEnd {
         switch error.code {
         case .queueFull:
             return """
-                \(status.queueDepth) pushes wait already (\(status.queuedBytes) bytes): send less at once, or raise \
-                pool.maxOverflow, pool.maxQueued or pool.maxQueuedBytes
+                \(status.queueDepth) pushes are already waiting (\(status.queuedBytes) bytes): send less at once, or \
+                raise pool.maxOverflow, pool.maxQueued or pool.maxQueuedBytes
                 """
         case .waitedTooLong:
             return """

@@ -114,7 +114,12 @@ struct PushHistory: Sendable {
         .finish(
             .failed(
                 self.strongest
-                    ?? PushError(code: .internalFault, certainty: .notSent, apnsID: self.id, message: "no try was made")
+                    ?? PushError(
+                        code: .internalFault,
+                        certainty: .notSent,
+                        apnsID: self.id,
+                        message: "no attempt was made"
+                    )
             )
         )
     }

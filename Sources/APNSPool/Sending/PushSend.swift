@@ -66,10 +66,10 @@ final class PushSend: SendLoop {
         case .withdrawn? where Task.isCancelled:
             return self.fail(
                 .cancelled,
-                "the sending task was cancelled while another push with its key was on its way"
+                "the sending task was cancelled while another push with the same key was in flight"
             )
         case .withdrawn?:
-            return self.fail(.deadlineExceeded, "another push with its key was on its way until the deadline")
+            return self.fail(.deadlineExceeded, "another push with the same key was in flight until the deadline")
         }
     }
 

@@ -237,7 +237,7 @@ class SendLoop {
     private func conclude() -> PushHistory.Decision {
         // Also releases the right to probe a candidate credential.
         self.route = nil
-        let end = self.end ?? .notSent(.internalFault, "the attempt had no end", isFinal: true)
+        let end = self.end ?? .notSent(.internalFault, "the attempt ended without a result", isFinal: true)
         self.end = nil
         let decision = self.context.decide(end, &self.history, budget: self.budget)
         switch decision {
@@ -266,7 +266,7 @@ class SendLoop {
             await !self.context.waitUntilRunning(self.history.deadline)
         else { return nil }
         if Task.isCancelled { return self.cancelled() }
-        return self.fail(.notRunning, "nobody runs the client: call run(), start() or withAPNSClient")
+        return self.fail(.notRunning, "the client is not running: call run(), start() or withAPNSClient")
     }
 
     /// Finishes with an outcome, without a further attempt.

@@ -113,7 +113,7 @@ extension AttemptEnd {
 
     static let credentialRevoked = AttemptEnd.notSent(
         .credential,
-        "the authentication was revoked: nothing is sent until replaceAuthentication gives another one",
+        "the authentication was revoked: nothing is sent until replaceAuthentication sets a new one",
         isFinal: true
     )
 }

@@ -113,7 +113,7 @@ final class SupersedeEntry: Sendable {
         if self.queue.claim(self) == .goes { self.end() }
     }
 
-    static let message = "a newer push with the same key took its place"
+    static let message = "a newer push with the same key replaced it"
 }
 
 extension SupersedeQueue {

@@ -53,7 +53,7 @@ enum JSONSettings {
     private static func what(_ error: any Error) -> String {
         switch error {
         case DecodingError.dataCorrupted: "its syntax is wrong"
-        case DecodingError.typeMismatch: "another value stands in the object's place"
+        case DecodingError.typeMismatch: "it has another type"
         default: "it cannot be decoded"
         }
     }

@@ -18,7 +18,7 @@ package struct ServerURL: Sendable, Hashable {
     init(proxy text: String) throws(SettingKind.Mistake) {
         let form = Self.proxyForm
         if text.lowercased().hasPrefix("https://") {
-            throw Self.not(form, "only a proxy that is spoken to without TLS is supported")
+            throw Self.not(form, "TLS to the proxy is not supported")
         }
         guard let at = text.lastIndex(of: "@") else {
             try self.init(text, "http://", form)
@@ -55,7 +55,7 @@ package struct ServerURL: Sendable, Hashable {
             guard let end = rest.firstIndex(of: "]") else { throw Self.not(form, "it has a '[' without its ']'") }
             let tail = rest[rest.index(after: end)...]
             guard tail.isEmpty || tail.hasPrefix(":") else {
-                throw Self.not(form, "it has more than a port behind the address")
+                throw Self.not(form, "it has more than a port after the address")
             }
             port = tail.isEmpty ? nil : tail.dropFirst()
             rest = rest[rest.index(after: rest.startIndex)..<end]

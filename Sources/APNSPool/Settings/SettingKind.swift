@@ -142,9 +142,9 @@ package enum SettingKind: Sendable, Hashable {
     /// - Parameter isShown: Whether the text may be quoted.
     func message(_ text: String, _ mistake: Mistake, isShown: Bool) -> String {
         let value = isShown ? "'\(Self.shown(text))'" : "the value"
-        guard let expected = mistake.expected else { return "\(value) is out of range; allowed is \(self.limits)" }
+        guard let expected = mistake.expected else { return "\(value) is out of range; allowed: \(self.limits)" }
         if case .choice = self { return "\(value) is not \(expected)" }
-        return "\(value) is not \(expected)" + (self.limits.isEmpty ? "" : "; allowed is \(self.limits)")
+        return "\(value) is not \(expected)" + (self.limits.isEmpty ? "" : "; allowed: \(self.limits)")
     }
 
     /// Parses a whole number that is not a setting, such as an option of one command.

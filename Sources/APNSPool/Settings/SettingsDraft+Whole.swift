@@ -62,7 +62,7 @@ extension SettingsDraft {
             let given = keys.first(where: { self.isNamed($0) })
         else { return }
         let what = "\(limits.rejections) refused tokens cannot be among the last \(limits.window)"
-        self.complain(given, .conflict, "\(what); say 'off' for no limit")
+        self.complain(given, .conflict, "\(what); use 'off' for no limit")
     }
 
     /// Reports a missing setting that another setting requires.
@@ -143,7 +143,7 @@ extension SettingsDraft {
             return .certificate(certificateFile: path, keyFile: key, passphrase: self.passphrase())
         }
         if self.isGiven("certificateKeyFile") {
-            self.complain("certificateKeyFile", .conflict, "'\(path)' is a PKCS#12 file, which has its key in itself")
+            self.complain("certificateKeyFile", .conflict, "'\(path)' is a PKCS#12 file, which contains its key")
         }
         return .certificate(pkcs12File: path, passphrase: self.passphrase() ?? "")
     }
@@ -187,13 +187,13 @@ extension SettingsDraft {
             // The token file may accompany a key that the program sets itself.
             for key in keys where self.isGiven(key) && !(hasBase && key == "tokenFile") {
                 isComplete = false
-                self.complain(key, .missing, "it goes with a credential, but \(self.name(credential)) is not set")
+                self.complain(key, .missing, "it belongs to a credential, but \(self.name(credential)) is not set")
             }
         }
         for (credential, key) in [("certificateFile", "certificateKeyFile"), ("certificate", "certificateKey")]
         where self.isGiven(key) {
             isComplete = false
-            self.complain(key, .missing, "it goes with a credential, but \(self.name(credential)) is not set")
+            self.complain(key, .missing, "it belongs to a credential, but \(self.name(credential)) is not set")
         }
         let environment = self.configuration.environment
         guard isComplete, !hasBase, environment.isApples else { return }

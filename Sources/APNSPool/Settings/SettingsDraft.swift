@@ -237,7 +237,7 @@ package struct SettingsDraft {
         if self.isLater(key, than: winner) {
             self.drop(key)
         } else {
-            self.complain(key, .conflict, "it and '\(other.written)' exclude each other: give one of them")
+            self.complain(key, .conflict, "it and '\(other.written)' exclude each other: give only one of them")
         }
     }
 }

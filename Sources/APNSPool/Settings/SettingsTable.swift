@@ -35,12 +35,12 @@ package enum SettingsTable {
             isSecret: true
         )
         .meaning(
-            "Instead of `keyFile`: the text of the key. Its line ends may be written as `\\n` or be lost, "
-                + "and the whole may be in base64."
+            "The text of the key, instead of `keyFile`. Line breaks may be missing or written as `\\n`, "
+                + "and the whole text may be in base64."
         ),
         .part("keyID", .string, sets: "authentication.keyID")
             .meaning(
-                "The key's id, 10 characters. Not needed where `keyFile` has the name that the developer portal "
+                "The key's id, 10 characters. Not needed if `keyFile` has the name that the developer portal "
                     + "gave it, `AuthKey_XXXXXXXXXX.p8`."
             ),
         .part("teamID", .string, sets: "authentication.teamID")
@@ -51,19 +51,19 @@ package enum SettingsTable {
                     + "`.p12` or `.pfx`."
             ),
         .part("certificateKeyFile", .path, sets: "authentication.keyFile")
-            .meaning("The certificate's private key, if it is in a file of its own."),
+            .meaning("The certificate's private key, if it is in a separate file."),
         .part("certificate", .pem, sets: "authentication.certificateBytes", "authentication")
-            .meaning("Instead of `certificateFile`: the text of the certificate; its key is in `certificateKey`."),
+            .meaning("The text of the certificate, instead of `certificateFile`; `certificateKey` has its key."),
         .part("certificateKey", .pem, sets: "authentication.privateKeyBytes", isSecret: true)
             .meaning("The text of the certificate's private key."),
         .part("pkcs12.file", .path, sets: "authentication.pkcs12File")
-            .meaning("A client certificate with its key as a PKCS#12 file, whatever its name."),
+            .meaning("A PKCS#12 file with a client certificate and its key. The file can have any name."),
         .part("pkcs12.data", .base64, sets: "authentication.pkcs12Bytes", isSecret: true)
-            .meaning("Instead of `pkcs12.file`: what is in that file."),
+            .meaning("The content of the PKCS#12 file, instead of `pkcs12.file`."),
         .part("passphrase", .string, sets: "authentication.passphrase", isSecret: true)
-            .meaning("Of the certificate's key or the PKCS#12 file."),
+            .meaning("The passphrase of the certificate's key or of the PKCS#12 file."),
         .part("certificatePasswordFile", .path, sets: "authentication.passphrase")
-            .meaning("Instead of `passphrase`: a file whose first line it is."),
+            .meaning("A file with the passphrase in its first line, instead of `passphrase`."),
         .duration(
             "tokenRefreshInterval",
             \.authentication.tokenRefreshInterval,
@@ -82,48 +82,48 @@ package enum SettingsTable {
             .seconds(1)...(.seconds(86_400)),
             sets: "authentication.fileCheckInterval"
         )
-        .meaning("How often the files of keys and certificates are looked at; a changed one is taken into use."),
+        .meaning("How often key and certificate files are checked for changes. The client then uses a changed file."),
     ]
 
     static let service: [APNSSetting] = [
         .part("environment", .choice(["production", "development", "sandbox"]), sets: "environment") {
             $0.environment == .production ? "production" : $0.environment == .development ? "development" : nil
         }
-        .meaning("Which of APNs' environments; `sandbox` is another word for `development`."),
+        .meaning("The environment of APNs. `sandbox` means the same as `development`."),
         .part("endpoint", .endpoint, sets: "environment.host", "environment.port")
             .meaning(
-                "Another server that speaks APNs' protocol, instead of `environment`; then no authentication is "
-                    + "needed."
+                "Another server that speaks APNs' protocol, instead of `environment`. It needs no "
+                    + "authentication."
             ),
         .part("host", .host, sets: "environment.host")
-            .meaning("Instead of `endpoint`: its host alone; `port` names its port. Default: that of `environment`."),
+            .meaning("The server's host, instead of `endpoint`; `port` sets its port. Default: that of `environment`."),
         .part("port", .integer(1...65535), sets: "environment.port") {
             "\($0.environment.port)"
         }
         .meaning(
-            "For APNs 443, or 2197 where a firewall must tell APNs from other HTTPS. An `endpoint` has its "
-                + "own."
+            "The port. For APNs: 443, or 2197 if a firewall must distinguish APNs from other HTTPS. An "
+                + "`endpoint` has its own."
         ),
         .part("managementHost", .host, sets: "environment.managementHost")
-            .meaning("The host that broadcast channels are managed on. Default: that of `environment`, or `host`."),
+            .meaning("The host that manages broadcast channels. Default: that of `environment`, or `host`."),
         .part("managementPort", .integer(1...65535), sets: "environment.managementPort")
-            .meaning("Its port. Default: 2196 in production, 2195 in development, with `host` the same as `port`."),
+            .meaning("Its port. Default: 2196 in production, 2195 in development; with `host`, that of `port`."),
     ]
 
     static let proxy: [APNSSetting] = [
         .part("proxy", .proxy, sets: "proxy.host", "proxy.port", "proxy.username", "proxy.password", isSecret: true)
             .meaning(
-                "An HTTP proxy that all connections go through (CONNECT); user and password, if any, "
+                "An HTTP proxy for all connections (CONNECT). A user and a password are optional and must be "
                     + "percent-encoded."
             ),
         .part("proxy.host", .host, sets: "proxy.host")
-            .meaning("Instead of `proxy`, in parts: the proxy's host."),
+            .meaning("The host of the proxy, instead of `proxy`."),
         .part("proxy.port", .integer(1...65535), sets: "proxy.port")
-            .meaning("Its port. Needed with `proxy.host`."),
+            .meaning("The port of the proxy. Required with `proxy.host`."),
         .part("proxy.username", .string, sets: "proxy.username")
-            .meaning("For Basic authentication with the proxy; without a colon."),
+            .meaning("The user name for Basic authentication with the proxy. It must not contain a colon."),
         .part("proxy.password", .string, sets: "proxy.password", isSecret: true)
-            .meaning("Goes with `proxy.username`."),
+            .meaning("The password for `proxy.username`."),
     ]
 
     static let pool: [APNSSetting] = [
@@ -141,49 +141,52 @@ package enum SettingsTable {
         .size("pool.maxQueuedBytes", \.pool.maxQueuedBytes, 8192...(1 << 40))
             .meaning("Bytes of payload that may wait."),
         .duration("pool.maxQueueAge", orNever: \.pool.maxQueueAge, .milliseconds(1)...(.seconds(86_400)))
-            .meaning("How long a push may wait for a stream; `never`: only its deadline counts."),
+            .meaning("How long a push may wait for a stream. With `never`, only its deadline limits the wait."),
         .integer("pool.maxConcurrentStreams", \.pool.maxConcurrentStreams, 1...1000)
-            .meaning("Streams on one connection, if APNs allows as many."),
+            .meaning("The maximum number of streams on one connection. APNs may allow fewer."),
         .duration("pool.idleTimeout", \.pool.idleTimeout, .seconds(1)...(.seconds(86_400)))
             .meaning("How long a connection above `pool.size` may idle."),
         .duration("pool.maximumLifetime", orNever: \.pool.maximumLifetime, .seconds(1)...(.seconds(86_400 * 365)))
             .meaning(
-                "How long a connection is kept before another one takes its place, 10 % more or less; `never`: "
-                    + "for ever."
+                "How long a connection is kept before a new one replaces it, plus or minus 10 %. With `never`, "
+                    + "its age is no reason to replace it."
             ),
         .duration("pool.connectSpacing", \.pool.connectSpacing, .zero ... .seconds(3600))
             .meaning("The pause between two connects."),
         .duration("pool.unavailableAfter", \.pool.unavailableAfter, .milliseconds(100)...(.seconds(3600)))
-            .meaning("Without any connection for this long, `pool.whenUnavailable` holds."),
+            .meaning("After this long without any connection, `pool.whenUnavailable` applies."),
         .choice("pool.whenUnavailable", \.pool.whenUnavailable, [("fail", .fail), ("wait", .wait)])
             .meaning("Whether pushes then fail at once or wait until their deadlines."),
     ]
 
     static let timeouts: [APNSSetting] = [
         .duration("timeouts.deadline", \.timeouts.deadline, .milliseconds(1)...(.seconds(86_400)))
-            .meaning("For a push that names no deadline: queue, connect, every try and the response together."),
+            .meaning(
+                "The time limit for a push without its own deadline: queue, connect, all attempts and the response "
+                    + "together."
+            ),
         .duration("timeouts.response", \.timeouts.response, .milliseconds(1)...(.seconds(86_400)))
-            .meaning("For the response to one try."),
+            .meaning("The time limit for the response to one attempt."),
         .duration("timeouts.connect", \.timeouts.connect, .milliseconds(1)...(.seconds(3600)))
-            .meaning("For look-up, TCP, TLS and APNs' first SETTINGS together."),
+            .meaning("The time limit for look-up, TCP, TLS and APNs' first SETTINGS together."),
         .duration("timeouts.drain", \.timeouts.drain, .zero ... .seconds(86_400))
-            .meaning("For a graceful shutdown."),
+            .meaning("The time limit for a graceful shutdown."),
     ]
 
     static let trust: [APNSSetting] = [
         .part("caFile", .path, sets: "trust.caFile")
-            .meaning("A PEM file with trust roots beside the system's."),
+            .meaning("A PEM file with trust roots in addition to the system's."),
         .part("caPEM", .pem, sets: "trust.caPEM")
-            .meaning("Further trust roots as a PEM text."),
+            .meaning("Additional trust roots as PEM text."),
     ]
 
     static let retry: [APNSSetting] = [
         .integer("retry.maxAttempts", \.retry.maxAttempts, 1...5)
-            .meaning("Tries of one push, the first included; 1 turns retries off."),
+            .meaning("The maximum number of attempts per push, including the first; 1 turns retries off."),
         .boolean("retry.retriesInternalServerError", \.retry.retriesInternalServerError)
-            .meaning("Whether a response 500 is tried again."),
+            .meaning("Whether a push is retried after a response 500."),
         .integer("retry.budgetPercent", \.retry.budgetPercent, 0...100)
-            .meaning("Retries of 503 and 500 as a share of the last ten seconds' responses, in per cent."),
+            .meaning("The limit on retries after 503 and 500, in percent of the responses of the last ten seconds."),
         .boolean("retry.resendsUnknown", \.retry.resendsUnknown)
             .meaning("Whether a push that was written and got no response is sent again. It may then arrive twice."),
     ]
@@ -196,7 +199,7 @@ package enum SettingsTable {
         } get: {
             "\($0.massRejection.window)"
         }
-        .meaning("Of so many device tokens, the last ones that were answered, …"),
+        .meaning("Mass rejection is detected over this many device tokens, the latest ones with a response."),
         APNSSetting("massRejection.rejections", .integer(1...100_000, offIsAllowed: true)) { draft, value in
             guard case .integer(let rejections) = value else { return }
             let old = draft.configuration.massRejection
@@ -208,12 +211,12 @@ package enum SettingsTable {
             $0.massRejection.rejections == MassRejectionLimits.off.rejections ? "off" : "\($0.massRejection.rejections)"
         }
         .meaning(
-            "… so many refused ones mean that the environment or topic is wrong. At most `massRejection.window`."
+            "This many refused tokens among them mean a wrong environment or topic. At most `massRejection.window`."
         ),
         .duration("broadcastSpacing", \.broadcastSpacing, .zero ... .seconds(3600))
-            .meaning("The least time between two broadcasts to one channel; 0: they are not held back."),
+            .meaning("The minimum time between two broadcasts to one channel. With 0, broadcasts are not delayed."),
         .choice("onEscalation", \.onEscalation, [("restart", .restart), ("throw", .throw)])
-            .meaning("What `run()` does when the supervision tree gives up, which takes a bug in the library."),
+            .meaning("What `run()` does when the supervision tree gives up, which only a bug in the library causes."),
         APNSSetting("log.level", .choice(Logger.Level.allCases.map(\.rawValue)), sets: ["logger"]) { draft, value in
             guard case .text(let name) = value, let level = Logger.Level(rawValue: name) else { return }
             draft.configuration.logger.logLevel = level
@@ -221,7 +224,7 @@ package enum SettingsTable {
             // The initial level of the program's logging backend is not a setting of the client.
             nil
         }
-        .meaning("The least level that the client logs. Default: the logger's."),
+        .meaning("The lowest level that the client logs. Default: the logger's."),
         .choice("log.deviceTokens", \.logging.deviceTokens, [("never", .never), ("shortened", .shortened)])
             .meaning(
                 "Whether `debug` lines and spans about pushes name the device: its first four digits and its "

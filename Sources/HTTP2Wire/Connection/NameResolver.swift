@@ -62,7 +62,7 @@ package final class NameResolver: Sendable {
                 state.queue.threadFailed().compactMap { state.completions.removeValue(forKey: $0) }
             }
             for completion in failed {
-                completion(.failure(WireError(.nameResolutionFailed, "the system gave no thread for a look-up")))
+                completion(.failure(WireError(.nameResolutionFailed, "cannot start a thread for the look-up")))
             }
         }
         return ticket

@@ -185,18 +185,18 @@ struct ProxyConnect {
 
     private mutating func refusal(_ status: Int) -> WireError {
         self.place = .over
-        let what = "the proxy '\(self.proxy)' answered \(status) to CONNECT '\(self.target)'"
+        let what = "the proxy '\(self.proxy)' responded with \(status) to CONNECT '\(self.target)'"
         switch status {
         case 401, 407:
             // A proxy should not send 401 (RFC 9110, section 15.5.2), but Tinyproxy does for wrong credentials.
             let offer = self.schemes.isEmpty ? "" : " (it offers: \(self.schemes.joined(separator: ", ")))"
             let wish =
-                self.hasCredentials ? "it refuses the user name or password" : "it wants a user name and password"
+                self.hasCredentials ? "it refuses the user name or password" : "it requires a user name and password"
             return WireError(.proxyAuthenticationFailed, "\(what): \(wish)\(offer)")
         case 408, 425, 429, 500...:
             return WireError(.proxyFailed, what)
         default:
-            return WireError(.proxyRefused, "\(what): it allows no tunnel there")
+            return WireError(.proxyRefused, "\(what): it does not allow this tunnel")
         }
     }
 
@@ -206,14 +206,14 @@ struct ProxyConnect {
         return .fail(
             WireError(
                 .notAProxy,
-                "the response of the proxy '\(self.proxy)' has more than \(Self.limit) bytes of header"
+                "the response of the proxy '\(self.proxy)' has a header of more than \(Self.limit) bytes"
             )
         )
     }
 
     private mutating func garbage() -> Action {
         self.place = .over
-        return .fail(WireError(.notAProxy, "'\(self.proxy)' does not answer CONNECT as an HTTP proxy does"))
+        return .fail(WireError(.notAProxy, "'\(self.proxy)' does not respond to CONNECT like an HTTP proxy"))
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }

@@ -237,7 +237,7 @@ final class WireHandler: ChannelInboundHandler {
         if context.channel.isWritable {
             self.write(context)
         } else if self.tls.outputCount > Self.waitingLimit {
-            self.drop(WireError(.tlsFailure, "the peer does not read the replies that it makes TLS give"))
+            self.drop(WireError(.tlsFailure, "the peer makes TLS send replies, but does not read them"))
         }
     }
 
@@ -270,12 +270,12 @@ final class WireHandler: ChannelInboundHandler {
             switch error.errnoCode {
             case ECONNREFUSED: return WireError(.connectRefused, "the port is closed (connection refused)")
             case ECONNRESET, EPIPE: return WireError(.connectionReset, "the peer reset the connection")
-            case ETIMEDOUT: return WireError(.connectTimeout, "the peer did not answer (TCP timed out)")
+            case ETIMEDOUT: return WireError(.connectTimeout, "the peer did not respond (TCP timed out)")
             default: return WireError(.connectFailed, "\(error)")
             }
         }
         if case .connectTimeout = error as? ChannelError {
-            return WireError(.connectTimeout, "the peer did not answer in time (TCP connect)")
+            return WireError(.connectTimeout, "the peer did not respond in time (TCP connect)")
         }
         return WireError(.connectFailed, "\(error)")
     }

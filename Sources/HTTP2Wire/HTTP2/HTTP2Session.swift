@@ -170,7 +170,7 @@ package final class HTTP2Session {
                 }
             }
         guard code == 0, let session else {
-            throw WireError(.protocolViolation, "nghttp2 made no session: \(Self.text(code))")
+            throw WireError(.protocolViolation, "nghttp2 could not create a session: \(Self.text(code))")
         }
         self.session = session
 

@@ -43,7 +43,7 @@ package final class NetworkProbe {
             let kind = SOCK_STREAM
         #endif
         let descriptor = socket(family, kind, 0)
-        guard descriptor >= 0 else { throw WireError(.connectFailed, "no socket: \(Self.lastError)") }
+        guard descriptor >= 0 else { throw WireError(.connectFailed, "cannot create a socket: \(Self.lastError)") }
         self.descriptor = descriptor
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
@@ -51,7 +51,7 @@ package final class NetworkProbe {
         var code = status == 0 ? 0 : errno
         if code == EINPROGRESS {
             guard self.wait(for: POLLOUT, until: .now() + timeout) else {
-                throw WireError(.connectTimeout, "\(self.address) does not answer")
+                throw WireError(.connectTimeout, "\(self.address) does not respond")
             }
             var length = socklen_t(MemoryLayout<Int32>.size)
             if getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length) != 0 { code = errno }
@@ -59,7 +59,7 @@ package final class NetworkProbe {
         switch code {
         case 0: return
         case ECONNREFUSED: throw WireError(.connectRefused, "\(self.address) refuses connections")
-        case ETIMEDOUT: throw WireError(.connectTimeout, "\(self.address) does not answer")
+        case ETIMEDOUT: throw WireError(.connectTimeout, "\(self.address) does not respond")
         default: throw WireError(.connectFailed, "\(self.address): \(Self.text(code))")
         }
     }
@@ -141,7 +141,7 @@ package final class NetworkProbe {
                 }
                 return Answer(status: result.status, date: result.fields.first("date").map(PeerText.printable))
             }
-            if session.hasGoAway { throw WireError(.goAway, "the server said GOAWAY instead of a response") }
+            if session.hasGoAway { throw WireError(.goAway, "the server sent GOAWAY instead of a response") }
             try self.receive(session, tls, until: deadline)
         }
     }
@@ -230,7 +230,7 @@ package final class NetworkProbe {
         }
     }
 
-    private var silence: WireError { WireError(.connectTimeout, "\(self.address) gave no complete response in time") }
+    private var silence: WireError { WireError(.connectTimeout, "\(self.address) sent no complete response in time") }
 
     private static var lastError: String { self.text(errno) }
 

@@ -23,7 +23,7 @@ package final class TLSContext: @unchecked Sendable {
         self.trustStore = verifies ? try TrustStore.shared(for: configuration) : nil
         ERR_clear_error()
         guard let pointer = SSL_CTX_new(role == .client ? TLS_client_method() : TLS_server_method()) else {
-            throw WireError(.handshakeFailed, "OpenSSL made no context: \(OpenSSLErrors.drain().text)")
+            throw WireError(.handshakeFailed, "OpenSSL could not create a context: \(OpenSSLErrors.drain().text)")
         }
         self.pointer = pointer
         self.role = role
@@ -84,7 +84,7 @@ package final class TLSContext: @unchecked Sendable {
         guard let key = PEM.privateKey(in: Array(keyPEM.utf8), passphrase: nil) else {
             throw WireError(
                 .certificateUnusable,
-                "the private key cannot be read (encrypted keys are not): \(OpenSSLErrors.drain().text)"
+                "the private key cannot be read (encrypted keys are not supported): \(OpenSSLErrors.drain().text)"
             )
         }
         ERR_clear_error()
@@ -93,7 +93,7 @@ package final class TLSContext: @unchecked Sendable {
         else {
             throw WireError(
                 .certificateUnusable,
-                "the certificate and its key do not fit: \(OpenSSLErrors.drain().text)"
+                "the certificate and its key do not match: \(OpenSSLErrors.drain().text)"
             )
         }
         for certificate in chain.dropFirst() {

@@ -37,7 +37,7 @@ final class TLSSession {
     init(context: TLSContext, peerName: String) throws(WireError) {
         ERR_clear_error()
         guard let ssl = SSL_new(context.pointer) else {
-            throw WireError(.handshakeFailed, "OpenSSL made no session: \(OpenSSLErrors.drain().text)")
+            throw WireError(.handshakeFailed, "OpenSSL could not create a session: \(OpenSSLErrors.drain().text)")
         }
         guard let bio = self.buffers.makeBIO() else {
             SSL_free(ssl)
@@ -56,7 +56,7 @@ final class TLSSession {
             if (try? SocketAddress(ipAddress: peerName, port: 0)) != nil {
                 // A literal address is not sent as the server name (RFC 6066, section 3).
                 guard X509_VERIFY_PARAM_set1_ip_asc(parameters, peerName) == 1 else {
-                    throw WireError(.handshakeFailed, "'\(peerName)' is no address that a certificate can name")
+                    throw WireError(.handshakeFailed, "'\(peerName)' is not an address that a certificate can contain")
                 }
             } else {
                 // Only the subject's alternative names are checked (RFC 9525, section 6.3).
@@ -67,7 +67,7 @@ final class TLSSession {
                 guard X509_VERIFY_PARAM_set1_host(parameters, peerName, peerName.utf8.count) == 1,
                     capns_set_tlsext_host_name(ssl, peerName) == 1
                 else {
-                    throw WireError(.handshakeFailed, "'\(peerName)' is no name that a certificate can be for")
+                    throw WireError(.handshakeFailed, "'\(peerName)' is not a name that a certificate can contain")
                 }
             }
         case .server:
@@ -204,7 +204,7 @@ final class TLSSession {
             .noHTTP2,
             """
             '\(peerName)' does not speak HTTP/2: it chose \(chosen.map { "'\($0)'" } ?? "no protocol") instead of 'h2' \
-            (ALPN). A proxy that opens TLS may stand in the way
+            (ALPN). A proxy may be intercepting TLS
             """
         )
     }
@@ -221,7 +221,7 @@ final class TLSSession {
         case X509_V_ERR_CERT_NOT_YET_VALID:
             return WireError(
                 .certificateNotYetValid,
-                "the certificate of '\(host)' is not valid yet: is this machine's clock right?"
+                "the certificate of '\(host)' is not valid yet: check this machine's clock"
             )
         case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
             return WireError(.certificateForOtherHost, "the certificate is for another host than '\(host)'")
@@ -275,7 +275,7 @@ final class TLSSession {
     private static func clientCertificateRefused(_ errors: OpenSSLErrors, peerName: String) -> WireError {
         WireError(
             .clientCertificateRefused,
-            "\(peerName) refused the client certificate or wants one: \(errors.text)"
+            "\(peerName) refused the client certificate or requires one: \(errors.text)"
         )
     }
 

@@ -68,7 +68,7 @@ final class TrustStore: @unchecked Sendable {
     private init(caFile: String?, caPEM: String?, system: SystemTrustRoots?) throws(WireError) {
         ERR_clear_error()
         guard let pointer = X509_STORE_new() else {
-            throw WireError(.trustRootsUnreadable, "OpenSSL made no store: \(OpenSSLErrors.drain().text)")
+            throw WireError(.trustRootsUnreadable, "OpenSSL could not create a store: \(OpenSSLErrors.drain().text)")
         }
         self.pointer = pointer
         if let caFile, X509_STORE_load_file(pointer, caFile) != 1 {

@@ -90,12 +90,12 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         case .full:
             "no stream is free. Let the checkout wait, or raise size or maxOverflow."
         case .timedOut where self.status.capacity == 0:
-            "no worker was ready in time. Look at the workers' states and at the network; allow a longer deadline."
+            "no worker was ready in time. Check the workers' states and the network; allow a longer deadline."
         case .timedOut:
             "no stream became free in time. Send less at once, raise size or maxOverflow, allow a longer deadline, or check "
                 + "for leases that are held too long."
         case .notReady:
-            "fewer workers than wanted were ready in time. Look at the workers' states and at the network; allow a longer "
+            "fewer workers than wanted were ready in time. Check the workers' states and the network; allow a longer "
                 + "deadline."
         case .waitedTooLong:
             "the queue moves too slowly. Send less at once, raise size or maxOverflow, or raise maxQueueAge if a longer "
@@ -103,7 +103,7 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         case .cancelled:
             "the caller was cancelled."
         case .unavailable:
-            "no worker can connect. Look at the network and at the peer's status; set whenUnavailable to wait if checkouts "
+            "no worker can connect. Check the network and the peer's status; set whenUnavailable to wait if checkouts "
                 + "should outlast it."
         case .configurationFault:
             "no worker can connect until the configuration is changed."
@@ -112,9 +112,9 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         case .poolStopped:
             "the pool has ended."
         case .notRunning:
-            "nobody runs the pool. Call run() and keep it running while the pool is used."
+            "the pool is not running. Call run() and keep it running while the pool is used."
         case .alreadyRunning:
-            "run() was called twice. Make a new pool for each run."
+            "run() was called twice. Create a new pool for each run."
         case .invariantBroken:
             "more streams were returned than were leased. This is a defect in the code that returns them."
         default:

@@ -265,7 +265,7 @@ struct PoolStateMachine {
         let isPresent = self.workers[index].isSessionOpen && self.workers[index].session == origin.session
         let held = isPresent ? self.workers[index].leased : self.workers[index].leasedEarlier
         guard count <= held, origin.session <= self.workers[index].session else {
-            self.broken = self.broken ?? "\(count) streams of \(origin) were returned, \(held) were leased"
+            self.broken = self.broken ?? "\(count) streams of \(origin) were returned, but \(held) were leased"
             self.needsSettling = true
             return
         }

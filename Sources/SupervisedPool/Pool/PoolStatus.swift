@@ -62,7 +62,7 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
         public var description: String {
             var text = "\(self.id) \(self.stateText) \(self.leased)/\(self.capacity)"
             if let age { text += ", \(age.formatted) old" }
-            if let latency { text += ", answers in \(latency.formatted)" }
+            if let latency { text += ", responds in \(latency.formatted)" }
             return self.isOverflow ? text + ", overflow" : text
         }
     }

@@ -124,7 +124,7 @@ struct WedgedConnectionTests {
             await until { await capacity(client) == 8 }
             #expect(await client.status.degradedConnections == 0)
             #expect(server.record.connections == 2)
-            await lines.wait { $0.contains { $0.message.contains("as many pushes at once as before") } }
+            await lines.wait { $0.contains { $0.message.contains("the usual number of pushes at once again") } }
         }
         #expect(lines.count(.warning, containing: "503") == 1)
     }

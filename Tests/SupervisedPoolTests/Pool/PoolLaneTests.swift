@@ -207,8 +207,8 @@ struct PoolReplacementTests {
         _ = bench.checkout()
         #expect(
             bench.machine.status(bench.now).description == """
-                overflow, 1/15 streams leased, 0 waiting (0 bytes), workers [0.1 ready 1/10, 90 s old, answers in 42 ms, \
-                1.1 ready 0/5, 90 s old, overflow]
+                overflow, 1/15 streams leased, 0 waiting (0 bytes), workers [0.1 ready 1/10, 90 s old, \
+                responds in 42 ms, 1.1 ready 0/5, 90 s old, overflow]
                 """
         )
     }
