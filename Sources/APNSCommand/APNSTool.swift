@@ -8,22 +8,23 @@ struct APNSTool: AsyncParsableCommand {
         commandName: "apns",
         abstract: "Sends push notifications to Apple devices, and simulates APNs.",
         discussion: """
-            Start with `apns demo`, which needs nothing: it runs a simulator of APNs and sends to it. Then, with a key \
-            from the developer portal:
+            Start with `apns demo`, which needs no key: it runs a simulator of APNs and sends pushes to it. Then send \
+            a push with a key from the developer portal:
 
               apns send --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 \\
                 --topic com.grasscove.Fern --title "Hey There" 740f4707bebcf74f
 
-            Or without a key, against a simulator in another terminal:
+            Or, without a key, run a simulator in another terminal and send to it:
 
               apns simulator --port 2197 --write-credentials ./sim
               set -a; . ./sim/apns.env; set +a
               apns send --title "Hey There" 740f4707bebcf74f
 
-            If pushes fail, run `apns doctor` to find out why. All options of a connection can also stand in the \
-            environment or in a file (--config); the command line goes before the environment, and that before the file.
+            If pushes fail, run `apns doctor` to find out why. You can also set each connection option \
+            in the environment or in a file (--config). The command line overrides the environment, and the \
+            environment overrides the file.
 
-            Completion of commands, options and files, here for bash (or zsh, fish):
+            Install the completion of commands, options and files for bash (or zsh, fish):
 
               apns --generate-completion-script bash \\
                 > ~/.local/share/bash-completion/completions/apns

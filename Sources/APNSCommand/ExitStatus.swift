@@ -22,7 +22,7 @@ enum ExitStatus {
           1   at least one was rejected, or refused as invalid
           64  an option or a setting is wrong
           74  a file could not be read or written to its end
-          75  all that failed can be sent again; where the outcome is unknown, it
+          75  all pushes that failed can be resent; those with an unknown outcome
               may arrive twice
           78  the configuration is wrong: key, certificate, host, topic
         """

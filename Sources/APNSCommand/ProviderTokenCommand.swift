@@ -14,8 +14,9 @@ struct ProviderTokenCommand: AsyncParsableCommand {
         abstract: "Prints a provider token, for use with curl.",
         usage: "apns provider-token [<options>]",
         discussion: """
-            APNs takes it for an hour. Do not make a new one for each call: APNs answers too many of them with 429 \
-            TooManyProviderTokenUpdates. With --token-file a new one is made only when the one in the file is used up.
+            APNs accepts it for an hour. Do not make a new one for each call: if there are too many, APNs responds \
+            with 429 TooManyProviderTokenUpdates. With --token-file, a new one is made only when the one in the file \
+            is too old.
 
             Keep one in a variable:
 

@@ -79,18 +79,18 @@
             switch self.code {
             case .contentTooLong: "the content has more bytes than the sealed size holds"
             case .notEncodable: "the value cannot be written as JSON"
-            case .sizeImpossible: "no content fits into this size, or more than the form can say"
+            case .sizeImpossible: "the size must have room for 1 to 65,535 bytes of content"
             case .notSealed: "the payload has no sealed text under this key"
             case .malformed: "the sealed text is not unpadded base64url, or was cut off"
-            case .unsupportedVersion: "the payload was sealed in a version that this one does not know"
-            case .unknownKey: "no key of this id is accepted"
+            case .unsupportedVersion: "the payload was sealed in a version that this library does not support"
+            case .unknownKey: "the keyring accepts no key with this id"
             case .notAuthentic: "the payload was not sealed with this key for this purpose, or was changed"
-            case .notDecodable: "the content does not decode as the type that was asked for"
+            case .notDecodable: "the content does not decode as the requested type"
             case .replayed: "this message was admitted before"
             case .tooOld: "this message is too old to say whether it was admitted before"
             case .fromTheFuture: "this message was sealed later than now"
-            case .keyLengthWrong: "a key does not have this many bytes"
-            case .publicKeyUnusable: "this public key must not be agreed with"
+            case .keyLengthWrong: "the key has the wrong number of bytes"
+            case .publicKeyUnusable: "this public key is not safe for key agreement"
             default: self.code.rawValue
             }
         }

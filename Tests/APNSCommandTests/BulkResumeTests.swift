@@ -90,7 +90,7 @@ struct BulkResumeTests {
             }
             let result = try await Tool.run(arguments + ["--json"])
             #expect(result.status == 0, "\(result.error)")
-            #expect(result.error.contains("Going on: "))
+            #expect(result.error.contains("Resuming: "))
             let rows = try Self.rows(server)
             #expect(rows.map(\.line) == Array(1...total))
             #expect(server.simulator.record.processedCounts.values.allSatisfy { $0 == 1 })
@@ -194,7 +194,7 @@ struct BulkResumeTests {
             }
             // As many lines, and one of them another one.
             _ = try server.folder.write(Self.tokens(9) + "\n" + token(77), to: "tokens.txt")
-            try await refusal(arguments, "--tokens: the file is not the one")
+            try await refusal(arguments, "--tokens: the file differs")
             _ = try server.folder.write(Self.tokens(10), to: "tokens.txt")
             _ = try server.folder.write(#"{"aps":{"alert":"Other"}}"#, to: "payload.json")
             try await refusal(arguments, "--payload: ")
@@ -208,7 +208,7 @@ struct BulkResumeTests {
             _ = try server.folder.write(results.joined(separator: "\n") + "\nnonsense\n", to: "results.ndjson")
             let nonsense = try await Tool.run(arguments + ["--resume"])
             #expect(nonsense.status == 64)
-            #expect(nonsense.error.contains("line 11 is no row"), "\(nonsense.error)")
+            #expect(nonsense.error.contains("line 11 is not a row"), "\(nonsense.error)")
             _ = try server.folder.write(results.joined(separator: "\n") + "\n", to: "results.ndjson")
             try FileManager.default.removeItem(atPath: server.folder.path("results.ndjson.run"))
             try await refusal(arguments, "results.ndjson.run' is missing")

@@ -116,6 +116,6 @@ struct ChannelsTests {
         simulator.interrupt()
         let result = await simulator.end()
         #expect(result.status == 0)
-        #expect(result.lines.last == "0 pushes received, 0 of them accepted, 2 connections, 2 calls about channels")
+        #expect(result.lines.last == "0 pushes received, 0 of them accepted, 2 connections, 2 channel calls")
     }
 }

@@ -12,7 +12,7 @@ struct OtherCommandsTests {
         func value(_ name: String) -> String? {
             result.lines.first { $0.contains("  \(name)  ") }?.split(separator: " ").last.map(String.init)
         }
-        #expect(value("answers 503") == "\(pushes / 50)")
+        #expect(value("responses 503") == "\(pushes / 50)")
         #expect(value("GOAWAYs") == "1")
         #expect(value("connections dropped") == "1")
         #expect(value("processed twice by the simulator") == "0")

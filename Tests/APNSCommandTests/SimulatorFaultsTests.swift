@@ -8,7 +8,7 @@ struct SimulatorFaultsTests {
         let folder = try Folder()
         let file = try folder.write(faults, to: "faults.json")
         let running = try Running(["simulator", "--port", "0", "--without-token", "--faults", file] + arguments)
-        #expect(try await eventually { running.output.contains("Ctrl-C ends it.") })
+        #expect(try await eventually { running.output.contains("Press Ctrl-C to stop it.") })
         running.interrupt()
         return await running.end()
     }
@@ -29,11 +29,11 @@ struct SimulatorFaultsTests {
     }
 
     @Test(arguments: [
-        (#"{"faults":[{},{"effect":{"kind": "respond","status":99}}]}"#, "faults[0].effect: a fault has an effect"),
+        (#"{"faults":[{},{"effect":{"kind": "respond","status":99}}]}"#, "faults[0].effect: a fault needs an effect"),
         (
             #"[{"effect":{"kind": "respond","status":99}}]"#,
-            "[0].effect.status = 99: a whole number from 200 to 599 is wanted"
-        ), (#"[{"effect":{"kind":"explode"}}]"#, #"[0].effect.kind = "explode": there is no such effect"#),
+            "[0].effect.status = 99: expected a whole number from 200 to 599"
+        ), (#"[{"effect":{"kind":"explode"}}]"#, #"[0].effect.kind = "explode": unknown effect"#),
         ("[", "the script: this is not JSON"),
     ])
     func mistakesAreNamed(faults: String, message: String) async throws {

@@ -60,14 +60,14 @@ struct TerminalTests {
             #expect(try await eventually { terminal.text.contains(" % ") })
             terminal.type(Self.controlC)
             #expect(try await terminal.end() == 75)
-            #expect(terminal.frames.contains("stopping when what is under way is done; press again to quit"))
+            #expect(terminal.frames.contains("stopping after the pushes in flight; press again to quit"))
             #expect(terminal.frames.last?.hasPrefix("accepted ") == true)
             let done = server.folder.lines(of: "results.ndjson").count
             #expect(done > 0 && done < 1200)
             #expect(done == server.simulator.record.requestsProcessed)
             let rest = try PseudoTerminal(arguments, columns: 80)
             #expect(try await rest.end() == 0)
-            #expect(rest.frames.contains("Going on: \(done) lines are done."))
+            #expect(rest.frames.contains("Resuming: \(done) lines are done."))
             #expect(server.simulator.record.processedCounts.values.allSatisfy { $0 == 1 })
             #expect(server.folder.lines(of: "results.ndjson").count == 1200)
         }

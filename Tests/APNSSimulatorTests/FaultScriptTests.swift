@@ -160,17 +160,17 @@ struct FaultScriptTests {
 
     @Test(
         arguments: [
-            ("{", "", "this is not JSON"), ("7", "", "an object is wanted"), ("{}", "faults", "a list of faults"),
-            (#"{"faults":[],"x":1}"#, "x", "no such key"), (#"{"faults":[],"seed":-1}"#, "seed", "a whole number"),
-            (#"[{"effect":{"kind":"explode"}}]"#, "[0].effect.kind", "no such effect"),
-            (#"[{"effect":"surprise"}]"#, "[0].effect", "an object is wanted"),
-            (#"{"faults":[{"when":{}}]}"#, "faults[0].effect", "a fault has an effect"),
+            ("{", "", "this is not JSON"), ("7", "", "expected an object"), ("{}", "faults", "a list of faults"),
+            (#"{"faults":[],"x":1}"#, "x", "unknown key"), (#"{"faults":[],"seed":-1}"#, "seed", "a whole number"),
+            (#"[{"effect":{"kind":"explode"}}]"#, "[0].effect.kind", "unknown effect"),
+            (#"[{"effect":"surprise"}]"#, "[0].effect", "expected an object"),
+            (#"{"faults":[{"when":{}}]}"#, "faults[0].effect", "a fault needs an effect"),
             (
                 #"{"faults":[{"effect":{"kind":"refuse"},"when":{"always":1}}]}"#, "faults[0].when.always",
                 "true or false"
             ),
-            (#"[{"effect":{"kind":"refuse"},"when":{"on":"connect"}}]"#, "[0].when.on", "applies to request"),
-            (#"[{"effect":{"kind":"refuse"},"when":{"on":"never"}}]"#, "[0].when.on", "no such value"),
+            (#"[{"effect":{"kind":"refuse"},"when":{"on":"connect"}}]"#, "[0].when.on", "applies only to request"),
+            (#"[{"effect":{"kind":"refuse"},"when":{"on":"never"}}]"#, "[0].when.on", "unknown value"),
             (#"[{"effect":{"kind":"refuse"},"when":{"probability":2}}]"#, "[0].when.probability", "from 0.0 to 1.0"),
             (#"[{"effect":{"kind":"refuse"},"when":{"every":0}}]"#, "[0].when.every", "a whole number from 1"),
             (#"[{"effect":{"kind": "respond","status":99}}]"#, "[0].effect.status", "from 200 to 599"),
@@ -178,7 +178,7 @@ struct FaultScriptTests {
             (#"[{"effect":{"kind": "respond","informational":[200]}}]"#, "[0].effect.informational", "from 100 to 199"),
             (#"[{"effect":{"kind":"delay"}}]"#, "[0].effect.milliseconds", "milliseconds"),
             (#"[{"effect":{"kind":"delay","milliseconds":1e300}}]"#, "[0].effect.milliseconds", "a number from 0"),
-            (#"[{"effect":{"kind":"alert","alert":"bad"}}]"#, "[0].effect.alert", "no such name"),
+            (#"[{"effect":{"kind":"alert","alert":"bad"}}]"#, "[0].effect.alert", "unknown name"),
             (#"[{"effect":{"kind":"settings","maxFrameSize":1}}]"#, "[0].effect.maxFrameSize", "from 16384"),
             (#"[{"effect":{"kind":"settings","others":{"3":1}}}]"#, "[0].effect.others.3", "above 6"),
             (#"[{"effect":{"kind":"frame","type":1,"payload":"abc"}}]"#, "[0].effect.payload", "hexadecimal"),
@@ -196,7 +196,7 @@ struct FaultScriptTests {
         let json = #"{"faults":[{"effect":{"kind": "respond","status":99}}]}"#
         let error = try #require(throws: FaultScriptError.self) { try FaultScript(json: json.utf8) }
         #expect(error.value == "99")
-        #expect(error.description == "faults[0].effect.status = 99: a whole number from 200 to 599 is wanted")
+        #expect(error.description == "faults[0].effect.status = 99: expected a whole number from 200 to 599")
     }
 
     @Test func everyNthAndPerSecondAndSpansAreCounted() {

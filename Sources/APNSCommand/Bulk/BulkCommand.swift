@@ -10,21 +10,21 @@ struct BulkFileOptions: ParsableArguments {
     var tokens: String
 
     @Option(
-        help: ArgumentHelp("The payload, a file with a JSON object. It is sent as it is.", valueName: "file"),
+        help: ArgumentHelp("A file with the payload, a JSON object. It is sent unchanged.", valueName: "file"),
         completion: .file(extensions: ["json"])
     )
     var payload: String
 
     @Option(
-        help: ArgumentHelp("Where the results go, or - for standard output.", valueName: "file"),
+        help: ArgumentHelp("The file for the results, or - for standard output.", valueName: "file"),
         completion: .file()
     )
     var results: String
 
-    @Flag(help: "Go on with the results of a run that ended early; without any, begin.")
+    @Flag(help: "Continue from the results of a run that ended early; without results, begin a run.")
     var resume = false
 
-    @Flag(help: "With --resume: also send again what may have arrived. It may then arrive twice.")
+    @Flag(help: "With --resume: also resend pushes that may have arrived. They may then arrive twice.")
     var resendUnknown = false
 
     @Flag(help: "Check everything, say what would be sent, and send nothing.")
@@ -35,10 +35,10 @@ struct BulkFileOptions: ParsableArguments {
             throw UsageError("--tokens and --payload cannot both be read from standard input.")
         }
         if self.resendUnknown, !self.resume {
-            throw UsageError("--resend-unknown goes with --resume: a new run has no unknown outcomes.")
+            throw UsageError("--resend-unknown requires --resume: a new run has no unknown outcomes.")
         }
         if self.resume, self.results == "-" {
-            throw UsageError("--resume needs a file of --results to go on with, not standard output.")
+            throw UsageError("--resume needs a file for --results, not standard output.")
         }
     }
 }
@@ -49,31 +49,32 @@ struct BulkCommand: AsyncParsableCommand {
         commandName: "bulk",
         abstract: "Sends one payload to a file of device tokens.",
         discussion: """
-            The file has one device token on each line and may have millions. Results are written as they come, one JSON \
-            object a line; `line` says where the token stands. Blank lines are passed over.
+            The file has one device token on each line, and may have millions of lines. Results are written as they \
+            arrive, one JSON object per line; `line` is the line number of the token. Blank lines are skipped.
 
-            To all devices of a list:
+            Send to all devices of a list:
 
               apns bulk --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 \\
                 --topic com.grasscove.Fern --tokens tokens.txt \\
                 --payload payload.json --results results.ndjson
 
-            The first Ctrl-C (or SIGTERM) takes no further tokens, lets the pushes under way finish and writes their \
-            results; the second one quits. What is wrong with the configuration ends the run at once.
+            After the first Ctrl-C (or SIGTERM), the tool begins no further push, waits for the pushes in flight and \
+            writes their results. The second one ends the tool immediately. Configuration errors stop the run \
+            immediately.
 
-            Go on after an interrupt, a crash or a failure, with the same files. Lines that were accepted or rejected are \
-            skipped. Sent again are those that were not sent or not processed, those that were rejected because of the \
-            environment or the credential, and with --resend-unknown those whose outcome nobody knows. In the end there is \
-            one row a line:
+            To resume after an interrupt, a crash or a failure, give the same files. The tool skips lines that were \
+            accepted or rejected. It resends lines that were not sent or not processed, lines that were rejected \
+            because of the environment or the credential, and, with --resend-unknown, lines with an unknown outcome. \
+            In the end, each line has one row:
 
               until apns bulk --tokens tokens.txt --payload payload.json \\
                 --results results.ndjson --resume || [ $? -ne 75 ]
               do sleep 60; done
 
-            After a kill, at most --in-flight pushes are sent twice, with the same apns-id. The file RESULTS.run beside \
-            the results says which run they are of; keep it as long as you may go on with them.
+            After a kill, at most --in-flight pushes are sent twice, with the same apns-id. The file RESULTS.run \
+            beside the results identifies the run; keep it as long as you may resume.
 
-            Straight from a database, with the dead tokens picked out of the results:
+            Send to the tokens of a database, and print the tokens to remove from it:
 
               psql -qtAc 'select token from devices' |
               apns bulk --tokens - --payload payload.json --results - |
@@ -88,11 +89,11 @@ struct BulkCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("How many pushes are begun in a second; default: as many as go.", valueName: "n")
+        help: ArgumentHelp("Pushes begun per second; default: as many as possible.", valueName: "n")
     )
     var rate: String?
 
-    @Flag(help: "Print no progress on standard error, only what went wrong and the last line.")
+    @Flag(help: "Print only errors and the last line on standard error, no progress.")
     var quiet = false
 
     @Flag(help: "Print the counts as one JSON object on standard output.")
@@ -110,7 +111,7 @@ struct BulkCommand: AsyncParsableCommand {
     private func pushRate() throws -> PushRate? {
         guard let rate else { return nil }
         guard let number = Double(rate), number >= 0.01, number <= 1_000_000 else {
-            throw UsageError("--rate: '\(rate)' is not a number of pushes a second from 0.01 to 1000000.")
+            throw UsageError("--rate: '\(rate)' is not a number of pushes per second from 0.01 to 1000000.")
         }
         return .perSecond(number)
     }

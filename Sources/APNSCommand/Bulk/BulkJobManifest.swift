@@ -48,17 +48,17 @@ struct BulkJobManifest: Codable, Equatable, Sendable {
     func difference(from earlier: BulkJobManifest) -> String? {
         if let tokens, let earlierTokens = earlier.tokens, tokens != earlierTokens {
             return
-                "--tokens: the file is not the one that these results began with (it has \(tokens.lines) lines, then "
-                + "\(earlierTokens.lines))"
+                "--tokens: the file differs from that of the first run (it has \(tokens.lines) lines; the first run's "
+                + "had \(earlierTokens.lines))"
         }
         if self.payloadSHA256 != earlier.payloadSHA256 {
-            return "--payload: the payload is not the one that these results began with"
+            return "--payload: the payload differs from that of the first run"
         }
         if self.topic != earlier.topic {
-            return "--topic: these results began with '\(earlier.topic)', not with '\(self.topic)'"
+            return "--topic: the first run used '\(earlier.topic)', not '\(self.topic)'"
         }
         if self.pushType != earlier.pushType {
-            return "--push-type: these results began with '\(earlier.pushType)', not with '\(self.pushType)'"
+            return "--push-type: the first run used '\(earlier.pushType)', not '\(self.pushType)'"
         }
         return nil
     }
@@ -78,7 +78,7 @@ struct BulkManifestFile: Sendable {
         let bytes = try Files.contents(of: self.path, option: "--results", limit: 64 * 1024)
         guard let run = try? JSONDecoder().decode(BulkJobManifest.self, from: Data(bytes)), let id = APNSID(run.run)
         else {
-            throw UsageError("--results: '\(self.path)' is damaged: it does not say which run the results are of.")
+            throw UsageError("--results: '\(self.path)' is damaged: it does not identify the run of the results.")
         }
         return (run, id)
     }

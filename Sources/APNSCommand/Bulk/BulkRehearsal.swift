@@ -34,7 +34,7 @@ struct BulkRehearsal {
                 if let earlier {
                     guard earlier.isRow(ofLine: number, for: token) else {
                         throw UsageError(
-                            "--tokens: line \(number) of \(Files.name(path)) is not the one that these results began with."
+                            "--tokens: line \(number) of \(Files.name(path)) is not the token of its results row."
                         )
                     }
                     if case .skip = earlier.plan(forLine: number) {
@@ -84,13 +84,13 @@ struct BulkRehearsal {
 
     var text: String {
         var lines = [
-            "Nothing was sent. Without --dry-run:",
+            "Nothing was sent. Without --dry-run, this run would send:",
             "  \(self.toSend) pushes to \(self.endpoint)",
             "  topic \(self.push.topic), type \(self.push.pushType), payload of \(self.push.payload.count) bytes",
         ]
         if self.done > 0 { lines.append("  \(self.done) lines were done by an earlier run") }
         if self.invalid > 0 {
-            lines.append("\(self.invalid) lines hold no device token:")
+            lines.append("\(self.invalid) lines have no valid device token:")
             lines += self.complaints
             if self.invalid > Self.mostShown { lines.append("  …") }
         }

@@ -17,9 +17,9 @@ struct BulkStart: Sendable {
         let runFile = self.file.isRegular ? BulkManifestFile(results: results) : nil
         if options.resume, self.file.isRegular {
             let (earlier, isTorn) = try self.file.earlier(resendsUnknown: options.resendUnknown)
-            var notes = isTorn ? ["The last row of '\(results)' was incomplete and has been cut off."] : []
+            var notes = isTorn ? ["The last row of '\(results)' was incomplete and was removed."] : []
             if let id = try Self.check(run, runFile, hasRows: earlier.rows > 0, results) {
-                notes.append("Going on: \(earlier.done) lines are done.")
+                notes.append("Resuming: \(earlier.done) lines are done.")
                 (self.id, self.earlier, self.notes) = (id, earlier, notes)
                 return
             }
@@ -48,14 +48,14 @@ struct BulkStart: Sendable {
         guard let file, let (earlier, id) = try file.read() else {
             guard !hasRows else {
                 throw UsageError(
-                    "--resume: '\(results).run' is missing, which says which run '\(results)' is of. Without it nothing "
-                        + "can be sent again with the same apns-id."
+                    "--resume: '\(results).run' is missing. It identifies the run of '\(results)'; without it, no push "
+                        + "can be resent with the same apns-id."
                 )
             }
             return nil
         }
         if let difference = run.difference(from: earlier) {
-            throw UsageError("\(difference). Give what '\(results)' began with, or begin anew with other --results.")
+            throw UsageError("\(difference). Give the input of that run, or begin a new run with other --results.")
         }
         return id
     }

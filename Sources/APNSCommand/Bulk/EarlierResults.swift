@@ -41,7 +41,7 @@ struct EarlierResults: Sendable {
         self.rows += 1
         guard let row = RowScan(bytes), row.line > 0, row.line < Self.limit,
             let place = Self.certainties.firstIndex(of: row.outcome)
-        else { throw Mistake(description: "line \(self.rows) is no row of results") }
+        else { throw Mistake(description: "line \(self.rows) is not a row of results") }
         if row.line >= self.outcomes.count {
             let more = row.line + 1 - self.outcomes.count
             self.outcomes.append(contentsOf: repeatElement(0, count: more))

@@ -21,7 +21,7 @@ final class ResultFile: Sendable {
         self.isRegular = Files.isRegular(path) || !Files.exists(path)
         self.descriptor = try Files.openForAppending(path, reads: self.isRegular).orUsageError("--results", path)
         guard !self.isRegular || Files.lock(self.descriptor) else {
-            throw UsageError("--results: another `apns bulk` writes to '\(path)' at the moment.")
+            throw UsageError("--results: another `apns bulk` is writing to '\(path)'.")
         }
     }
 
@@ -127,7 +127,7 @@ final class ResultFile: Sendable {
                 }
             }
         } catch let mistake as EarlierResults.Mistake {
-            throw UsageError("--results: '\(path)' cannot be gone on with: \(mistake).")
+            throw UsageError("--results: '\(path)' cannot be resumed: \(mistake).")
         }
     }
 }

@@ -81,7 +81,7 @@ actor TokenFeed {
                 guard earlier.isRow(ofLine: number, for: token) else {
                     self.isOtherFile = true
                     self.end = .failed(
-                        "--tokens: line \(number) of \(Files.name(self.path)) is not the one that these results began with"
+                        "--tokens: line \(number) of \(Files.name(self.path)) is not the token of its results row"
                     )
                     return (lines, false)
                 }

@@ -7,26 +7,26 @@ struct BroadcastCommand: AsyncParsableCommand {
         commandName: "broadcast",
         abstract: "Sends an update of a Live Activity to a channel.",
         discussion: """
-            All devices that subscribe to the channel get it. The payload is that of a Live Activity, with the event \
-            update or end. `apns channels create` makes a channel.
+            All devices that subscribe to the channel receive it. The payload is that of a Live Activity, with the \
+            event update or end. To make a channel, run `apns channels create`.
 
-            The score of a match:
+            Send the score of a match:
 
               echo '{"aps":{"timestamp":'$(date +%s)',"event":"update",
                 "content-state":{"home":2,"guest":1}}}' |
               apns broadcast --topic com.grasscove.Fern \\
                 --channel dHN0LXNyY2gtY2hubA== --payload -
 
-            The end, which devices that come late get within an hour:
+            Send the end; devices that come online within an hour still receive it:
 
               apns broadcast --channel dHN0LXNyY2gtY2hubA== \\
                 --payload end.json --expiration +3600
 
             Exit status:
-              0   APNs took it, with however many subscribers
+              0   APNs accepted it, even if the channel has no subscribers
               1   APNs refused it
               64  an option or the payload is wrong
-              75  it was not sent, or nobody knows
+              75  it was not sent, or the outcome is unknown
               78  the configuration is wrong: key, certificate, host
             """
     )
@@ -35,7 +35,7 @@ struct BroadcastCommand: AsyncParsableCommand {
     var channel: String
 
     @Option(
-        help: ArgumentHelp("The payload, JSON from a file, or from standard input with -.", valueName: "file"),
+        help: ArgumentHelp("The JSON payload: a file, or - for standard input.", valueName: "file"),
         completion: .file(extensions: ["json"])
     )
     var payload: String
@@ -46,7 +46,8 @@ struct BroadcastCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Until when APNs keeps it, if the channel stores messages: seconds since 1970, +SECONDS from now, or 0.",
+            "The time until which APNs keeps it, if the channel stores messages: seconds since 1970, +SECONDS from "
+                + "now, or 0.",
             valueName: "time"
         )
     )

@@ -5,12 +5,12 @@ import ArgumentParser
 struct ChannelsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "channels",
-        abstract: "Makes, lists, shows and deletes the channels that broadcasts go to.",
+        abstract: "Makes, lists, shows and deletes channels for broadcasts.",
         discussion: """
             A channel belongs to the app of --topic, in one environment. Broadcasts must be switched on for the app in \
             the developer portal.
 
-            Make one that keeps the newest broadcast, look at it, and delete it:
+            Make a channel that keeps the newest broadcast, show it, and delete it:
 
               id=$(apns channels create --storage most-recent-message)
               apns channels show "$id"
@@ -19,11 +19,11 @@ struct ChannelsCommand: AsyncParsableCommand {
             With --json each command prints one JSON object, also when it fails.
 
             Exit status:
-              0   it was done; for delete also when there was no such channel
+              0   the command succeeded, or the channel to delete did not exist
               1   APNs refused
               64  an option or the id is wrong
-              75  it was not done, or nobody knows; try again (before another create,
-                  look at the list)
+              75  it was not done, or the outcome is unknown; try again (before
+                  another create, check the list)
               78  the configuration is wrong: key, certificate, host
             """,
         subcommands: [ListChannels.self, CreateChannel.self, ShowChannel.self, DeleteChannel.self]
@@ -101,7 +101,7 @@ struct FailedCall: Encodable {
 struct ListChannels: ChannelCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Prints the ids of all channels, one a line."
+        abstract: "Prints the ids of all channels, one per line."
     )
 
     @OptionGroup var common: CommonOptions
@@ -126,7 +126,7 @@ struct CreateChannel: ChannelCommand {
 
     @Option(
         help: ArgumentHelp(
-            "What APNs keeps for devices that come late: no-message (more broadcasts are allowed), or the "
+            "What APNs keeps for devices that are offline: no-message (allows more broadcasts) or "
                 + "most-recent-message. It cannot be changed later.",
             valueName: "policy"
         ),
@@ -185,7 +185,7 @@ struct ChannelArgument: ParsableArguments {
 struct ShowChannel: ChannelCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
-        abstract: "Prints what APNs says of a channel."
+        abstract: "Prints a channel's push type and storage policy."
     )
 
     @OptionGroup var common: CommonOptions
@@ -207,7 +207,7 @@ struct ShowChannel: ChannelCommand {
 struct DeleteChannel: ChannelCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",
-        abstract: "Deletes a channel for good."
+        abstract: "Deletes a channel permanently."
     )
 
     @OptionGroup var common: CommonOptions
@@ -220,7 +220,7 @@ struct DeleteChannel: ChannelCommand {
     func run() async throws {
         let id = try self.channel.id()
         let text = { (deletion: ChannelDeletion) in
-            deletion.existed ? "\(id) deleted" : "\(id) was not there: deleted before, or never made for this app"
+            deletion.existed ? "\(id) deleted" : "\(id) did not exist: deleted before, or never made for this app"
         }
         try await self.perform(text: text) { channels, bundleID throws(PushError) in
             try await channels.delete(id, for: bundleID)

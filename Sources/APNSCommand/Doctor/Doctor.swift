@@ -70,7 +70,7 @@ struct Doctor {
                     "Other users of this machine may read the file: chmod 600 '\(file)'."
                 )
             } else if !self.options.hasCredential {
-                self.report.warn("credential", ["none"], "APNs itself wants one: give --key and --team-id.")
+                self.report.warn("credential", ["none"], "APNs requires one: give --key and --team-id.")
             } else {
                 self.report.pass("credential", found)
             }
@@ -88,12 +88,12 @@ struct Doctor {
 
     private func advice(for error: APNSConfigurationError) -> String {
         switch error.code {
-        case .fileUnreadable: "Look at the path and at the file's permissions."
+        case .fileUnreadable: "Check the path and the file's permissions."
         case .identifierInvalid, .conflict:
-            "Key id and team id have 10 characters each; the key's id is in its file's name, the team's id in the "
+            "Key id and team id have 10 characters each. The key id is in the file's name; the team id is on the "
                 + "membership page of the developer portal."
         case .keyTypeWrong, .notAKey, .keyDamaged, .keyEncrypted:
-            "Give the file AuthKey_….p8 as it was loaded from the developer portal (Keys)."
+            "Give the file AuthKey_….p8 as you downloaded it from the developer portal (Keys)."
         default: "Change \(self.options.fault(for: error).written)."
         }
     }
@@ -129,7 +129,7 @@ struct Doctor {
                 [error.message],
                 error.code == .proxyAuthenticationFailed
                     ? "Give user and password, percent-encoded: --proxy http://USER:PASSWORD@HOST:PORT."
-                    : "Have the proxy allow CONNECT to \(self.host):\(self.port), or go without --proxy.",
+                    : "Allow CONNECT to \(self.host):\(self.port) in the proxy, or connect without --proxy.",
                 .unreachable
             )
             self.skipServer()
@@ -143,7 +143,7 @@ struct Doctor {
             self.report.fail(
                 step,
                 [error.message],
-                "Look at the spelling of the host, and at this machine's DNS (/etc/resolv.conf).",
+                "Check the spelling of the host and this machine's DNS (/etc/resolv.conf).",
                 .unreachable
             )
             return nil
@@ -173,14 +173,14 @@ struct Doctor {
             self.report.fail(
                 step,
                 found,
-                "Look at the port, and whether a firewall lets this machine out to the ports 443 and 2197. APNs may also "
-                    + "be reached through a proxy (--proxy).",
+                "Check the port, and that no firewall blocks connections from this machine to the ports 443 and 2197. "
+                    + "You can also reach APNs through a proxy (--proxy).",
                 .unreachable
             )
             return nil
         }
         if found.contains(where: { !$0.contains(" connected in ") }) {
-            self.report.warn(step, found, "Not all addresses can be reached: look at routes and IPv6.")
+            self.report.warn(step, found, "Some addresses cannot be reached: check routes and IPv6.")
         } else {
             self.report.pass(step, found)
         }
@@ -222,7 +222,7 @@ struct Doctor {
             self.report.fail(
                 "HTTP/2",
                 ["the server chose \(chosen) instead of 'h2' (ALPN)"],
-                "This is not APNs: look at host and port, and for a proxy that opens TLS.",
+                "This is not APNs: check host and port, and whether a proxy intercepts TLS.",
                 .configuration
             )
             self.report.skip("clock")
@@ -235,16 +235,16 @@ struct Doctor {
     private static func advice(for error: WireError) -> String {
         switch error.code {
         case .certificateUntrusted:
-            "If the server is your own, give its CA with --ca-file. Otherwise a proxy may open TLS: trust its CA, or have "
-                + "it let APNs through; or this machine lacks the package ca-certificates."
-        case .certificateExpired: "Renew the server's certificate; if it is APNs', look at this machine's clock."
+            "If the server is your own, give its CA with --ca-file. Otherwise, a proxy may intercept TLS: trust its "
+                + "CA, or let APNs pass unchanged. Or this machine lacks the package ca-certificates: install it."
+        case .certificateExpired: "Renew the server's certificate. If the server is APNs, check this machine's clock."
         case .certificateNotYetValid: "Set this machine's clock."
-        case .certificateForOtherHost: "Connect to a name that the certificate is for (--endpoint)."
-        case .notTLS: "Look at the port: APNs listens on 443 and 2197."
-        case .noHTTP2: "This is not APNs: look at host and port, and for a proxy that opens TLS."
-        case .clientCertificateRefused: "Look at --certificate."
-        case .trustStoreMissing, .trustRootsUnreadable: "Look at --ca-file, and at the package ca-certificates."
-        default: "Look for a firewall or proxy between this machine and the server."
+        case .certificateForOtherHost: "Connect to a name that the certificate covers (--endpoint)."
+        case .notTLS: "Check the port: APNs listens on 443 and 2197."
+        case .noHTTP2: "This is not APNs: check host and port, and whether a proxy intercepts TLS."
+        case .clientCertificateRefused: "Check --certificate."
+        case .trustStoreMissing, .trustRootsUnreadable: "Check --ca-file and the package ca-certificates."
+        default: "Check for a firewall or proxy between this machine and the server."
         }
     }
 
@@ -258,7 +258,7 @@ struct Doctor {
             guard let hint = ClockSkew.skewHint(dateHeader: date, wallNow: now) else {
                 return self.report.pass("clock", ["\(abs(now - theirs)) s from the server's"])
             }
-            let advice = "Set the clock, by NTP: APNs refuses provider tokens that are an hour old or from the future."
+            let advice = "Set the clock with NTP: APNs rejects provider tokens that are an hour old or from the future."
             // Half of a provider token's lifetime.
             if abs(now - theirs) > 1800 {
                 self.report.fail("clock", [hint], advice, .configuration)
@@ -280,7 +280,7 @@ struct Doctor {
             return self.report.warn(
                 "push",
                 ["not tried: there is no topic"],
-                "Give --topic to have the credential and the topic tried with one push to a token that cannot exist."
+                "Give --topic to test the credential and the topic with one push to a token that cannot exist."
             )
         }
         let check: APNSCheck
@@ -289,7 +289,7 @@ struct Doctor {
             check = await client.check(topic: topic)
             await client.shutdown()
         } catch {
-            return self.report.fail("push", ["\(error)"], "Look at the steps above.", .configuration)
+            return self.report.fail("push", ["\(error)"], "Check the steps above.", .configuration)
         }
         for step in check.steps where step.name != .client {
             if step.isOK {
@@ -299,7 +299,7 @@ struct Doctor {
                 self.report.fail(
                     step.name.rawValue,
                     [step.message],
-                    Self.sentence(step.advice ?? "Look at the steps above"),
+                    Self.sentence(step.advice ?? "Check the steps above"),
                     Self.blame(for: step)
                 )
             }

@@ -5,19 +5,19 @@ import ArgumentParser
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Finds out why pushes do not go, step by step.",
+        abstract: "Finds out, step by step, why pushes fail.",
         discussion: """
-            Looks at the settings and where each comes from, the key or certificate, the proxy, the server's name, TCP, \
-            TLS and its certificates, HTTP/2, this machine's clock, and then sends one background push to a device token \
-            that cannot exist: the response BadDeviceToken says that APNs takes the key and the topic. Each step that fails \
-            says what to do.
+            Checks the settings and their sources, the key or certificate, the proxy, the server's name, TCP, TLS and \
+            its certificates, HTTP/2 and this machine's clock. Then it sends one background push to a device token \
+            that cannot exist: the response BadDeviceToken means that APNs accepts the key and the topic. Each step \
+            that fails says what to do.
 
-            With the options, variables and file that the other commands use:
+            Give the same options, variables and file as for the other commands:
 
               apns doctor --key AuthKey_9UC9ZLQ8YW.p8 --team-id ABBM6U9RM5 \\
                 --topic com.grasscove.Fern
 
-            What failed, for a program:
+            Print the failed steps as JSON:
 
               apns doctor --json | jq '.steps[] | select(.state == "failed")'
 
@@ -25,7 +25,7 @@ struct DoctorCommand: AsyncParsableCommand {
               0   all is well, perhaps with warnings
               64  an option is wrong
               69  the server cannot be reached: name, proxy, network
-              75  APNs answers that it is overloaded; try again later
+              75  APNs reports that it is overloaded; try again later
               78  the configuration is wrong: key, certificate, host, topic, clock
             """
     )

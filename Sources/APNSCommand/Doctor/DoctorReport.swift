@@ -55,7 +55,7 @@ struct DoctorReport: Sendable {
         if self.isOK { self.status = blame.status }
     }
 
-    mutating func skip(_ name: String, _ why: String = "not tried, since a step before it failed") {
+    mutating func skip(_ name: String, _ why: String = "not tried, because an earlier step failed") {
         self.steps.append(Step(name: name, state: .skipped, found: [why]))
     }
 

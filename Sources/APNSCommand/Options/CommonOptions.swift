@@ -102,7 +102,7 @@ struct ToolSettings: Sendable {
                 throw UsageError("\(config.written): \(error.text)")
             }
             guard source.has(below: "apns") || !source.has(below: "") else {
-                throw UsageError("\(config.written): '\(file)' has no \"apns\": all settings stand below it")
+                throw UsageError("\(config.written): '\(file)' has no \"apns\": all settings must be below it")
             }
             sources.append(source)
         }
@@ -133,7 +133,7 @@ struct ToolSettings: Sendable {
 
     func requireTopic() throws -> String {
         guard let topic else {
-            throw UsageError("Missing --topic (or APNS_TOPIC): the bundle id of the app that is pushed to.")
+            throw UsageError("Missing --topic (or APNS_TOPIC): the app's bundle id.")
         }
         return topic
     }

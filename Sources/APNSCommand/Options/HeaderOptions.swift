@@ -25,8 +25,8 @@ struct HeaderOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Until when APNs keeps the push for a device it cannot reach: seconds since 1970, +SECONDS from now, or 0 "
-                + "for one try only.",
+            "The time until which APNs keeps the push for a device that it cannot reach: seconds since 1970, +SECONDS "
+                + "from now, or 0 for one attempt only.",
             valueName: "time"
         )
     )

@@ -31,15 +31,15 @@ struct SettingOption: Sendable {
     var written: String { "--\(self.name)" }
 
     static let config = SettingOption("config", sets: "config", "file", .file(extensions: ["json"]))
-        .help("Read what the command line and the environment do not say from this JSON file.")
+        .help("A JSON file for settings that neither the command line nor the environment gives.")
     static let key = SettingOption("key", sets: "keyFile", "p8", .file(extensions: ["p8"]))
-        .help("The .p8 file of the developer portal.")
+        .help("The .p8 file from the developer portal.")
     static let keyID = SettingOption("key-id", sets: "keyID", "id")
         .help("The key's id; taken from the name AuthKey_XXXXXXXXXX.p8 if left out.")
     static let teamID = SettingOption("team-id", sets: "teamID", "id")
         .help("The id of the developer account's team.")
     static let tokenFile = SettingOption("token-file", sets: "tokenFile", "file", .file())
-        .help("Share the signed token through this file, so that all processes present one.")
+        .help("Share the signed token through this file, so that all processes use the same one.")
     static let certificate = SettingOption(
         "certificate",
         sets: "certificateFile",
@@ -71,23 +71,23 @@ struct SettingOption: Sendable {
     static let endpoint = SettingOption("endpoint", sets: "endpoint", "https://host:port")
         .help("Another server that speaks APNs' protocol, instead of --environment.")
     static let port = SettingOption("port", sets: "port", "n", .list(["443", "2197"]))
-        .help("443 or 2197, for firewalls that tell APNs from other HTTPS; default 443.")
+        .help("443, or 2197 for firewalls that separate APNs from other HTTPS; default 443.")
     static let proxy = SettingOption("proxy", sets: "proxy", "http://user:password@host:port")
-        .help("Go through this HTTP proxy (CONNECT); user and password percent-encoded.")
+        .help("Connect through this HTTP proxy (CONNECT); percent-encode user and password.")
     static let caFile = SettingOption("ca-file", sets: "caFile", "pem", .file(extensions: ["pem", "crt", "cer"]))
-        .help("Trust these roots too, beside the system's.")
+        .help("Trust these roots in addition to the system's.")
     static let topic = SettingOption("topic", sets: "topic", "bundle-id")
         .help("The app's bundle id; the suffix of the push type is added.")
     static let poolSize = SettingOption("pool-size", sets: "pool.size", "n")
-        .help("Connections that are kept; default 1.")
+        .help("Connections that are kept open; default 1.")
     static let maxOverflow = SettingOption("max-overflow", sets: "pool.maxOverflow", "n")
-        .help("Connections opened above that when pushes wait; default 3.")
+        .help("Additional connections, opened while pushes wait; default 3.")
     static let inFlight = SettingOption("in-flight", sets: "inFlight", "n")
-        .help("Pushes under way at once; default 1000.")
+        .help("Pushes in flight at once; default 1000.")
     static let timeout = SettingOption("timeout", sets: "timeouts.deadline", "seconds")
-        .help("How long a push may take in all, with every try; default 30.")
+        .help("The time limit of a push for all its attempts together; default 30.")
     static let verbose = SettingOption("verbose", sets: "verbose", "")
-        .help("Log on standard error what the client does.")
+        .help("Log the client's events on standard error.")
 
     /// All options, in the order of the help.
     static let all: [SettingOption] = [
@@ -100,8 +100,8 @@ struct SettingOption: Sendable {
     static let rows: [APNSSetting] = [
         .part("config", .path).meaning("A file with settings."),
         .part("topic", .string).meaning("The app's bundle id."),
-        .part("inFlight", .integer(1...100_000)).meaning("Pushes under way at once."),
-        .part("verbose", .boolean).meaning("Whether what the client does is logged."),
+        .part("inFlight", .integer(1...100_000)).meaning("Pushes in flight at once."),
+        .part("verbose", .boolean).meaning("Whether the client's events are logged."),
     ]
 }
 

@@ -23,7 +23,7 @@ struct NotificationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The whole payload as JSON from a file, or from standard input with -. It is sent as it is.",
+            "The whole payload as JSON: a file, or - for standard input. It is sent unchanged.",
             valueName: "file"
         ),
         completion: .file(extensions: ["json"])
@@ -38,7 +38,7 @@ struct NotificationOptions: ParsableArguments {
                 ("--title", self.title), ("--subtitle", self.subtitle), ("--body", self.body), ("--badge", self.badge),
                 ("--sound", self.sound),
             ] where value != nil {
-                throw UsageError("\(option) and --payload contradict each other: the payload is sent as it is.")
+                throw UsageError("\(option) and --payload contradict each other: the payload is sent unchanged.")
             }
         }
     }
@@ -80,15 +80,15 @@ struct SendCommand: AsyncParsableCommand {
         commandName: "send",
         abstract: "Sends one notification to some devices.",
         discussion: """
-            Prints a line for each device token, in their order: the token, what became of the push, and why.
+            Prints a line for each device token, in the given order: the token, the outcome of the push, and its cause.
 
-            An alert to one device of a development build:
+            Send an alert to one device with a development build:
 
               apns send --environment development --key AuthKey_9UC9ZLQ8YW.p8 \\
                 --team-id ABBM6U9RM5 --topic com.grasscove.Fern \\
                 --title "Hey There" --body "Did you see it?" --badge 1 740f4707bebcf74f
 
-            A payload of your own to two devices of a simulator, with results for a program to read:
+            Send your own payload to two devices of a simulator, and print the results as JSON:
 
               echo '{"aps":{"content-available":1},"id":7}' |
               apns send --endpoint https://localhost:2197 --ca-file sim/ca.pem \\

@@ -34,10 +34,10 @@ struct Demo: Sendable {
         var faultsMissing: [String] {
             var missing: [String] = []
             if self.simulator.responses503 < self.expected503 {
-                missing.append("\(self.expected503 - self.simulator.responses503) answers 503")
+                missing.append("\(self.expected503 - self.simulator.responses503) responses 503")
             }
             if self.simulator.goAways == 0 { missing.append("GOAWAY") }
-            if self.simulator.drops == 0 { missing.append("drop of a connection") }
+            if self.simulator.drops == 0 { missing.append("dropped connection") }
             return missing
         }
 
@@ -46,11 +46,11 @@ struct Demo: Sendable {
             var line = "\(self.counts.accepted) accepted"
             if self.counts.accepted < pushes {
                 let causes = self.counts.causeLines.joined(separator: "; ")
-                line += ", \(pushes - self.counts.accepted) not: \(causes.isEmpty ? "no outcome" : causes)"
+                line += ", \(pushes - self.counts.accepted) not accepted: \(causes.isEmpty ? "no outcome" : causes)"
             }
             if self.simulator.processedTwice > 0 { line += ", \(self.simulator.processedTwice) processed twice" }
             if !self.faultsMissing.isEmpty {
-                line += ", but these did not happen: \(self.faultsMissing.joined(separator: ", "))"
+                line += ", but these faults did not happen: \(self.faultsMissing.joined(separator: ", "))"
             }
             return line
         }
@@ -192,7 +192,7 @@ struct Demo: Sendable {
         table.add("unknown", report.counts.unknown)
         table.add("resent", report.resent)
         if report.isRecorded { table.add("processed twice by the simulator", report.simulator.processedTwice) }
-        table.add("answers 503", report.simulator.responses503)
+        table.add("responses 503", report.simulator.responses503)
         table.add("GOAWAYs", report.simulator.goAways)
         table.add("connections dropped", report.simulator.drops)
         table.add("connections opened", report.simulator.connectionsOpened)

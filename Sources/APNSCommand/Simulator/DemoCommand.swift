@@ -5,31 +5,31 @@ import ArgumentParser
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Sends to a simulator that misbehaves, and shows that nothing is lost.",
+        abstract: "Sends to a simulator with faults, and shows that no push is lost.",
         discussion: """
-            Runs a simulator of APNs in this process and a client with a pool of 2 connections and 2 more on demand. \
-            While the pushes are under way the simulator answers some with 503, sends a GOAWAY, and drops a connection \
-            without a word. All pushes end accepted, each of them once.
+            Runs a simulator of APNs in this process, and a client with a pool of 2 connections and 2 more on demand. \
+            While pushes are in flight, the simulator responds to some with 503, sends a GOAWAY, and drops a \
+            connection without notice. In the end, every push is accepted exactly once.
 
-            Ten thousand pushes:
+            Send ten thousand pushes:
 
               apns demo
 
-            Half a million, with what happens to the connections on standard error:
+            Send half a million, and log the client's events on standard error:
 
               apns demo --pushes 500000 --verbose
 
-            The last line says how many were accepted. Exit status: 0 all of them; 1 not all.
+            The last line says how many were accepted. Exit status: 0 if all were accepted, otherwise 1.
             """
     )
 
     @Option(parsing: .unconditional, help: ArgumentHelp("How many pushes; default 10000.", valueName: "n"))
     var pushes: String = "10000"
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("Pushes under way at once; default 1000.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("Pushes in flight at once; default 1000.", valueName: "n"))
     var inFlight: String = "1000"
 
-    @Flag(help: "Log on standard error what the client does.")
+    @Flag(help: "Log the client's events on standard error.")
     var verbose = false
 
     func validate() throws {

@@ -12,18 +12,18 @@ import ArgumentParser
 struct SimulatorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulator",
-        abstract: "Runs a server that behaves like APNs, and misbehaves on script.",
+        abstract: "Runs a server that behaves like APNs, with scripted faults.",
         usage: "apns simulator [<options>]",
         discussion: """
-            It makes a certificate authority and a key of its own, or uses those again that an earlier run wrote, \
-            checks what APNs checks, and answers with APNs' reasons. It says how to send to it, and runs until Ctrl-C.
+            The simulator makes its own certificate authority and key, or reuses those that an earlier run wrote. It \
+            makes APNs' checks and responds with APNs' reasons. It prints how to send to it, and runs until Ctrl-C.
 
-            With credentials for this tool and for programs that configure the library from their environment:
+            Write credentials for this tool and for programs that configure the library from their environment:
 
               apns simulator --port 2197 --write-credentials ./sim
               set -a; . ./sim/apns.env; set +a
 
-            With faults: after 100 pushes 20 answers 503, after 500 one GOAWAY:
+            Add faults: 20 responses 503 after 100 pushes, and one GOAWAY after 500:
 
               echo '{"faults": [
                 {"when": {"skip": 100, "times": 20},
@@ -36,19 +36,19 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The port; 0 takes any free one.", valueName: "n")
+        help: ArgumentHelp("The port; 0 chooses a free one.", valueName: "n")
     )
     var port: String = "2197"
 
     @Option(
-        help: ArgumentHelp("What goes wrong, and when: JSON.", valueName: "file"),
+        help: ArgumentHelp("A fault script as JSON.", valueName: "file"),
         completion: .file(extensions: ["json"])
     )
     var faults: String?
 
     @Option(
         help: ArgumentHelp(
-            "What the faults are drawn from; the same number repeats them. Default: a new one, which is printed.",
+            "The seed of random faults; the same number repeats them. Default: a new one, which is printed.",
             valueName: "n"
         )
     )
@@ -57,7 +57,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             """
-            Where ca.pem, its key, AuthKey_….p8 and apns.env are written, and used again by the next run. Default: a \
+            The folder for ca.pem, its key, AuthKey_….p8 and apns.env. The next run reuses these files. Default: a \
             folder that is removed at the end.
             """,
             valueName: "folder"
@@ -66,7 +66,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     )
     var writeCredentials: String?
 
-    @Flag(help: "Take requests without a provider token.")
+    @Flag(help: "Accept requests without a provider token.")
     var withoutToken = false
 
     func validate() throws {
@@ -100,10 +100,10 @@ struct SimulatorCommand: AsyncParsableCommand {
         Standard.output.print(credentials.explanation)
         if saved != nil {
             Standard.output.print(
-                "\nThe certificate authority and key of an earlier run serve again: its clients may go on."
+                "\nThe certificate authority and key of an earlier run are reused: running clients need no restart."
             )
         }
-        if !script.faults.isEmpty { Standard.output.print("\nThe faults are drawn from --seed \(seed).") }
+        if !script.faults.isEmpty { Standard.output.print("\nTo repeat these faults, give --seed \(seed).") }
         await Interrupts.wait()
         await simulator.stop()
         if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) }
@@ -115,7 +115,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         Standard.output.print(
             "\(counts.received) pushes received, \(counts.accepted) of them accepted, "
                 + "\(counts.connectionsOpened) connections"
-                + (counts.channelCalls > 0 ? ", \(counts.channelCalls) calls about channels" : "")
+                + (counts.channelCalls > 0 ? ", \(counts.channelCalls) channel calls" : "")
         )
     }
 
@@ -207,7 +207,7 @@ struct Credentials {
                 -H "apns-push-type: alert" -d '{"aps":{"alert":"Hello"}}' \\
                 \(self.endpoint)/3/device/\(Self.exampleToken)
 
-            Ctrl-C ends it.
+            Press Ctrl-C to stop it.
             """
     }
 

@@ -11,7 +11,7 @@ import Synchronization
 /// Handles SIGINT and SIGTERM as a request to stop. The second signal quits immediately.
 enum Interrupts {
     /// The message for the first signal. A signal handler must not allocate, so the texts are constants.
-    private static let announcement: StaticString = "stopping when what is under way is done; press again to quit\n"
+    private static let announcement: StaticString = "stopping after the pushes in flight; press again to quit\n"
     /// Clears the status line on a terminal.
     private static let clearance: StaticString = "\r\u{1B}[K"
 

@@ -35,22 +35,22 @@ extension RejectionReason {
     private static let apnsRecovery = Duration.seconds(15 * 60)
 
     static let table: [Entry] = [
-        Entry(.badCollapseID, 400, .fixRequest, "the collapse id is longer than 64 bytes or otherwise bad"),
+        Entry(.badCollapseID, 400, .fixRequest, "the collapse id is longer than 64 bytes or otherwise invalid"),
         Entry(
             .badDeviceToken,
             400,
             .tokenOrEnvironment,
             "the device token is malformed or, most often, belongs to the other environment (sandbox or production)"
         ),
-        Entry(.badExpirationDate, 400, .fixRequest, "the expiration is bad"),
+        Entry(.badExpirationDate, 400, .fixRequest, "the expiration is invalid"),
         Entry(.badMessageID, 400, .fixRequest, "the apns-id is not a UUID"),
-        Entry(.badPriority, 400, .fixRequest, "the priority is bad"),
+        Entry(.badPriority, 400, .fixRequest, "the priority is invalid"),
         Entry(.badTopic, 400, .fixRequest, "the topic is invalid"),
         Entry(
             .deviceTokenNotForTopic,
             400,
             .tokenOrEnvironment,
-            "the device token belongs to another app than the topic names"
+            "the device token does not belong to the topic's app"
         ),
         Entry(.duplicateHeaders, 400, .fixRequest, "a header was sent twice"),
         Entry(
@@ -128,7 +128,7 @@ extension RejectionReason {
             .internalServerError,
             500,
             .retryLater,
-            "APNs has an internal fault",
+            "APNs had an internal error",
             mayBeResent: true,
             delay: apnsRecovery
         ),
@@ -152,7 +152,7 @@ extension RejectionReason {
             .broadcastFeatureNotEnabled,
             400,
             .fixRequest,
-            "broadcast is not switched on for the app in the developer portal",
+            "broadcast is not enabled for the app in the developer portal",
             alias: "FeatureNotEnabled"
         ),
         Entry(.missingChannelID, 400, .fixRequest, "the channel id is missing"),
@@ -161,7 +161,7 @@ extension RejectionReason {
         Entry(.badRequestParams, 400, .fixRequest, "the request's parameters are wrong"),
         Entry(.badRequestPayload, 400, .fixRequest, "the request's body is wrong"),
         Entry(.missingPushType, 400, .fixRequest, "the push type is missing"),
-        Entry(.cannotCreateChannelConfig, 400, .fixRequest, "the app has the most channels it may have"),
+        Entry(.cannotCreateChannelConfig, 400, .fixRequest, "the app has reached its limit of channels"),
         Entry(.missingChannelQueueSize, 400, .fixRequest, "the channel's storage policy is missing or invalid"),
         Entry(.topicMismatch, 403, .credential, "the certificate does not cover the bundle ID"),
     ]

@@ -20,7 +20,7 @@ struct JSONReader {
 
     init(_ value: JSONValue, path: String) throws(FaultScriptError) {
         guard let object = value.members else {
-            throw FaultScriptError(keyPath: path, value: value, problem: "an object is wanted here")
+            throw FaultScriptError(keyPath: path, value: value, problem: "expected an object")
         }
         self.path = path
         self.object = object
@@ -35,14 +35,14 @@ struct JSONReader {
     /// Throws if there is a key that is not in the list.
     func allow(_ keys: [String]) throws(FaultScriptError) {
         for key in self.object.keys.sorted() where !keys.contains(key) {
-            throw self.error(key, "there is no such key here; there are \(keys.joined(separator: ", "))")
+            throw self.error(key, "unknown key; the keys here are \(keys.joined(separator: ", "))")
         }
     }
 
     func integer(_ key: String, in range: ClosedRange<Int64>) throws(FaultScriptError) -> Int64? {
         guard let value = self.object[key], value != .null else { return nil }
         guard case .integer(let number) = value, range.contains(number) else {
-            throw self.error(key, "a whole number from \(range.lowerBound) to \(range.upperBound) is wanted")
+            throw self.error(key, "expected a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }
@@ -64,7 +64,7 @@ struct JSONReader {
             default: nil
             }
         guard let number, range.contains(number) else {
-            throw self.error(key, "a number from \(range.lowerBound) to \(range.upperBound) is wanted")
+            throw self.error(key, "expected a number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }
@@ -76,13 +76,13 @@ struct JSONReader {
 
     func bool(_ key: String) throws(FaultScriptError) -> Bool? {
         guard let value = self.object[key], value != .null else { return nil }
-        guard case .bool(let flag) = value else { throw self.error(key, "true or false is wanted") }
+        guard case .bool(let flag) = value else { throw self.error(key, "expected true or false") }
         return flag
     }
 
     func string(_ key: String) throws(FaultScriptError) -> String? {
         guard let value = self.object[key], value != .null else { return nil }
-        guard case .string(let text) = value else { throw self.error(key, "a text is wanted") }
+        guard case .string(let text) = value else { throw self.error(key, "expected a text") }
         return text
     }
 
@@ -94,14 +94,14 @@ struct JSONReader {
         guard let text = try self.string(key) else { return nil }
         guard let choice = Choice(rawValue: text) else {
             let choices = Choice.allCases.map(\.rawValue).joined(separator: ", ")
-            throw self.error(key, "there is no such value; there are \(choices)")
+            throw self.error(key, "unknown value; the values are \(choices)")
         }
         return choice
     }
 
     func array(_ key: String) throws(FaultScriptError) -> [JSONValue]? {
         guard let value = self.object[key], value != .null else { return nil }
-        guard case .array(let values) = value else { throw self.error(key, "a list is wanted") }
+        guard case .array(let values) = value else { throw self.error(key, "expected a list") }
         return values
     }
 
@@ -109,7 +109,7 @@ struct JSONReader {
         guard let values = try self.array(key) else { return nil }
         var texts: [String] = []
         for value in values {
-            guard case .string(let text) = value else { throw self.error(key, "a list of texts is wanted") }
+            guard case .string(let text) = value else { throw self.error(key, "expected a list of texts") }
             texts.append(text)
         }
         return texts
@@ -121,9 +121,9 @@ struct JSONReader {
         let reader = try JSONReader(value, path: self.keyPath(key))
         var fields: [String: String] = [:]
         for name in reader.object.keys {
-            guard let text = try reader.string(name) else { throw reader.error(name, "a text is wanted") }
+            guard let text = try reader.string(name) else { throw reader.error(name, "expected a text") }
             guard !name.isEmpty, name.utf8.count + text.utf8.count <= 16_384 else {
-                throw reader.error(name, "a field has a name, and at most 16384 bytes")
+                throw reader.error(name, "a field needs a name, and has at most 16384 bytes")
             }
             fields[name] = text
         }

@@ -20,7 +20,7 @@ struct ScriptReader {
         if case .array(let values) = value { return FaultScript(try self.faults(values, path: "")) }
         let json = try JSONReader(value, path: "")
         try json.allow(["seed", "faults"])
-        guard let values = try json.array("faults") else { throw json.error("faults", "a list of faults is wanted") }
+        guard let values = try json.array("faults") else { throw json.error("faults", "expected a list of faults") }
         let seed = try json.integer("seed", in: 0...Int64.max).map { UInt64($0) }
         return FaultScript(try self.faults(values, path: "faults"), seed: seed)
     }
@@ -36,7 +36,7 @@ struct ScriptReader {
     func fault() throws(FaultScriptError) -> Fault {
         try self.json.allow(["when", "effect"])
         guard let value = self.json.object["effect"] else {
-            throw self.json.error("effect", "a fault has an effect")
+            throw self.json.error("effect", "a fault needs an effect")
         }
         let effect = try EffectReader(JSONReader(value, path: self.json.keyPath("effect"))).effect()
         var trigger = FaultTrigger()
@@ -45,7 +45,7 @@ struct ScriptReader {
             trigger = try Self.trigger(when)
             if let event = trigger.event, !effect.events.contains(event) {
                 let events = effect.events.map(\.rawValue).joined(separator: ", ")
-                throw when.error("on", "the effect '\(effect.name)' applies to \(events)")
+                throw when.error("on", "the effect '\(effect.name)' applies only to \(events)")
             }
         }
         return Fault(effect, when: trigger)
@@ -58,10 +58,10 @@ struct ScriptReader {
         ])
         let isEndless = try json.bool("always") ?? false
         let times = try json.int("times", in: 0...Int.max)
-        if isEndless, times != nil { throw json.error("times", "'always' stands there too") }
+        if isEndless, times != nil { throw json.error("times", "give either 'times' or 'always', not both") }
         let period = try json.duration("periodMilliseconds")
         if let period, period < .milliseconds(1) {
-            throw json.error("periodMilliseconds", "a period lasts a millisecond at least")
+            throw json.error("periodMilliseconds", "a period must be at least one millisecond")
         }
         return FaultTrigger(
             event: try json.choice("on", of: FaultTrigger.Event.self),
@@ -91,7 +91,7 @@ private struct EffectReader {
 
     func effect() throws(FaultScriptError) -> FaultEffect {
         guard let kind = try self.json.string("kind") else {
-            throw self.json.error("kind", "an effect has a kind; there are \(ScriptReader.kinds)")
+            throw self.json.error("kind", "an effect needs a kind; the kinds are \(ScriptReader.kinds)")
         }
         switch kind {
         case "respond": return .respond(try self.response())
@@ -138,7 +138,7 @@ private struct EffectReader {
             try self.allow("frame")
             guard let frame = try self.json.choice("frame", of: MalformedFrame.self) else {
                 let frames = MalformedFrame.allCases.map(\.rawValue).joined(separator: ", ")
-                throw self.json.error("frame", "a frame is wanted; there are \(frames)")
+                throw self.json.error("frame", "expected a frame; the frames are \(frames)")
             }
             return .malformed(frame)
         case "ping-flood":
@@ -157,7 +157,7 @@ private struct EffectReader {
             try self.allow("offsetSeconds")
             let limit = Simulator.clockOffsetLimit
             guard let offset = try self.json.integer("offsetSeconds", in: -limit...limit) else {
-                throw self.json.error("offsetSeconds", "how many seconds the clock is off is wanted")
+                throw self.json.error("offsetSeconds", "expected the offset of the clock in seconds")
             }
             return .clock(offsetSeconds: offset)
         case "listener-down":
@@ -196,13 +196,13 @@ private struct EffectReader {
                 rate: try self.json.int("perSecond", in: 0...1_000_000) ?? 33
             )
         default:
-            throw self.json.error("kind", "there is no such effect; there are \(ScriptReader.kinds)")
+            throw self.json.error("kind", "unknown effect; the effects are \(ScriptReader.kinds)")
         }
     }
 
     private func required(_ key: String) throws(FaultScriptError) -> Duration {
         guard let duration = try self.json.duration(key) else {
-            throw self.json.error(key, "a time in milliseconds is wanted")
+            throw self.json.error(key, "expected a time in milliseconds")
         }
         return duration
     }
@@ -212,12 +212,12 @@ private struct EffectReader {
         if case .string(let name)? = self.json.object["alert"] {
             guard let number = names[name] else {
                 let all = names.keys.sorted().joined(separator: ", ")
-                throw self.json.error("alert", "there is no such name; there are \(all), and all numbers to 255")
+                throw self.json.error("alert", "unknown name; the names are \(all); a number up to 255 is valid too")
             }
             return number
         }
         guard let number = try self.json.int("alert", in: 0...255) else {
-            throw self.json.error("alert", "an alert's number or name is wanted (RFC 8446, section 6.2)")
+            throw self.json.error("alert", "expected an alert's number or name (RFC 8446, section 6.2)")
         }
         return UInt8(number)
     }
@@ -260,7 +260,7 @@ private struct EffectReader {
         response.trailers = try self.json.fields("trailers")
         for value in try self.json.array("informational") ?? [] {
             guard case .integer(let status) = value, (100...199).contains(status), status != 101 else {
-                throw self.json.error("informational", "a list of statuses from 100 to 199 is wanted, without 101")
+                throw self.json.error("informational", "expected a list of statuses from 100 to 199, without 101")
             }
             response.informational.append(Int(status))
         }
@@ -285,7 +285,7 @@ private struct EffectReader {
             "spread"
         )
         if let low = try self.json.duration("fromMilliseconds"), let high = try self.json.duration("toMilliseconds") {
-            guard low <= high else { throw self.json.error("toMilliseconds", "this lies before fromMilliseconds") }
+            guard low <= high else { throw self.json.error("toMilliseconds", "this is less than fromMilliseconds") }
             return .uniform(low, high)
         }
         if let mean = try self.json.duration("meanMilliseconds") { return .exponential(mean: mean) }
@@ -322,7 +322,7 @@ private struct EffectReader {
             let others = try JSONReader(value, path: self.json.keyPath("others"))
             for key in others.object.keys.sorted() {
                 guard let identifier = UInt16(key), identifier > 6, let value = try others.unsigned(key) else {
-                    throw others.error(key, "a setting's number above 6 and its value are wanted")
+                    throw others.error(key, "expected a setting's number above 6 and its value")
                 }
                 settings.append(HTTP2Setting(identifier: identifier, value: value))
             }
@@ -333,7 +333,7 @@ private struct EffectReader {
     private func frame() throws(FaultScriptError) -> RawFrame {
         try self.allow("type", "flags", "stream", "payload", "claimedLength")
         guard let type = try self.json.int("type", in: 0...255) else {
-            throw self.json.error("type", "a frame's type is wanted")
+            throw self.json.error("type", "expected a frame's type")
         }
         var frame = RawFrame(type: UInt8(type))
         frame.flags = UInt8(try self.json.int("flags", in: 0...255) ?? 0)
@@ -344,7 +344,7 @@ private struct EffectReader {
         }
         if let text = try self.json.string("payload") {
             guard let bytes = Hexadecimal.bytes(of: text), bytes.count <= 1 << 24 else {
-                throw self.json.error("payload", "bytes in hexadecimal digits are wanted")
+                throw self.json.error("payload", "expected bytes in hexadecimal digits")
             }
             frame.payload = bytes
         }

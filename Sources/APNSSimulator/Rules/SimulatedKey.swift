@@ -19,7 +19,7 @@ public struct SimulatedKey: Sendable {
         do {
             self.key = try ES256PrivateKey()
         } catch {
-            fatalError("OpenSSL makes no key: \(error)")
+            fatalError("OpenSSL cannot make a key: \(error)")
         }
         self.p8 = self.key.pem
     }
