@@ -83,13 +83,13 @@ extension RejectionReason {
     public static let badPriority = RejectionReason(rawValue: "BadPriority")
     /// 400: the topic is invalid.
     public static let badTopic = RejectionReason(rawValue: "BadTopic")
-    /// 400: the device token belongs to another app than the topic.
+    /// 400: the device token does not belong to the topic's app.
     public static let deviceTokenNotForTopic = RejectionReason(rawValue: "DeviceTokenNotForTopic")
     /// 400: a header was sent twice.
     public static let duplicateHeaders = RejectionReason(rawValue: "DuplicateHeaders")
     /// 400: the connection had been idle too long.
     public static let idleTimeout = RejectionReason(rawValue: "IdleTimeout")
-    /// 400: the push type is unknown to APNs or does not match the request.
+    /// 400: the push type is unknown to APNs or does not fit.
     public static let invalidPushType = RejectionReason(rawValue: "InvalidPushType")
     /// 400: the request has no device token.
     public static let missingDeviceToken = RejectionReason(rawValue: "MissingDeviceToken")
@@ -107,7 +107,7 @@ extension RejectionReason {
     ///
     /// APNs sends this spelling. Apple's page has `BadEnvironmentKeyIdInToken`, which is equal to it.
     public static let badEnvironmentKeyInToken = RejectionReason(rawValue: "BadEnvironmentKeyInToken")
-    /// 403: the provider token is older than an hour. A fresh one is needed, or the clock is wrong.
+    /// 403: the provider token is older than an hour; a fresh one is needed (or the clock is wrong).
     public static let expiredProviderToken = RejectionReason(rawValue: "ExpiredProviderToken")
     /// 403: the action is not allowed for this account.
     public static let forbidden = RejectionReason(rawValue: "Forbidden")
@@ -127,15 +127,15 @@ extension RejectionReason {
     public static let unregistered = RejectionReason(rawValue: "Unregistered")
     /// 413: the payload is too large.
     public static let payloadTooLarge = RejectionReason(rawValue: "PayloadTooLarge")
-    /// 429: the provider token was changed more often than every 20 minutes; keep the current one.
+    /// 429: the provider token was changed more often than every 20 minutes; keep the one in use.
     public static let tooManyProviderTokenUpdates = RejectionReason(rawValue: "TooManyProviderTokenUpdates")
     /// 429: too many pushes in a row to one device token or channel.
     public static let tooManyRequests = RejectionReason(rawValue: "TooManyRequests")
-    /// 500: an internal error of APNs.
+    /// 500: APNs had an internal error.
     public static let internalServerError = RejectionReason(rawValue: "InternalServerError")
     /// 503: APNs is overloaded or down.
     public static let serviceUnavailable = RejectionReason(rawValue: "ServiceUnavailable")
-    /// 503: this APNs server is shutting down; another one will accept the push.
+    /// 503: this APNs server is stopping; another one will take the push.
     public static let shutdown = RejectionReason(rawValue: "Shutdown")
 
     /// 400: broadcast is not enabled for the app in the developer portal.
@@ -154,7 +154,7 @@ extension RejectionReason {
     public static let badRequestPayload = RejectionReason(rawValue: "BadRequestPayload")
     /// 400: the push type is missing.
     public static let missingPushType = RejectionReason(rawValue: "MissingPushType")
-    /// 400: the app already has the maximum number of channels.
+    /// 400: the app has reached its limit of channels.
     public static let cannotCreateChannelConfig = RejectionReason(rawValue: "CannotCreateChannelConfig")
     /// 400: the channel's storage policy is missing or invalid.
     public static let missingChannelQueueSize = RejectionReason(rawValue: "MissingChannelQueueSize")
