@@ -201,6 +201,7 @@ let package = Package(
         .testTarget(
             name: "APNSSealingTests",
             dependencies: [
+                "APNSBasics",
                 "APNSModel",
                 "APNSPool",
                 "APNSSealing",

@@ -1,4 +1,5 @@
 #if Sealing
+    import APNSBasics
     import Foundation
     import Testing
 
@@ -112,7 +113,7 @@
             for limit in 600...1_400 {
                 let size = try SealedSize(payloadLimit: limit)
                 #expect(size.textCount <= limit - 512)
-                #expect(Base64URL.textCount(of: size.sealedCount + 1) > limit - 512)
+                #expect(Base64.urlTextCount(of: size.sealedCount + 1) > limit - 512)
             }
         }
 
