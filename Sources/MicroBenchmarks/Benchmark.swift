@@ -10,7 +10,7 @@ struct Benchmark: Sendable {
     var name: String
     /// How many calls cost far more than starting the program.
     var count: Int
-    /// Runs it so many times and answers a number that depends on each result.
+    /// Runs it the given number of times and returns a number that depends on each result.
     var run: @Sendable (Int) async throws -> Int
 
     static let all: [Benchmark] = [
@@ -97,15 +97,15 @@ extension Benchmark {
         return generations
     }
 
-    /// One slot checked out of a pool of four workers and checked in again, others being leased meanwhile.
+    /// Checks one stream of a pool of four workers out and in again, while others are leased.
     fileprivate static let poolCheckout = Benchmark(name: "pool-checkout", count: 50_000) { count in
         var machine = PoolStateMachine(PoolConfiguration(size: 4, maxOverflow: 0))
         var random = SplitMix64(seed: 1)
         var actions: [PoolAction] = []
         let now = MonotonicInstant(nanoseconds: 1_000_000_000)
         machine.start()
-        for slot in 0..<4 {
-            let worker = WorkerID(index: slot, generation: 1)
+        for index in 0..<4 {
+            let worker = WorkerID(index: index, generation: 1)
             _ = machine.register(worker, now: now)
             machine.report(.ready(capacity: 1000), from: worker, now: now)
         }

@@ -48,7 +48,7 @@ struct CredentialsTests {
         await simulator.stop()
     }
 
-    @Test("A second run with the folder of the first serves the clients of the first", arguments: [true, false])
+    @Test("A simulator that starts with the folder of an earlier run accepts that run's clients", arguments: [true, false])
     func savedCredentials(needsToken: Bool) async throws {
         let folder = try Folder()
         let now = Int64(Date().timeIntervalSince1970)
@@ -66,7 +66,7 @@ struct CredentialsTests {
         before["APNS_ENDPOINT"] = nil
         let sent = try await Tool.run(arguments, environment: before)
         #expect(sent.status == 0, "\(sent.output)\(sent.error)")
-        // What the second run writes is what is there.
+        // The second run writes the same files again.
         let certificate = folder.lines(of: "ca.pem")
         try Credentials(second, folder: folder.url, needsToken: needsToken).write()
         #expect(folder.lines(of: "ca.pem") == certificate)

@@ -211,7 +211,7 @@ struct DoctorTests {
         try await Server.with { server in
             server.simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
             let (report, status) = try await self.examine(server.options)
-            // The question about the clock has its response, too.
+            // The clock step passes: a 503 has a date, too.
             #expect(report.failed.map(\.name) == ["response"], "\(report.steps)")
             #expect(status == 75)
         }

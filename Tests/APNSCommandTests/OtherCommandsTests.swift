@@ -45,13 +45,14 @@ struct OtherCommandsTests {
         let result = try await Tool.run(arguments)
         #expect(result.status == 64)
         #expect(result.error.hasPrefix("Error: \(message)"), "\(result.error)")
-        #expect(try await Tool.run(["help"]).status == 0)
     }
+
+    @Test func helpIsACommand() async throws { #expect(try await Tool.run(["help"]).status == 0) }
 
     @Test func theSimulatorSaysHowToSendToItAndEndsOnInterrupt() async throws {
         let folder = try Folder()
         let faults = try folder.write(
-            #"{"faults":[{"when":{"skip":1},"effect":{"kind": "respond","reason":"Unregistered"}},"#
+            #"{"faults":[{"when":{"skip":1},"effect":{"kind":"respond","reason":"Unregistered"}},"#
                 + #"{"when":{"skip":500},"effect":{"kind":"goaway"}}]}"#,
             to: "faults.json"
         )

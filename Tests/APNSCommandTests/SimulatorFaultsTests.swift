@@ -29,9 +29,9 @@ struct SimulatorFaultsTests {
     }
 
     @Test(arguments: [
-        (#"{"faults":[{},{"effect":{"kind": "respond","status":99}}]}"#, "faults[0].effect: a fault needs an effect"),
+        (#"{"faults":[{},{"effect":{"kind":"respond","status":99}}]}"#, "faults[0].effect: a fault needs an effect"),
         (
-            #"[{"effect":{"kind": "respond","status":99}}]"#,
+            #"[{"effect":{"kind":"respond","status":99}}]"#,
             "[0].effect.status = 99: expected a whole number from 200 to 599"
         ), (#"[{"effect":{"kind":"explode"}}]"#, #"[0].effect.kind = "explode": unknown effect"#),
         ("[", "the script: this is not JSON"),

@@ -85,7 +85,7 @@ struct UnitTests {
     }
 
     @Test(
-        "Rejections because of the credential or topic are a fault of the configuration if APNs rejects all pushes so"
+        "If APNs rejects every push because of the credential or the topic, the status is 78"
     )
     func configurationRejections() {
         func rejected(_ status: Int, _ reason: RejectionReason?) -> PushOutcome {

@@ -103,12 +103,12 @@ struct ForeignParserTests {
     }
 
     private func check(_ lines: Lines) async throws {
-        let responses = try await run(lines)
-        #expect(responses.last == "read \(lines.names.count)")
-        for response in responses.dropLast() {
-            let words = response.split(separator: " ", maxSplits: 1)
+        let results = try await run(lines)
+        #expect(results.last == "read \(lines.names.count)")
+        for result in results.dropLast() {
+            let words = result.split(separator: " ", maxSplits: 1)
             let name = words.first.flatMap { Int($0) }.map { lines.names[$0] }
-            Issue.record("\(response): \(name ?? "no such line")")
+            Issue.record("\(result): \(name ?? "no such line")")
         }
     }
 

@@ -59,7 +59,7 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
     }
 }
 
-@Test func aPushThatGetsNoAnswerIsUnknown() async throws {
+@Test func aPushWithoutAResponseIsUnknown() async throws {
     try await withSimulatedAPNS(configure: { $0.timeouts.response = .milliseconds(200) }) { client, simulator in
         simulator.inject(Fault(.stall(isProcessed: true)))
         let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hello?")

@@ -173,9 +173,9 @@ struct FaultScriptTests {
             (#"[{"effect":{"kind":"refuse"},"when":{"on":"never"}}]"#, "[0].when.on", "unknown value"),
             (#"[{"effect":{"kind":"refuse"},"when":{"probability":2}}]"#, "[0].when.probability", "from 0.0 to 1.0"),
             (#"[{"effect":{"kind":"refuse"},"when":{"every":0}}]"#, "[0].when.every", "a whole number from 1"),
-            (#"[{"effect":{"kind": "respond","status":99}}]"#, "[0].effect.status", "from 200 to 599"),
-            (#"[{"effect":{"kind": "respond","headers":{"a":1}}}]"#, "[0].effect.headers.a", "a text"),
-            (#"[{"effect":{"kind": "respond","informational":[200]}}]"#, "[0].effect.informational", "from 100 to 199"),
+            (#"[{"effect":{"kind":"respond","status":99}}]"#, "[0].effect.status", "from 200 to 599"),
+            (#"[{"effect":{"kind":"respond","headers":{"a":1}}}]"#, "[0].effect.headers.a", "a text"),
+            (#"[{"effect":{"kind":"respond","informational":[200]}}]"#, "[0].effect.informational", "from 100 to 199"),
             (#"[{"effect":{"kind":"delay"}}]"#, "[0].effect.milliseconds", "milliseconds"),
             (#"[{"effect":{"kind":"delay","milliseconds":1e300}}]"#, "[0].effect.milliseconds", "a number from 0"),
             (#"[{"effect":{"kind":"alert","alert":"bad"}}]"#, "[0].effect.alert", "unknown name"),
@@ -193,7 +193,7 @@ struct FaultScriptTests {
     }
 
     @Test func mistakesNameTheValue() throws {
-        let json = #"{"faults":[{"effect":{"kind": "respond","status":99}}]}"#
+        let json = #"{"faults":[{"effect":{"kind":"respond","status":99}}]}"#
         let error = try #require(throws: FaultScriptError.self) { try FaultScript(json: json.utf8) }
         #expect(error.value == "99")
         #expect(error.description == "faults[0].effect.status = 99: expected a whole number from 200 to 599")

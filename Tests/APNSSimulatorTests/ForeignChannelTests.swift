@@ -8,7 +8,7 @@ private let hasCurl = Command.path(of: "curl") != nil
 
 /// Channels, as curl sees them.
 struct ForeignChannelTests {
-    private struct Answer {
+    private struct Response {
         var status = 0
         var fields: [String: String] = [:]
         var body = ""
@@ -21,7 +21,7 @@ struct ForeignChannelTests {
         _ path: String,
         _ fields: [String] = [],
         body: String? = nil
-    ) async throws -> Answer {
+    ) async throws -> Response {
         let folder = try TemporaryFolder()
         var arguments = [
             "--silent", "--show-error", "--http2", "--max-time", "20", "--request", method,
@@ -34,7 +34,7 @@ struct ForeignChannelTests {
         #expect(result.status == 0, "\(result.output)")
         let text = result.output.replacing("\r\n", with: "\n")
         let parts = text.split(separator: "\n\n", maxSplits: 1, omittingEmptySubsequences: false)
-        var response = Answer(body: parts.count > 1 ? String(parts[1]) : "")
+        var response = Response(body: parts.count > 1 ? String(parts[1]) : "")
         for (number, line) in (parts.first ?? "").split(separator: "\n").enumerated() {
             if number == 0 { response.status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0 }
             let field = line.split(separator: ": ", maxSplits: 1).map(String.init)

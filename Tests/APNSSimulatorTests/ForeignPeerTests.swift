@@ -9,7 +9,7 @@ private let hasH2load = Command.path(of: "h2load") != nil
 
 /// The simulator against clients of other people.
 struct ForeignPeerTests {
-    struct Answer {
+    struct Response {
         var status: Int
         var fields: [String: String]
         var body: String
@@ -20,7 +20,7 @@ struct ForeignPeerTests {
         jwt: String?,
         token: String = Sample.deviceToken,
         fields: [String] = []
-    ) async throws -> Answer {
+    ) async throws -> Response {
         let folder = try TemporaryFolder()
         var arguments = [
             "--silent", "--show-error", "--http2", "--max-time", "20",
@@ -35,7 +35,7 @@ struct ForeignPeerTests {
         #expect(result.status == 0, "\(result.output)")
         let parts = result.output.replacing("\r\n", with: "\n").split(separator: "\n\n", maxSplits: 1)
         let lines = (parts.first ?? "").split(separator: "\n")
-        var response = Answer(status: 0, fields: [:], body: parts.count > 1 ? String(parts[1]) : "")
+        var response = Response(status: 0, fields: [:], body: parts.count > 1 ? String(parts[1]) : "")
         #expect(lines.first?.hasPrefix("HTTP/2 ") == true, "\(result.output)")
         response.status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
         for line in lines.dropFirst() {

@@ -383,7 +383,7 @@ struct ConnectionLifeTests {
                 link.connection.close()
                 link.submit(8...8)
             }
-            // The connection is closing by now: this one is still owed its response.
+            // The connection is closing by now; this request must still get its result.
             if results.contains(where: { $0.tag == 3 }) { link.submit(9...9) }
         }
         link.delegate.onClosed = { [unowned link] in

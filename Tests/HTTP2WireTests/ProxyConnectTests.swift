@@ -67,7 +67,7 @@ struct ProxyConnectTests {
         "HTTP/1.1 100 Continue\r\nX: y\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nVia: x\r\n\r\n",
     ])
     func aTunnelIsOpenedHoweverTheAnswerIsCut(response: String) {
-        // What looks like a body belongs to the origin: a 2xx answer to CONNECT has none.
+        // What looks like a body belongs to the origin: a 2xx response to CONNECT has none.
         let behind: [UInt8] = [22, 3, 3, 0, 13, 10, 13, 10, 255]
         let bytes = Array(response.utf8) + behind
         #expect(self.action(on: bytes.map { [$0] }) == .open(rest: behind))
@@ -114,7 +114,7 @@ struct ProxyConnectTests {
         #expect(!"\(proxy)".contains("sec") && !"\(proxy)".contains("fern"))
     }
 
-    // MARK: What is no response
+    // MARK: Bytes that are not a response
 
     @Test(arguments: [
         "SSH-2.0-OpenSSH_9.2\r\n", "\u{15}\u{3}\u{1}", "\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",

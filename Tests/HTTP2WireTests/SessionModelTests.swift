@@ -90,14 +90,14 @@ struct SessionModelTests {
             let size = [10, 10, 5000, 90_000][world.number(0...3)]
             let body = String(repeating: "b", count: size)
             let open = world.unwritten.count + world.written.count
-            let response = try world.script.submit(
+            let result = try world.script.submit(
                 tag,
                 body: body,
                 deadline: .uptimeNanoseconds(UInt64(deadline)),
                 isBulk: world.number(0...1) == 0
             )
-            #expect(response == (!world.isGoingAway && open < world.limit ? .accepted : .noCapacity))
-            if response == .accepted { world.unwritten.append(Stream(tag: tag, deadline: deadline)) }
+            #expect(result == (!world.isGoingAway && open < world.limit ? .accepted : .noCapacity))
+            if result == .accepted { world.unwritten.append(Stream(tag: tag, deadline: deadline)) }
         case 7...9:
             world.write(world.number(1...6))
         case 10...12:

@@ -98,9 +98,9 @@ struct SessionRobustnessTests {
         let piece = (0..<16384 / 17).flatMap { Frame.ping(UInt8($0 & 0xFF)).bytes }
         for _ in 0..<4 {
             try script.server(bytes: piece)
-            let responses = script.write()
-            #expect(responses.count == 16384 / 17)
-            #expect(responses.allSatisfy { $0.kind == .ping && $0.flags == Frame.ack })
+            let acknowledgements = script.write()
+            #expect(acknowledgements.count == 16384 / 17)
+            #expect(acknowledgements.allSatisfy { $0.kind == .ping && $0.flags == Frame.ack })
         }
     }
 

@@ -257,7 +257,7 @@ struct SessionStoryTests {
         #expect(script.client.streams.count == 1)
     }
 
-    @Test func withoutSettingsOrSlotNothingIsSubmitted() throws {
+    @Test func withoutSettingsOrStreamNothingIsSubmitted() throws {
         let script = try FrameScript(limit: nil)
         #expect(try script.submit(1) == .noCapacity)
         script.write()
@@ -304,7 +304,7 @@ struct SessionStoryTests {
         #expect(script.client.streams.count == 0 && script.client.openCount == 0 && script.client.unwrittenCount == 0)
     }
 
-    @Test func aCancelledSlotIsFreeAtOnceAndTheResetGoesFirst() throws {
+    @Test func aCancelledStreamIsFreeAtOnceAndTheResetGoesFirst() throws {
         let script = try FrameScript(limit: 1)
         try script.submit(1)
         script.write()
@@ -331,7 +331,7 @@ struct SessionStoryTests {
         #expect(script.client.openCount == 0 && script.client.unwrittenCount == 0)
     }
 
-    @Test func usedUpStreamIDsEndTheSlots() throws {
+    @Test func usedUpStreamIDsEndTheStreams() throws {
         let script = try FrameScript()
         #expect(!script.client.isNearlyExhausted)
         try script.client.setNextStreamID(.max)

@@ -222,7 +222,7 @@ struct TLSFailureTests {
     @Test func aHostThatDoesNotExist() async throws {
         let probe = ConnectionProbe(host: "nobody.invalid", port: 443, tls: TLSConfiguration())
         let beginning = await probe.open()
-        // Without any name server the response is "try again".
+        // Without a name server the lookup ends with "try again".
         #expect([.closed(.hostNotFound), .closed(.nameResolutionFailed)].contains(beginning))
         if beginning == .closed(.hostNotFound) { #expect(await probe.closeError?.isConfiguration == true) }
     }

@@ -105,7 +105,7 @@ public final class ManualClock: MonotonicClock {
         }
         let hasSlept = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let (response, satisfied) = state.withLock { state -> (Bool?, [Watcher]) in
+                let (result, satisfied) = state.withLock { state -> (Bool?, [Watcher]) in
                     if state.cancelled.remove(id) != nil { return (false, []) }
                     if instant <= state.now { return (true, []) }
                     state.sleepers[id] = Sleeper(until: instant, continuation: continuation)
@@ -113,7 +113,7 @@ public final class ManualClock: MonotonicClock {
                     state.watchers.removeAll { $0.count <= state.sleepers.count }
                     return (nil, satisfied)
                 }
-                if let response { continuation.resume(returning: response) }
+                if let result { continuation.resume(returning: result) }
                 for watcher in satisfied { watcher.continuation.resume() }
             }
         } onCancel: {

@@ -155,7 +155,7 @@ struct Demo: Sendable {
         guard await simulator.dropNewestConnection() else { return }
         _ = await Self.poll {
             let now = await Self.ages(of: client)
-            return before.contains { slot, age in now[slot].map { $0 < age } ?? true }
+            return before.contains { worker, age in now[worker].map { $0 < age } ?? true }
         }
     }
 

@@ -21,7 +21,7 @@ package final class PlainBulkRun: BulkEngine {
     private var readyPosition = 0
     private var isInputClosed = false
     private var isInputOver = false
-    private var hasHeardOfCancellation = false
+    private var isCancellationHandled = false
     /// The earliest time at which the rate allows the next push to start.
     private var nextBegin = ContinuousClock.now
     private var rate: PushRate?
@@ -126,8 +126,8 @@ package final class PlainBulkRun: BulkEngine {
 
     private func readOrders() -> BulkControl.Orders {
         let orders = self.control.orders
-        self.hasHeardOfCancellation = Task.isCancelled
-        if orders.isStopped || self.hasHeardOfCancellation || self.isSenderShuttingDown, !self.isInputClosed {
+        self.isCancellationHandled = Task.isCancelled
+        if orders.isStopped || self.isCancellationHandled || self.isSenderShuttingDown, !self.isInputClosed {
             self.isInputClosed = true
             self.source.close()
         }
@@ -153,7 +153,7 @@ package final class PlainBulkRun: BulkEngine {
             return false
         case .invalid(let error):
             self.ready.append(Delivery(index: index, sequence: sequence, outcome: .failed(error)))
-        case .push(_, _, let id) where self.hasHeardOfCancellation:
+        case .push(_, _, let id) where self.isCancellationHandled:
             let error = PushError(
                 code: .cancelled,
                 certainty: .notSent,
@@ -182,7 +182,7 @@ package final class PlainBulkRun: BulkEngine {
         }
         defer { timer?.cancel() }
         // In a cancelled task a cancellation handler runs immediately. Installing another one would make the call spin.
-        if self.hasHeardOfCancellation { return await self.results.wait() }
+        if self.isCancellationHandled { return await self.results.wait() }
         await withTaskCancellationHandler {
             await self.results.wait()
         } onCancel: { [results] in

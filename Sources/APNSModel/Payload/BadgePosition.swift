@@ -1,6 +1,6 @@
 extension PreparedPush {
     /// Where the badge is in a payload, as far as known.
-    enum BadgePlace: Sendable {
+    enum BadgeLookup: Sendable {
         case at(BadgePosition)
         /// The payload has no `aps`.
         case nowhere

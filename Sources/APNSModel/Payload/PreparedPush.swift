@@ -18,7 +18,7 @@ public struct PreparedPush: Sendable, Hashable {
     /// One reference, so that sending a push to a million devices copies only one word each time.
     private final class Storage: Sendable, Hashable {
         let payload: [UInt8]
-        let badge: BadgePlace
+        let badge: BadgeLookup
         let topic: String
         let pushType: PushType
         let priority: Priority?
@@ -29,7 +29,7 @@ public struct PreparedPush: Sendable, Hashable {
 
         init(
             _ payload: [UInt8],
-            _ badge: BadgePlace,
+            _ badge: BadgeLookup,
             _ topic: String,
             _ pushType: PushType,
             _ priority: Priority?,
@@ -46,7 +46,7 @@ public struct PreparedPush: Sendable, Hashable {
             self.origin = nil
         }
 
-        init(_ payload: [UInt8], _ badge: BadgePlace, of other: Storage) {
+        init(_ payload: [UInt8], _ badge: BadgeLookup, of other: Storage) {
             self.payload = payload
             self.badge = badge
             self.topic = other.topic
@@ -134,7 +134,7 @@ public struct PreparedPush: Sendable, Hashable {
         topic: String,
         pushType: PushType,
         payload: [UInt8],
-        badge: BadgePlace,
+        badge: BadgeLookup,
         priority: Priority?,
         expiration: Expiration,
         collapseID: CollapseID?

@@ -128,7 +128,7 @@ extension PushNotification {
         skippingValidation: Bool,
         timestamp: () -> Int64
     ) throws(ValidationError) -> PreparedPush {
-        var badge = PreparedPush.BadgePlace.unsearched
+        var badge = PreparedPush.BadgeLookup.unsearched
         let payload = try self.payload(
             rule,
             skippingValidation: skippingValidation,
@@ -160,7 +160,7 @@ extension PushNotification {
         _ rule: PushType.Rule,
         skippingValidation: Bool,
         timestamp: () -> Int64,
-        badge: inout PreparedPush.BadgePlace
+        badge: inout PreparedPush.BadgeLookup
     ) throws(ValidationError) -> [UInt8] {
         if let raw {
             guard self.content.isEmpty, self.customs.isEmpty else {
@@ -208,7 +208,7 @@ extension PushNotification {
 
     /// The payload as it would be sent now, without checks, for the coded form.
     fileprivate func uncheckedPayload() throws(ValidationError) -> [UInt8] {
-        var badge = PreparedPush.BadgePlace.unsearched
+        var badge = PreparedPush.BadgeLookup.unsearched
         return try self.payload(
             self.type.rule,
             skippingValidation: true,

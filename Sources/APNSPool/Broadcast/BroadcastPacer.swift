@@ -11,7 +11,7 @@ struct BroadcastPaceMachine {
         var id: String
     }
 
-    enum Answer: Equatable {
+    enum Reservation: Equatable {
         /// The broadcast may be sent at this instant, which may be now.
         case at(MonotonicInstant)
         /// The send time would be this instant, after the deadline. No send time was reserved.
@@ -36,7 +36,7 @@ struct BroadcastPaceMachine {
         spacing: Duration,
         now: MonotonicInstant,
         deadline: MonotonicInstant
-    ) -> Answer {
+    ) -> Reservation {
         self.longest = max(self.longest, spacing)
         let before = spacing > .zero ? self.last[channel] : nil
         let sendTime = before.map { max(now, $0.advanced(by: spacing)) } ?? now
@@ -69,7 +69,7 @@ final class BroadcastPacer: Sendable {
         spacing: Duration,
         now: MonotonicInstant,
         deadline: MonotonicInstant
-    ) -> BroadcastPaceMachine.Answer {
+    ) -> BroadcastPaceMachine.Reservation {
         self.machine.withLock { $0.take(channel, spacing: spacing, now: now, deadline: deadline) }
     }
 

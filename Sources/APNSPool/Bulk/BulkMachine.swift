@@ -105,7 +105,7 @@ struct BulkMachine {
     /// Why no more pushes are sent.
     private var stop: AttemptEnd?
     /// Whether an element must still be ended with `stop`, so that the caller learns the reason.
-    private var isStopUntold = false
+    private var isStopUnreported = false
     private var isClientGone = false
 
     init(maxInFlight: Int) {
@@ -138,7 +138,7 @@ struct BulkMachine {
         self.admitResends(now)
         if let stop {
             if self.waitingCount > 0 {
-                self.isStopUntold = false
+                self.isStopUnreported = false
                 return .end(self.takeAllWaiting(), stop)
             }
         } else if now >= self.earliestDeadline, let expired = self.takeExpired(now) {
@@ -168,7 +168,7 @@ struct BulkMachine {
     }
 
     private var isPullingOver: Bool {
-        self.orders.isStopped || self.isClientGone || self.stop != nil && !self.isStopUntold
+        self.orders.isStopped || self.isClientGone || self.stop != nil && !self.isStopUnreported
     }
 
     private var firstWaiting: Waiting? { self.waitingCount > 0 ? self.waiting[self.head] : nil }
@@ -189,7 +189,7 @@ struct BulkMachine {
     /// The number of elements that may be pulled now.
     private mutating func allowedPulls(_ now: MonotonicInstant) -> Int {
         if self.input == .over || self.isInputEmpty { return 0 }
-        if self.stop != nil, !self.isStopUntold { return Self.batchSize }
+        if self.stop != nil, !self.isStopUnreported { return Self.batchSize }
         if self.orders.isPaused, self.input == .open { return 0 }
         if self.stop != nil { return 1 }
         let room = self.room
@@ -238,15 +238,15 @@ struct BulkMachine {
 
     /// Stops sending for this reason. Pushes on a connection finish.
     ///
-    /// - Parameter mustBeTold: whether at least one element must end with this reason, so that the caller learns it. An
+    /// - Parameter mustBeReported: whether at least one element must end with this reason, so that the caller learns it. An
     ///   element is pulled for this if necessary.
-    mutating func stop(_ end: AttemptEnd, mustBeTold: Bool = false) {
+    mutating func stop(_ end: AttemptEnd, mustBeReported: Bool = false) {
         if self.stop == nil {
             self.stop = end
-            self.isStopUntold = mustBeTold
-        } else if !mustBeTold {
+            self.isStopUnreported = mustBeReported
+        } else if !mustBeReported {
             // After a later stop, such as a cancellation, the first reason need not be reported any more.
-            self.isStopUntold = false
+            self.isStopUnreported = false
         }
     }
 

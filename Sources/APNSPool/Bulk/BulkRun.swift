@@ -47,12 +47,12 @@ final class BulkRun: BulkEngine {
     /// The checkout that waits in the pool. A call has at most one checkout at a time.
     private var asked: (route: SendRoute, ticket: PoolTicket)?
     /// When the checkout was requested; nil unless queue times are measured.
-    private var askedAt: MonotonicInstant?
+    private var checkoutBegan: MonotonicInstant?
     private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
     private var hasEntered = false
-    private var hasHeardOfCancellation = false
+    private var isCancellationHandled = false
     /// Whether the consumer's service group is shutting down gracefully.
-    private var hasHeardOfShutdown = false
+    private var isShutdownHandled = false
     private var isOver = false
 
     @exclusivity(unchecked) private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
@@ -209,19 +209,19 @@ final class BulkRun: BulkEngine {
     private var spanEnd: BulkSpan.End {
         if self.hasTrippedBreaker { return .suspectedMisconfiguration }
         if Task.isCancelled { return .cancelled }
-        return self.control.isStopped || self.hasHeardOfShutdown ? .stopped : .finished
+        return self.control.isStopped || self.isShutdownHandled ? .stopped : .finished
     }
 
     private func readOrders() {
         let version = self.control.currentVersion
-        let isShutdownNew = !self.hasHeardOfShutdown && Task.isShuttingDownGracefully
+        let isShutdownNew = !self.isShutdownHandled && Task.isShuttingDownGracefully
         guard version != self.ordersVersion || isShutdownNew else { return }
         self.ordersVersion = version
-        if isShutdownNew { self.hasHeardOfShutdown = true }
+        if isShutdownNew { self.isShutdownHandled = true }
         var orders = self.control.orders
         // A service that is shutting down pulls no more elements, and ends when the pushes in flight have their
         // outcomes.
-        if self.hasHeardOfShutdown { orders.isStopped = true }
+        if self.isShutdownHandled { orders.isStopped = true }
         self.machine.set(orders, now: self.context.clock.now)
     }
 
@@ -243,12 +243,12 @@ final class BulkRun: BulkEngine {
         // A cancellation and a graceful shutdown must wake the call. After one of them is known, its handler is not
         // installed again: it would run immediately, and the call would spin.
         if Task.isCancelled {
-            if self.hasHeardOfCancellation { await self.collector.wait() }
-            self.hasHeardOfCancellation = true
+            if self.isCancellationHandled { await self.collector.wait() }
+            self.isCancellationHandled = true
             return
         }
         await withTaskCancellationHandler {
-            if self.hasHeardOfShutdown { return await self.collector.wait() }
+            if self.isShutdownHandled { return await self.collector.wait() }
             await withGracefulShutdownHandler {
                 await self.collector.wait()
             } onGracefulShutdown: { [collector] in
@@ -292,7 +292,7 @@ final class BulkRun: BulkEngine {
     }
 
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant, by route: SendRoute) async {
-        self.askedAt = self.context.monitor.queueTimes.begin(self.context.clock)
+        self.checkoutBegan = self.context.monitor.queueTimes.begin(self.context.clock)
         let pool = route.pool
         let start = await pool.startCheckout(
             wanted: route.limit(count),
@@ -333,7 +333,7 @@ final class BulkRun: BulkEngine {
     /// Hands the first waiting pushes to the connection, as many as there are streams. Pushes that must not be sent any
     /// more end here.
     private func submit(_ lease: UnownedLease<ConnectionActor>, by route: SendRoute) {
-        self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
+        self.context.monitor.queueTimes.end(self.checkoutBegan, self.context.clock)
         // While the credential is refused, the lease is for a single push, which probes the credential.
         let room = self.machine.granted(route.limit(lease.count))
         let now = self.context.clock.now
@@ -511,13 +511,13 @@ final class BulkRun: BulkEngine {
         self.hasTrippedBreaker = true
         self.machine.stop(
             self.context.suspectedMisconfiguration(rejection, topic: attempt.push.topic, breaker: self.breaker),
-            mustBeTold: true
+            mustBeReported: true
         )
     }
 
     private func tokenWorks(_ token: DeviceToken) {
         self.machine.tokenWorks()
-        if self.breaker.isAttentive { _ = self.breaker.recordResponse(token) }
+        if self.breaker.isAttentive { _ = self.breaker.recordWorkingToken(token) }
         self.context.tokenWorks(token)
     }
 

@@ -200,7 +200,7 @@ final class ClientRuntime: Sendable {
         guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else { return }
         self.monitor.signal()
         let time = self.lifecycle.drainTime ?? self.live.settings.timeouts.drain
-        self.beginDrainCounter(within: time)
+        self.recordDrainBegin(within: time)
         self.logger.info(
             "draining",
             metadata: ["in-flight": "\(self.lifecycle.pushesInFlight)", "within": "\(time)"]

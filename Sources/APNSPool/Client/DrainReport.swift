@@ -82,7 +82,7 @@ extension ClientRuntime {
         return counter.report(self.monitor.pushes.totals, refused: self.refusedPushes, now: self.clock.now)
     }
 
-    func beginDrainCounter(within time: Duration) {
+    func recordDrainBegin(within time: Duration) {
         self.drainCounter.withLock {
             $0.begin(self.monitor.pushes.totals, refused: self.refusedPushes, within: time, now: self.clock.now)
         }

@@ -21,7 +21,7 @@ final class ConnectionMailbox: Sendable {
         var isClosed = false
     }
 
-    enum Answer {
+    enum Delivery {
         case accepted
         /// The reader is not scheduled: wake it.
         case wakeReader
@@ -31,7 +31,7 @@ final class ConnectionMailbox: Sendable {
 
     private let state = Mutex(State())
 
-    func put(_ message: Message) -> Answer {
+    func put(_ message: Message) -> Delivery {
         self.state.withLock { state in
             if state.isClosed { return .closed }
             state.messages.append(message)

@@ -120,7 +120,7 @@ final class CredentialManager: Sendable {
 
     /// The push that probed the candidate has ended.
     func probeEnded(_ session: CredentialSession) {
-        if self.change({ $0.machine.claimEnded(session.number) }) { session.trial.send(.inconclusive) }
+        if self.change({ $0.machine.probeEnded(session.number) }) { session.trial.send(.inconclusive) }
     }
 
     // MARK: Trials

@@ -28,7 +28,7 @@ struct CredentialRotation: Sendable, Equatable {
 
     enum Route: Sendable, Equatable {
         case current(Number)
-        /// The requesting push tries the candidate; `claimEnded` must follow.
+        /// The requesting push tries the candidate; `probeEnded` must follow.
         case trial(Number)
         /// There is no credential.
         case revoked
@@ -67,7 +67,7 @@ struct CredentialRotation: Sendable, Equatable {
     }
 
     /// Ends a push's claim on the candidate. True: the push ended without a verdict.
-    mutating func claimEnded(_ number: Number) -> Bool {
+    mutating func probeEnded(_ number: Number) -> Bool {
         guard self.trial == Trial(number: number, phase: .claimed) else { return false }
         self.trial?.phase = .preparing
         return true

@@ -42,7 +42,7 @@ extension FileStamp {
 struct CredentialFileWatch: Sendable {
     private var known: [FileStamp?]
     private var isPending = false
-    private var isTold = false
+    private var isLogged = false
 
     /// - Parameter stamps: The stamps of the files when they were first read.
     init(_ stamps: [FileStamp?]) {
@@ -54,7 +54,7 @@ struct CredentialFileWatch: Sendable {
         if stamps != self.known {
             self.known = stamps
             self.isPending = true
-            self.isTold = false
+            self.isLogged = false
         }
         return self.isPending
     }
@@ -66,8 +66,8 @@ struct CredentialFileWatch: Sendable {
     ///
     /// - Returns: Whether to log it: once for each change.
     mutating func couldNotBeUsed() -> Bool {
-        defer { self.isTold = true }
-        return !self.isTold
+        defer { self.isLogged = true }
+        return !self.isLogged
     }
 }
 

@@ -35,7 +35,7 @@ final class ProviderTokenCache: Sendable {
         /// The previous token, which the machine may restore.
         var fallback: ProviderToken?
         /// Until this instant the token may be used without consulting the machine.
-        var unaskedUntil = State.never
+        var uncheckedUntil = State.never
         var lastFailure: TokenError?
 
         /// Earlier than any instant, including those read from the clock before a change and used here after it.
@@ -43,7 +43,7 @@ final class ProviderTokenCache: Sendable {
 
         /// Hands out the token after the machine allowed it.
         mutating func handOut(now: MonotonicInstant) -> ProviderToken? {
-            self.unaskedUntil = self.machine.unaskedUntil(now: now)
+            self.uncheckedUntil = self.machine.uncheckedUntil(now: now)
             return self.token
         }
     }
@@ -62,8 +62,8 @@ final class ProviderTokenCache: Sendable {
     /// - Returns: `nil` if you must call ``TokenActor/token()``.
     func current(now: MonotonicInstant) -> (token: ProviderToken, until: MonotonicInstant)? {
         self.state.withLock { state in
-            guard now < state.unaskedUntil, let token = state.token else { return nil }
-            return (token, state.unaskedUntil)
+            guard now < state.uncheckedUntil, let token = state.token else { return nil }
+            return (token, state.uncheckedUntil)
         }
     }
 
@@ -83,10 +83,10 @@ final class ProviderTokenCache: Sendable {
                 // Unreachable: the machine knows a token only once it is stored here.
                 return .sign(TokenStateMachine.Order(generation: 1, issuedAt: wallNow, orderedAt: now))
             case .sign(let order):
-                state.unaskedUntil = State.never
+                state.uncheckedUntil = State.never
                 return .sign(order)
             case .unavailable(let until):
-                state.unaskedUntil = State.never
+                state.uncheckedUntil = State.never
                 return .unavailable(state.lastFailure ?? .tooSlow, until: until)
             }
         }
@@ -136,7 +136,7 @@ final class ProviderTokenCache: Sendable {
                 // The machine knows a token only once it is stored here.
                 return state.handOut(now: now).map(Failure.serves) ?? .noToken(nextTry: now)
             case .fail(let nextTry):
-                state.unaskedUntil = State.never
+                state.uncheckedUntil = State.never
                 return .noToken(nextTry: nextTry)
             }
         }
@@ -169,21 +169,21 @@ final class ProviderTokenCache: Sendable {
                 now: now,
                 wallNow: wallNow
             )
-            let wasUsable = state.unaskedUntil != State.never
+            let wasUsable = state.uncheckedUntil != State.never
             switch verdict {
             case .replaced(isRestored: true):
-                state.unaskedUntil = State.never
+                state.uncheckedUntil = State.never
                 if let fallback = state.fallback {
                     state.token = fallback
                     state.fallback = nil
                 }
             case .replaced(isRestored: false), .expired(.refresh):
-                state.unaskedUntil = State.never
+                state.uncheckedUntil = State.never
             case .unrelated, .expired, .clockSuspect, .tooManyUpdates:
                 break
             }
             // Inside the lock: no other caller that learns of the refusal may find a route with the refused token.
-            if wasUsable, state.unaskedUntil == State.never { self.version.advance() }
+            if wasUsable, state.uncheckedUntil == State.never { self.version.advance() }
             return verdict
         }
     }
@@ -193,7 +193,7 @@ final class ProviderTokenCache: Sendable {
         defer { self.version.advance() }
         self.state.withLock { state in
             state.machine.policy = policy
-            state.unaskedUntil = State.never
+            state.uncheckedUntil = State.never
         }
     }
 

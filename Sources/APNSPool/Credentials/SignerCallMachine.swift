@@ -48,7 +48,7 @@ struct SignerCallMachine: Sendable {
     let patience: Duration
     /// The limit of abandoned calls that have not returned. At this limit, no call is made until one of them returns.
     /// Otherwise a signer that blocks its thread would take up one thread after another.
-    static let mostGivenUp = 4
+    static let abandonedLimit = 4
     private var givenUp = 0
     private var state = State.idle
     private var lastNumber = 0
@@ -64,7 +64,7 @@ struct SignerCallMachine: Sendable {
             return []
         case .late:
             return [.refuse]
-        case .idle where self.givenUp >= Self.mostGivenUp:
+        case .idle where self.givenUp >= Self.abandonedLimit:
             return [.fail]
         case .idle:
             self.state = .calling

@@ -380,7 +380,7 @@ struct TokenStateMachine: Sendable {
 
     /// The instant until which the current token may be used without further checks, given that it was just used. An
     /// instant that has passed means that it may not.
-    func unaskedUntil(now: MonotonicInstant) -> MonotonicInstant {
+    func uncheckedUntil(now: MonotonicInstant) -> MonotonicInstant {
         guard let token, !token.isRefused, let firstUse = token.firstUse else { return now }
         var until = min(
             now.advanced(by: TokenPolicy.wallCheckInterval),

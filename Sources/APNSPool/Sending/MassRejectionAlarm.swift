@@ -29,9 +29,9 @@ final class MassRejectionAlarm: Sendable {
     /// Records a response that shows that the token works.
     ///
     /// - Returns: true if this response ends the alarm.
-    func recordResponse(_ token: DeviceToken) -> Bool {
+    func recordWorkingToken(_ token: DeviceToken) -> Bool {
         guard self.isAttentive.load(ordering: .relaxed) else { return false }
-        return self.change { $0.recordResponse(token) }
+        return self.change { $0.recordWorkingToken(token) }
     }
 
     /// Raises the alarm because the breaker of a bulk call opened. Its state replaces the alarm's own, because it is

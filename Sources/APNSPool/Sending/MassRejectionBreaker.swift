@@ -69,7 +69,7 @@ struct MassRejectionBreaker: Sendable {
 
     /// Records a push that was accepted, or a token that is no longer registered, which also proves that the
     /// environment and topic are right. Returns true if this closes the breaker.
-    mutating func recordResponse(_ token: DeviceToken) -> Bool {
+    mutating func recordWorkingToken(_ token: DeviceToken) -> Bool {
         guard self.isAttentive else { return false }
         self.put(token.hashValue, isRejected: false)
         let closes = self.isOpen && self.rejections * 2 < self.limit

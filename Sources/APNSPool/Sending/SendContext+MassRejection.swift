@@ -20,7 +20,7 @@ extension SendContext {
 
     /// Records a response that only the right environment and topic can produce for this token.
     func tokenWorks(_ token: DeviceToken) {
-        if self.massRejection.recordResponse(token) { self.monitor.reportMassRejectionOver() }
+        if self.massRejection.recordWorkingToken(token) { self.monitor.reportMassRejectionOver() }
     }
 
     /// The end of pushes that a bulk call leaves unsent after it stopped because of mass rejection.

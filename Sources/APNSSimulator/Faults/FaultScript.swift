@@ -9,7 +9,7 @@ public import APNSModel
 /// A list of faults as data, for `apns simulator --faults FILE` and for tests. `Docs/Simulator.md` describes the JSON
 /// form.
 ///
-/// `{"seed":7,"faults":[{"when":{"skip":100,"times":5},"effect":{"kind": "respond","reason":"ServiceUnavailable"}}]}`
+/// `{"seed":7,"faults":[{"when":{"skip":100,"times":5},"effect":{"kind":"respond","reason":"ServiceUnavailable"}}]}`
 ///
 /// A script with a fixed seed has a reproducible effect on equal requests in equal order.
 public struct FaultScript: Sendable, Hashable {

@@ -12,7 +12,7 @@ package import NIOCore
 /// at most for the given timeout.
 package final class NetworkProbe {
     /// A response to a request.
-    package struct Answer: Sendable {
+    package struct Response: Sendable {
         package var status: Int
         /// The `date` field.
         package var date: String?
@@ -112,7 +112,7 @@ package final class NetworkProbe {
     }
 
     /// Requests `/` over HTTP/2, without any credential. Any response is sufficient.
-    package func ask(authority: String) throws(WireError) -> Answer {
+    package func ask(authority: String) throws(WireError) -> Response {
         guard let tls else { throw WireError(.tlsFailure, "there is no TLS session") }
         let session = try HTTP2Session(role: .client, configuration: HTTP2Session.Configuration())
         let deadline = NIODeadline.now() + self.timeout
@@ -139,7 +139,7 @@ package final class NetworkProbe {
                 guard result.ending == .response else {
                     throw WireError(.protocolViolation, "the request ended without a response (\(result.cause))")
                 }
-                return Answer(status: result.status, date: result.fields.first("date").map(PeerText.printable))
+                return Response(status: result.status, date: result.fields.first("date").map(PeerText.printable))
             }
             if session.hasGoAway { throw WireError(.goAway, "the server sent GOAWAY instead of a response") }
             try self.receive(session, tls, until: deadline)

@@ -8,7 +8,7 @@ extension PoolStateMachine {
         let old = self.configuration
         self.configuration = new
         let count = new.workerCount
-        while self.workers.count < count { self.appendPlace() }
+        while self.workers.count < count { self.appendWorker() }
         for index in self.workers.indices {
             let wasKept = !self.workers[index].isOverflow && !self.workers[index].isSurplus
             self.workers[index].isSurplus = index >= count
@@ -30,7 +30,7 @@ extension PoolStateMachine {
         self.needsSettling = true
     }
 
-    private mutating func appendPlace() {
+    private mutating func appendWorker() {
         var worker = Worker(isOverflow: true, reservePercent: self.configuration.interactiveReservePercent)
         worker.session = self.sessionFloor
         worker.firstSession = self.sessionFloor + 1
@@ -43,7 +43,7 @@ extension PoolStateMachine {
     mutating func makeRoom(for id: WorkerID) {
         guard (self.workers.count..<PoolConfiguration.maximumWorkers).contains(id.index) else { return }
         while self.workers.count <= id.index {
-            self.appendPlace()
+            self.appendWorker()
             self.workers[self.workers.count - 1].isSurplus = true
             self.workers[self.workers.count - 1].isEnded = true
         }

@@ -14,7 +14,7 @@ struct BroadcastPacerTests {
 
     @Test func turnsAreASpacingApart() {
         var machine = Machine()
-        func take(_ now: Int64, _ deadline: Int64 = 60_000) -> Machine.Answer {
+        func take(_ now: Int64, _ deadline: Int64 = 60_000) -> Machine.Reservation {
             machine.take(self.channel, spacing: .seconds(1), now: at(now), deadline: at(deadline))
         }
         #expect(take(500) == .at(at(500)))
@@ -45,7 +45,7 @@ struct BroadcastPacerTests {
 
     @Test func aTurnThatIsGivenBackIsTakenByTheNext() {
         var machine = Machine()
-        func take() -> Machine.Answer {
+        func take() -> Machine.Reservation {
             machine.take(self.channel, spacing: .seconds(1), now: at(0), deadline: at(60_000))
         }
         #expect(take() == .at(at(0)))
@@ -67,7 +67,7 @@ struct BroadcastPacerTests {
         #expect(machine.count <= 2100)
     }
 
-    /// Whatever comes when, with turns given back: no two turns of a channel are closer than the spacing.
+    /// Whatever comes when, with sendTimes given back: no two sendTimes of a channel are closer than the spacing.
     @Test func noTwoTurnsAreTooClose() async {
         let run = PropertyRun(commands: 4_000, runs: 10)
         for seed in run.seeds {
@@ -75,7 +75,7 @@ struct BroadcastPacerTests {
             var random = SeededRandom(seed: seed)
             var machine = Machine()
             var now: Int64 = 0
-            var turns: [String: [MonotonicInstant]] = [:]
+            var sendTimes: [String: [MonotonicInstant]] = [:]
             for _ in 0..<run.commandsPerRun {
                 now += Int64.random(in: 0...800, using: &random)
                 let channel = Machine.Channel(bundleID: "a", id: "\(Int.random(in: 0..<3, using: &random))")
@@ -86,13 +86,13 @@ struct BroadcastPacerTests {
                     if sendTime > at(now), Int.random(in: 0..<4, using: &random) == 0 {
                         machine.cancel(channel, sendTime: sendTime, spacing: .seconds(1))
                     } else {
-                        turns[channel.id, default: []].append(sendTime)
+                        sendTimes[channel.id, default: []].append(sendTime)
                     }
                 case .tooLate(let sendTime):
                     #expect(sendTime >= deadline, "\(run.replay(seed))")
                 }
             }
-            for list in turns.values {
+            for list in sendTimes.values {
                 let sorted = list.sorted()
                 let gaps = zip(sorted, sorted.dropFirst()).map { $0.duration(to: $1) }
                 #expect((gaps.min() ?? .seconds(1)) >= .seconds(1), "\(run.replay(seed))")

@@ -211,7 +211,7 @@ struct BulkMachineTests {
     @Test("A stop whose reason must be told pulls one element for it when none waits")
     mutating func toldStop() {
         machine.beginRound()
-        machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeTold: true)
+        machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeReported: true)
         #expect(next(0) == "pull 1")
         pull(0..<1, deadline: 1000)
         #expect(next(0) == "end [0] suspectedMisconfiguration")
@@ -221,7 +221,7 @@ struct BulkMachineTests {
     @Test("A cancellation ends a stop whose reason nobody was told")
     mutating func cancelledBeforeItWasTold() {
         machine.beginRound()
-        machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeTold: true)
+        machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeReported: true)
         #expect(next(0) == "pull 1")
         machine.inputIsEmpty()
         #expect(next(0) == "wait")

@@ -219,7 +219,7 @@ private struct BulkWorld {
     mutating func command() {
         switch Int.random(in: 0..<100, using: &self.random) {
         case 0..<30: self.respond()
-        case 30..<60: self.answerCheckout()
+        case 30..<60: self.completeCheckout()
         case 60..<85: self.passTime()
         case 85..<91: self.elementsHere = min(self.elementsLeft, [0, 10, 3000].randomElement(using: &self.random) ?? 0)
         case 91..<96: self.order()
@@ -234,7 +234,7 @@ private struct BulkWorld {
         self.now = max(self.now, min(self.wakeUp, latest))
     }
 
-    private mutating func answerCheckout() {
+    private mutating func completeCheckout() {
         guard let (count, deadline) = self.asked else { return }
         self.asked = nil
         switch Int.random(in: 0..<20, using: &self.random) {
@@ -334,7 +334,7 @@ private struct BulkWorld {
             self.machine.clientEnded(.notSent(.shuttingDown, "over", isFinal: true))
         case 2:
             self.note("breaker")
-            self.machine.stop(.notSent(.suspectedMisconfiguration, "?", isFinal: true), mustBeTold: true)
+            self.machine.stop(.notSent(.suspectedMisconfiguration, "?", isFinal: true), mustBeReported: true)
         default:
             self.note("cancelled")
             self.machine.stop(.notSent(.cancelled, "cancelled", isFinal: true))

@@ -11,7 +11,7 @@ struct BulkProbeTests {
     private func withProbe(
         _ body: (CredentialManager, CredentialSession, PushBatch) async throws -> Void
     ) async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         let credentials = client.runtime.credentials
         credentials.start()
         let candidate = try await credentials.beginCandidate()
@@ -35,8 +35,8 @@ struct BulkProbeTests {
         credentials.arm(candidate) && credentials.isArmed(candidate)
     }
 
-    @Test("The probe of a batch ends with the last response of the batch")
-    func response() async throws {
+    @Test("The last response of a batch releases its probe")
+    func lastResponse() async throws {
         try await self.withProbe { credentials, candidate, batch in
             var groups = BulkGroups()
             let tag = groups.insert(batch)
@@ -47,7 +47,7 @@ struct BulkProbeTests {
         }
     }
 
-    @Test("The probe of a batch ends when the connection takes no pushes any more")
+    @Test("A batch sent to a closed connection releases its probe")
     func closedConnection() async throws {
         try await self.withProbe { credentials, candidate, batch in
             let worker = ConnectionActor(
@@ -67,8 +67,8 @@ struct BulkProbeTests {
         }
     }
 
-    @Test("The probe of a bulk call that waits for a stream ends when the consumer is given an outcome")
-    func outcome() async throws {
+    @Test("A bulk call that waits for a stream releases its probe before its consumer receives an outcome")
+    func waitingCall() async throws {
         try await withServer(limit: 1) { client, server in
             let credentials = client.runtime.credentials
             let deadline = client.runtime.sending.deadline(.seconds(3600))

@@ -229,7 +229,7 @@ struct BulkTests {
         }
     }
 
-    @Test func aPushThatWaitsForASlotEndsAtItsDeadline() async throws {
+    @Test func aPushThatWaitsForAStreamEndsAtItsDeadline() async throws {
         try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
             async let single = client.deliver(samplePush(), to: deviceToken)
             await server.wait { $0.held == 1 }
@@ -252,7 +252,7 @@ struct BulkTests {
     }
 
     @Test func slotsThatOthersReturnAreUsedWhileOneIsHeld() async throws {
-        // The first of the bulk call is held for the whole time. The others wait for the slot of a single push.
+        // The first of the bulk call is held for the whole time. The others wait for the stream of a single push.
         let script: ScriptedServer.Script = {
             [.sample(1), .sample(999)].contains($0.deviceToken) ? [.hold] : [.respond(200)]
         }

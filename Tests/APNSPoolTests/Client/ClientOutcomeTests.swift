@@ -242,7 +242,7 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func aDeadlineOnTheWireResetsTheStreamAndFreesItsSlot() async throws {
+    @Test func aDeadlineOnTheWireResetsTheStreamAndReturnsItsLease() async throws {
         let script: ScriptedServer.Script = { $0.number == 2 ? [.hold] : [.respond(200)] }
         try await withServer(limit: 1, script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)

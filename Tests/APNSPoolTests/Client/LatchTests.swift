@@ -6,41 +6,41 @@ import Testing
 
 struct LatchTests {
     @Test func anOpenGateLetsAllThrough() async {
-        let gate = Latch()
-        #expect(!gate.isOpen)
-        gate.open()
-        gate.open()
-        #expect(await gate.wait())
-        #expect(await gate.wait(until: MonotonicInstant(nanoseconds: 0), clock: ManualClock()))
+        let latch = Latch()
+        #expect(!latch.isOpen)
+        latch.open()
+        latch.open()
+        #expect(await latch.wait())
+        #expect(await latch.wait(until: MonotonicInstant(nanoseconds: 0), clock: ManualClock()))
     }
 
     @Test func openingResumesEverybodyOnce() async {
-        let gate = Latch()
+        let latch = Latch()
         await withTaskGroup(of: Bool.self) { group in
-            for _ in 0..<200 { group.addTask { await gate.wait() } }
-            gate.open()
+            for _ in 0..<200 { group.addTask { await latch.wait() } }
+            latch.open()
             for await isOpen in group { #expect(isOpen) }
         }
     }
 
     @Test func aCancelledWaiterLeavesWithoutTheGate() async {
-        let gate = Latch()
-        let waiter = Task { await gate.wait() }
+        let latch = Latch()
+        let waiter = Task { await latch.wait() }
         try? await ContinuousClock().sleep(for: .milliseconds(1))
         waiter.cancel()
         #expect(await waiter.value == false)
         let late = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            return await gate.wait()
+            return await latch.wait()
         }
         #expect(await late.value == false)
     }
 
     @Test func aWaitEndsAtItsDeadline() async {
-        let gate = Latch()
+        let latch = Latch()
         let clock = ManualClock()
         let deadline = clock.now.advanced(by: .seconds(5))
-        let waiter = Task { await gate.wait(until: deadline, clock: clock) }
+        let waiter = Task { await latch.wait(until: deadline, clock: clock) }
         await clock.waitForSleepers(1)
         clock.advance(by: .seconds(5))
         #expect(await waiter.value == false)
@@ -48,27 +48,27 @@ struct LatchTests {
     }
 
     @Test func openingEndsAWaitBeforeItsDeadline() async {
-        let gate = Latch()
+        let latch = Latch()
         let clock = ManualClock()
-        let waiter = Task { await gate.wait(until: .distantFuture, clock: clock) }
+        let waiter = Task { await latch.wait(until: .distantFuture, clock: clock) }
         await clock.waitForSleepers(1)
-        gate.open()
+        latch.open()
         #expect(await waiter.value)
         #expect(clock.sleepers == 0)
     }
 
-    /// Waits, cancellations and the opening in any order: everybody gets a response.
+    /// Waits, cancellations and the opening in any order: every wait ends.
     @Test(arguments: 0..<20)
     func nobodyIsForgotten(_ seed: UInt64) async {
         var random = SeededRandom(seed: seed)
-        let gate = Latch()
+        let latch = Latch()
         var waiters: [Task<Bool, Never>] = []
         let opening = Int.random(in: 0..<100, using: &random)
         for step in 0..<100 {
-            waiters.append(Task { await gate.wait() })
+            waiters.append(Task { await latch.wait() })
             if Bool.random(using: &random) { await Task.yield() }
             if Int.random(in: 0..<3, using: &random) == 0 { waiters.randomElement(using: &random)?.cancel() }
-            if step == opening { gate.open() }
+            if step == opening { latch.open() }
         }
         for waiter in waiters { _ = await waiter.value }
     }

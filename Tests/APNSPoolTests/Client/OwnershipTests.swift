@@ -33,7 +33,7 @@ struct OwnershipTests {
     }
 
     @Test func aClientThatHasEndedDoesNotRunAgain() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         await client.shutdown()
         await #expect(throws: APNSConfigurationError.self) { try await client.run() }
         await #expect(throws: APNSConfigurationError.self) { try await client.start() }
@@ -176,7 +176,7 @@ struct OwnershipTests {
     }
 
     @Test func withoutARunAPushEndsAtItsDeadline() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         let outcome = await client.deliver(
             samplePush(),
             to: deviceToken,
@@ -188,7 +188,7 @@ struct OwnershipTests {
     }
 
     @Test func withoutARunABulkCallEndsAtItsDeadlines() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         var outcomes: [PushOutcome] = []
         let options = BulkOptions(deadline: .milliseconds(50))
         let rows = (0..<100).map { DeviceToken.sample($0) }
@@ -200,7 +200,7 @@ struct OwnershipTests {
     }
 
     @Test func shutdownBeforeTheRunEndsThoseWhoWait() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         let bulk = Task { await client.sendAll(samplePush(), to: [deviceToken]) }
         await until { client.runtime.lifecycle.pushesInFlight >= 2 }
@@ -210,7 +210,7 @@ struct OwnershipTests {
     }
 
     @Test func cancellationBeforeTheRunIsNotSent() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         await until { client.runtime.lifecycle.pushesInFlight > 0 }
         push.cancel()

@@ -8,7 +8,7 @@ import Testing
 struct ShutdownTests {
     @Test("A credential that is stopped before its tree has started never starts it")
     func stoppedBeforeItsTree() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         let scope = client.runtime.credentials.latest
         scope.stop()
         let run = Task { try? await client.run() }
@@ -19,7 +19,7 @@ struct ShutdownTests {
 
     @Test("A revocation does not wait for a client that has ended without ever running")
     func revokedAfterTheEnd() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         await client.shutdown(within: .zero)
         #expect(await ends { await client.revokeAuthentication() })
         #expect(await client.status.authentication.isRevoked)

@@ -102,7 +102,7 @@ struct UpdateTests {
             await reached(TestScale.size(1500, thorough: 3000))
             try client.update { $0.pool.size = 1 }
             #expect(client.runtime.lifecycle.pushesInFlight > 0, "the load was over too soon")
-            // No call after it gets a slot of the others.
+            // No call after it gets a stream of the others.
             #expect(await client.status.pool.capacity == 40)
             await self.expect(1, client, simulator)
             await reached(TestScale.size(3000, thorough: 6000))
@@ -137,7 +137,7 @@ struct UpdateTests {
     }
 
     @Test func whatIsOutOfItsLimitsIsRefusedByNameAndChangesNothing() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         func setting(_ change: (inout APNSClientSettings) -> Void) -> String? {
             do throws(APNSConfigurationError) {
                 try client.update(change)
@@ -257,7 +257,7 @@ struct UpdateTests {
     }
 
     @Test func aPoolThatIsRestartedHasTheNewNumber() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         let pools = client.runtime.credentials.latest.pools
         let first = pools.forChild()
         try client.update { $0.pool.size = 6 }

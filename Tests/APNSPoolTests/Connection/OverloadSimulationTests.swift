@@ -79,9 +79,9 @@ struct OverloadSimulationTests {
         }
 
         private mutating func respond(_ millisecond: Int) {
-            let index = millisecond % self.responses.count
-            let due = self.responses[index]
-            self.responses[index].removeAll(keepingCapacity: true)
+            let bucket = millisecond % self.responses.count
+            let due = self.responses[bucket]
+            self.responses[bucket].removeAll(keepingCapacity: true)
             if !due.isEmpty { self.retries.recordResponses(due.count, now: self.now) }
             for (index, session) in due {
                 if self.workers[index].machine.readySession == session { self.workers[index].open -= 1 }

@@ -13,8 +13,7 @@ extension CredentialManager {
     }
 }
 
-/// Runs what is enqueued at once, on the caller's thread: whoever wakes a task of this executor waits until the task
-/// suspends again.
+/// Runs each job immediately on the caller's thread: waking a task of this executor returns when the task suspends again.
 private final class InlineExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
         UnownedJob(job).runSynchronously(on: self.asUnownedTaskExecutor())
@@ -23,7 +22,14 @@ private final class InlineExecutor: TaskExecutor {
 
 /// The sessions of a client whose trees nobody runs.
 struct CredentialManagerTests {
-    private func makeClient() throws -> APNSClient { try APNSClient(configuration: .local(port: 1, caPEM: nil)) }
+    /// A client that tries a candidate, with the active session and the candidate.
+    private func beginRotation() async throws -> (APNSClient, active: CredentialSession, candidate: CredentialSession) {
+        let client = try APNSClient.unstarted()
+        let credentials = client.runtime.credentials
+        let active = credentials.latest
+        credentials.start()
+        return (client, active, try await credentials.beginCandidate())
+    }
 
     /// A checkout that waits in the session's pool, and how it fails.
     private func waitForStream(of session: CredentialSession, _ client: APNSClient) async -> Task<PoolError?, Never> {
@@ -49,7 +55,7 @@ struct CredentialManagerTests {
         arguments: Change.allCases
     )
     func changeBeforeTheStart(_ change: Change) async throws {
-        let client = try self.makeClient()
+        let client = try APNSClient.unstarted()
         let session = client.runtime.credentials.latest
         let waiter = await self.waitForStream(of: session, client)
         switch change {
@@ -66,9 +72,9 @@ struct CredentialManagerTests {
         await client.shutdown()
     }
 
-    @Test("A push that waits in the pool of a session that is stopped before its tree runs goes on at once")
+    @Test("Stopping a session before its tree runs ends the waits in its pool")
     func stoppedBeforeItsTree() async throws {
-        let client = try self.makeClient()
+        let client = try APNSClient.unstarted()
         let session = client.runtime.credentials.latest
         let waiter = await self.waitForStream(of: session, client)
         session.stop()
@@ -82,11 +88,8 @@ struct CredentialManagerTests {
 
     @Test("A candidate whose tree has ended leaves pushes to the active credential")
     func forgottenCandidate() async throws {
-        let client = try self.makeClient()
+        let (client, active, candidate) = try await self.beginRotation()
         let credentials = client.runtime.credentials
-        let active = credentials.latest
-        credentials.start()
-        let candidate = try await credentials.beginCandidate()
         #expect(credentials.arm(candidate))
         credentials.forget(candidate)
         let route = try #require(credentials.route())
@@ -131,11 +134,8 @@ struct CredentialManagerTests {
 
     @Test("An update of the settings reaches a candidate that becomes the active credential during the update")
     func updateDuringTheRotation() async throws {
-        let client = try self.makeClient()
+        let (client, active, candidate) = try await self.beginRotation()
         let credentials = client.runtime.credentials
-        let active = credentials.latest
-        credentials.start()
-        let candidate = try await credentials.beginCandidate()
         // Woken by the update as soon as the active session has the new settings.
         let rotation = Task(executorPreference: InlineExecutor()) {
             for await _ in active.workers.starts {

@@ -24,8 +24,8 @@ struct CredentialRotationTests {
         _ = machine.begin(2)
         _ = machine.arm(2)
         #expect(machine.route() == .trial(2))
-        #expect(machine.claimEnded(2) == true)
-        #expect(machine.claimEnded(2) == false)
+        #expect(machine.probeEnded(2) == true)
+        #expect(machine.probeEnded(2) == false)
         #expect(machine.route() == .current(1))
         #expect(machine.arm(2) == true)
         #expect(machine.route() == .trial(2))
@@ -39,7 +39,7 @@ struct CredentialRotationTests {
         #expect(machine.giveUp(2) == true)
         #expect(machine == CredentialRotation(1))
         // What its push says afterwards changes nothing.
-        #expect(machine.claimEnded(2) == false)
+        #expect(machine.probeEnded(2) == false)
         #expect(machine.arm(2) == false)
         #expect(!machine.accepted(2).isAdopted)
         #expect(machine.route() == .current(1))
@@ -96,7 +96,7 @@ struct CredentialRotationTests {
                         claimed = nil
                     }
                 case 4:
-                    if machine.claimEnded(some) {
+                    if machine.probeEnded(some) {
                         #expect(claimed == some)
                         claimed = nil
                     }

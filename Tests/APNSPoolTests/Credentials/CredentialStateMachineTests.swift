@@ -148,7 +148,7 @@ struct CredentialStateMachineTests {
         #expect((Machine.Refusal(status: status, reason: reason) != nil) == isRefusal)
     }
 
-    @Test func theGuardTellsEachChangeOnce() {
+    @Test func theBreakerReportsEachChangeOnce() {
         let told = Mutex<[Machine.Event]>([])
         let credentials = CredentialBreaker(onEvent: { event in told.withLock { $0.append(event) } })
         credentials.accepted()

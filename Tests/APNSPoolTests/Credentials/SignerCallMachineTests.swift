@@ -29,7 +29,7 @@ struct SignerCallMachineTests {
         #expect(machine.wanted(order, now: at(2)).contains(.call(2, order)))
     }
 
-    @Test("A call of a signer is given up after ten seconds, and its late response is no longer the current one")
+    @Test("A call of a signer is given up after ten seconds, and its late result is not the current one")
     func givenUp() {
         var machine = SignerCallMachine(patience: .zero)
         _ = machine.wanted(order, now: at(0))
@@ -80,8 +80,8 @@ struct SignerCallMachineTests {
         #expect(machine.wanted(order, now: at(600)).contains(.call(5, order)))
     }
 
-    @Test("A late source that answers is done")
-    func lateResponse() {
+    @Test("A late call that completes is done, and its timer does nothing")
+    func lateResult() {
         var machine = SignerCallMachine(patience: .seconds(20))
         _ = machine.wanted(order, now: at(0))
         _ = machine.fired(limit(1, 10), now: at(10))

@@ -193,8 +193,8 @@ struct SignerTests {
         // The time limit may be there before the signer is asked.
         await until { stuck.count == 1 }
         clock.advance(by: .seconds(10))
-        let respond = try await late.get()
-        #expect(respond === token)
+        let result = try await late.get()
+        #expect(result === token)
         #expect(stuck.count == 1)
         #expect(cache.status(now: clock.now).lastFailure?.code == .signingFailed)
         next.requestShutdown()
@@ -202,13 +202,13 @@ struct SignerTests {
     }
 }
 
-/// What a source gives is looked at before it is used.
+/// The client checks the token of a source before it uses it.
 struct ProviderTokenSourceTests {
     private let clock = SettableClock()
 
     private struct Given: ProviderTokenSource {
-        let respond: @Sendable (ProviderTokenRequest) async throws -> SharedProviderToken
-        func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken { try await respond(request) }
+        let makeToken: @Sendable (ProviderTokenRequest) async throws -> SharedProviderToken
+        func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken { try await makeToken(request) }
     }
 
     private func request(refused: String? = nil) throws -> ProviderTokenRequest {

@@ -121,7 +121,7 @@ struct TokenActorTests {
         let actor = try bench.makeActor()
         for _ in 0..<20 {
             let caller = Task { await actor.token() }
-            // Mostly long enough to be waiting by then; the response is the same if not.
+            // Mostly long enough to be waiting by then; the result is the same if not.
             for _ in 0..<20 { await Task.yield() }
             caller.cancel()
             let result = await caller.value

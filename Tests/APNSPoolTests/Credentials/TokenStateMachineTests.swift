@@ -448,7 +448,7 @@ struct TokenStateMachineTests {
                         guard case .sign(let order) = machine.use(now: first, wallNow: firstWall) else { continue }
                         _ = machine.signed(order, now: first, isUsed: true)
                         _ = machine.use(now: second, wallNow: secondWall)
-                        _ = machine.unaskedUntil(now: second)
+                        _ = machine.uncheckedUntil(now: second)
                         _ = machine.tooManyUpdates(now: second)
                         _ = machine.expired(generation: 1, now: first)
                         _ = machine.signingFailed(now: second, wallNow: firstWall)

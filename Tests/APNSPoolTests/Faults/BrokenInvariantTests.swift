@@ -20,7 +20,7 @@ struct BrokenInvariantTests {
         )
     }
 
-    /// Sends the poison the way a push goes. Nil: it got no slot.
+    /// Sends the poison the way a push goes. Nil: it got no stream.
     private func sendPoison(_ client: APNSClient, time: Duration = .seconds(10)) async -> StreamResult? {
         let core = client.runtime
         do {
@@ -75,7 +75,7 @@ struct BrokenInvariantTests {
         }
     }
 
-    @Test func aPoisonInABulkBatchReturnsAllSlots() async throws {
+    @Test func aPoisonInABulkBatchReturnsAllLeases() async throws {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let collector = BulkCollector()

@@ -9,162 +9,162 @@ struct ConnectionQuotaTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
 
     private func running(_ count: Int, cap: Int, each: Int) -> ConnectionQuota {
-        var clientIDs = ConnectionQuota(cap: cap, idleTimeout: .seconds(600))
+        var quota = ConnectionQuota(cap: cap, idleTimeout: .seconds(600))
         for _ in 0..<count {
-            let clientID = clientIDs.add(connections: each)
-            _ = clientIDs.enter(clientID, now: at(0))
-            _ = clientIDs.started(clientID, now: at(0))
-            _ = clientIDs.leave(clientID, now: at(0))
+            let clientID = quota.add(connections: each)
+            _ = quota.enter(clientID, now: at(0))
+            _ = quota.started(clientID, now: at(0))
+            _ = quota.leave(clientID, now: at(0))
         }
-        return clientIDs
+        return quota
     }
 
     @Test func aLaneStartsWithItsFirstUseAndStopsWhenItIdles() {
-        var clientIDs = ConnectionQuota(cap: 10, idleTimeout: .seconds(600))
-        let clientID = clientIDs.add(connections: 4)
-        #expect(clientIDs.used == 0)
-        let (admission, actions) = clientIDs.enter(clientID, now: at(0))
+        var quota = ConnectionQuota(cap: 10, idleTimeout: .seconds(600))
+        let clientID = quota.add(connections: 4)
+        #expect(quota.used == 0)
+        let (admission, actions) = quota.enter(clientID, now: at(0))
         #expect(admission == .wait && actions == [.start(clientID, connections: 4)])
-        #expect(clientIDs.started(clientID, now: at(1)) == [])
-        #expect(clientIDs.users(clientID) == 1)
-        #expect(clientIDs.enter(clientID, now: at(2)).0 == .use)
-        #expect(clientIDs.sweep(now: at(5000)) == [])
-        _ = clientIDs.leave(clientID, now: at(10))
-        _ = clientIDs.leave(clientID, now: at(20))
-        #expect(clientIDs.sweep(now: at(619)) == [])
-        #expect(clientIDs.sweep(now: at(620)) == [.stop(clientID)])
-        #expect(clientIDs.ended(clientID, keepsWaiting: true, now: at(621)) == [])
-        #expect(clientIDs.used == 0 && clientIDs.state(clientID) == .stopped)
+        #expect(quota.started(clientID, now: at(1)) == [])
+        #expect(quota.users(clientID) == 1)
+        #expect(quota.enter(clientID, now: at(2)).0 == .use)
+        #expect(quota.sweep(now: at(5000)) == [])
+        _ = quota.leave(clientID, now: at(10))
+        _ = quota.leave(clientID, now: at(20))
+        #expect(quota.sweep(now: at(619)) == [])
+        #expect(quota.sweep(now: at(620)) == [.stop(clientID)])
+        #expect(quota.ended(clientID, keepsWaiting: true, now: at(621)) == [])
+        #expect(quota.used == 0 && quota.state(clientID) == .stopped)
     }
 
     @Test func theOneThatIdledLongestMakesRoom() {
-        var clientIDs = running(2, cap: 8, each: 4)
-        _ = clientIDs.enter(1, now: at(1))
-        _ = clientIDs.leave(1, now: at(5))
-        let third = clientIDs.add(connections: 4)
-        let (admission, actions) = clientIDs.enter(third, now: at(6))
+        var quota = running(2, cap: 8, each: 4)
+        _ = quota.enter(1, now: at(1))
+        _ = quota.leave(1, now: at(5))
+        let third = quota.add(connections: 4)
+        let (admission, actions) = quota.enter(third, now: at(6))
         #expect(admission == .wait && actions == [.stop(2)])
         // Room that is on its way is not made twice.
-        #expect(clientIDs.enter(third, now: at(6)).1 == [])
-        #expect(clientIDs.ended(2, keepsWaiting: true, now: at(7)) == [.start(third, connections: 4)])
+        #expect(quota.enter(third, now: at(6)).1 == [])
+        #expect(quota.ended(2, keepsWaiting: true, now: at(7)) == [.start(third, connections: 4)])
     }
 
     @Test func aBusyOneYieldsWhenItsTurnIsOver() {
-        var clientIDs = running(1, cap: 4, each: 4)
-        _ = clientIDs.enter(1, now: at(1))
-        let second = clientIDs.add(connections: 4)
-        let (admission, actions) = clientIDs.enter(second, now: at(2))
+        var quota = running(1, cap: 4, each: 4)
+        _ = quota.enter(1, now: at(1))
+        let second = quota.add(connections: 4)
+        let (admission, actions) = quota.enter(second, now: at(2))
         #expect(admission == .wait && actions == [])
-        #expect(clientIDs.enter(1, now: at(9)).0 == .use)
-        #expect(clientIDs.enter(1, now: at(10)).0 == .wait)
-        #expect(clientIDs.state(1) == .yielding)
-        #expect(clientIDs.leave(1, now: at(11)) == [])
-        #expect(clientIDs.leave(1, now: at(12)) == [.stop(1)])
+        #expect(quota.enter(1, now: at(9)).0 == .use)
+        #expect(quota.enter(1, now: at(10)).0 == .wait)
+        #expect(quota.state(1) == .yielding)
+        #expect(quota.leave(1, now: at(11)) == [])
+        #expect(quota.leave(1, now: at(12)) == [.stop(1)])
         // It lines up behind, and gets what is left.
         #expect(
-            clientIDs.ended(1, keepsWaiting: true, now: at(13))
+            quota.ended(1, keepsWaiting: true, now: at(13))
                 == [.start(second, connections: 3), .start(1, connections: 1)]
         )
     }
 
     @Test func scarceRoomIsShared() {
-        var clientIDs = ConnectionQuota(cap: 5, idleTimeout: .seconds(600))
-        let all = (0..<7).map { _ in clientIDs.add(connections: 4) }
+        var quota = ConnectionQuota(cap: 5, idleTimeout: .seconds(600))
+        let all = (0..<7).map { _ in quota.add(connections: 4) }
         var started: [Int] = []
         for clientID in all {
-            for case .start(_, let connections) in clientIDs.enter(clientID, now: at(0)).1 {
+            for case .start(_, let connections) in quota.enter(clientID, now: at(0)).1 {
                 started.append(connections)
             }
         }
         #expect(started == [4, 1])
-        #expect(clientIDs.used == 5)
+        #expect(quota.used == 5)
     }
 
     @Test func whoWaitsAndGivesUpIsForgotten() {
-        var clientIDs = running(1, cap: 4, each: 4)
-        _ = clientIDs.enter(1, now: at(0))
-        let second = clientIDs.add(connections: 4)
-        _ = clientIDs.enter(second, now: at(0))
-        #expect(clientIDs.giveUp(second, now: at(1)) == [])
-        #expect(clientIDs.state(second) == .stopped)
-        #expect(clientIDs.leave(1, now: at(1)) == [])
-        #expect(clientIDs.state(1) == .running)
+        var quota = running(1, cap: 4, each: 4)
+        _ = quota.enter(1, now: at(0))
+        let second = quota.add(connections: 4)
+        _ = quota.enter(second, now: at(0))
+        #expect(quota.giveUp(second, now: at(1)) == [])
+        #expect(quota.state(second) == .stopped)
+        #expect(quota.leave(1, now: at(1)) == [])
+        #expect(quota.state(1) == .running)
     }
 
-    @Test("While a call keeps a clientID from yielding, its pushes go on, and further calls wait")
+    @Test("While a call keeps a client from yielding, its pushes continue, and further calls wait")
     func callsAndPushesWhileYielding() {
-        var clientIDs = running(1, cap: 4, each: 4)
-        _ = clientIDs.enter(1, asCall: true, now: at(0))
-        let second = clientIDs.add(connections: 4)
-        _ = clientIDs.enter(second, now: at(1))
-        #expect(clientIDs.enter(1, now: at(11)).0 == .use)
-        #expect(clientIDs.state(1) == .yielding)
-        #expect(clientIDs.enter(1, asCall: true, now: at(12)).0 == .wait)
-        #expect(clientIDs.enter(1, now: at(13)).0 == .use)
-        #expect(clientIDs.leave(1, asCall: true, now: at(14)) == [])
+        var quota = running(1, cap: 4, each: 4)
+        _ = quota.enter(1, asCall: true, now: at(0))
+        let second = quota.add(connections: 4)
+        _ = quota.enter(second, now: at(1))
+        #expect(quota.enter(1, now: at(11)).0 == .use)
+        #expect(quota.state(1) == .yielding)
+        #expect(quota.enter(1, asCall: true, now: at(12)).0 == .wait)
+        #expect(quota.enter(1, now: at(13)).0 == .use)
+        #expect(quota.leave(1, asCall: true, now: at(14)) == [])
         // Without the call it can stop soon: pushes wait, too.
-        #expect(clientIDs.enter(1, now: at(15)).0 == .wait)
-        #expect(clientIDs.leave(1, now: at(16)) == [])
-        #expect(clientIDs.leave(1, now: at(17)) == [.stop(1)])
+        #expect(quota.enter(1, now: at(15)).0 == .wait)
+        #expect(quota.leave(1, now: at(16)) == [])
+        #expect(quota.leave(1, now: at(17)) == [.stop(1)])
         #expect(
-            clientIDs.ended(1, keepsWaiting: true, now: at(18))
+            quota.ended(1, keepsWaiting: true, now: at(18))
                 == [.start(second, connections: 3), .start(1, connections: 1)]
         )
-        _ = clientIDs.started(1, now: at(19))
-        #expect(clientIDs.users(1) == 2)
+        _ = quota.started(1, now: at(19))
+        #expect(quota.users(1) == 2)
     }
 
-    @Test("A clientID that idles makes room although another one yields, and that one goes on")
+    @Test("An idle client makes room although another one is yielding, and the yielding one resumes")
     func idleLaneInsteadOfAYieldingOne() {
-        var clientIDs = running(2, cap: 2, each: 1)
-        _ = clientIDs.enter(1, now: at(1))
-        _ = clientIDs.enter(2, now: at(1))
-        let third = clientIDs.add(connections: 1)
-        _ = clientIDs.enter(third, now: at(2))
-        #expect(clientIDs.enter(1, now: at(11)).0 == .wait)
-        #expect(clientIDs.state(1) == .yielding)
-        #expect(clientIDs.leave(2, now: at(12)) == [.stop(2)])
+        var quota = running(2, cap: 2, each: 1)
+        _ = quota.enter(1, now: at(1))
+        _ = quota.enter(2, now: at(1))
+        let third = quota.add(connections: 1)
+        _ = quota.enter(third, now: at(2))
+        #expect(quota.enter(1, now: at(11)).0 == .wait)
+        #expect(quota.state(1) == .yielding)
+        #expect(quota.leave(2, now: at(12)) == [.stop(2)])
         #expect(
-            clientIDs.ended(2, keepsWaiting: true, now: at(13)) == [.start(third, connections: 1), .resume(1)]
+            quota.ended(2, keepsWaiting: true, now: at(13)) == [.start(third, connections: 1), .resume(1)]
         )
-        #expect(clientIDs.state(1) == .running && clientIDs.users(1) == 2)
+        #expect(quota.state(1) == .running && quota.users(1) == 2)
     }
 
-    @Test("A clientID yields no more when those who waited for its room have given up")
+    @Test("A client stops yielding when those who waited for its room have given up")
     func resumedAfterGivingUp() {
-        var clientIDs = running(1, cap: 1, each: 1)
-        _ = clientIDs.enter(1, now: at(1))
-        let second = clientIDs.add(connections: 1)
-        _ = clientIDs.enter(second, now: at(2))
-        #expect(clientIDs.enter(1, now: at(11)).0 == .wait)
-        #expect(clientIDs.giveUp(second, now: at(12)) == [.resume(1)])
-        #expect(clientIDs.state(1) == .running && clientIDs.users(1) == 2)
+        var quota = running(1, cap: 1, each: 1)
+        _ = quota.enter(1, now: at(1))
+        let second = quota.add(connections: 1)
+        _ = quota.enter(second, now: at(2))
+        #expect(quota.enter(1, now: at(11)).0 == .wait)
+        #expect(quota.giveUp(second, now: at(12)) == [.resume(1)])
+        #expect(quota.state(1) == .running && quota.users(1) == 2)
     }
 
     @Test("Who used a client that ended by itself counts until they leave, and as nobody else")
     func usersOfAnEarlierLife() {
-        var clientIDs = running(1, cap: 1, each: 1)
-        #expect(clientIDs.enter(1, asCall: true, now: at(0)).0 == .use)
-        #expect(clientIDs.ended(1, keepsWaiting: true, now: at(1)) == [])
-        #expect(clientIDs.enter(1, now: at(2)) == (.wait, [.start(1, connections: 1)]))
-        #expect(clientIDs.started(1, now: at(3)) == [])
-        let second = clientIDs.add(connections: 1)
-        #expect(clientIDs.enter(second, now: at(4)) == (.wait, []))
+        var quota = running(1, cap: 1, each: 1)
+        #expect(quota.enter(1, asCall: true, now: at(0)).0 == .use)
+        #expect(quota.ended(1, keepsWaiting: true, now: at(1)) == [])
+        #expect(quota.enter(1, now: at(2)) == (.wait, [.start(1, connections: 1)]))
+        #expect(quota.started(1, now: at(3)) == [])
+        let second = quota.add(connections: 1)
+        #expect(quota.enter(second, now: at(4)) == (.wait, []))
         // The call of the earlier life ends while a push of this one is under way.
-        #expect(clientIDs.leave(1, asCall: true, now: at(5)) == [])
-        #expect(clientIDs.users(1) == 1)
-        #expect(clientIDs.leave(1, now: at(6)) == [.stop(1)])
+        #expect(quota.leave(1, asCall: true, now: at(5)) == [])
+        #expect(quota.users(1) == 1)
+        #expect(quota.leave(1, now: at(6)) == [.stop(1)])
     }
 
     @Test func aRemovedOneEndsWithItsLastUser() {
-        var clientIDs = running(1, cap: 4, each: 4)
-        _ = clientIDs.enter(1, now: at(0))
-        #expect(clientIDs.remove(1, now: at(1)) == [])
-        #expect(clientIDs.enter(1, now: at(1)).0 == .gone)
-        #expect(clientIDs.leave(1, now: at(2)) == [.stop(1)])
-        #expect(clientIDs.ended(1, keepsWaiting: false, now: at(3)) == [.forget(1)])
-        let idle = clientIDs.add(connections: 1)
-        #expect(clientIDs.remove(idle, now: at(4)) == [.forget(idle)])
+        var quota = running(1, cap: 4, each: 4)
+        _ = quota.enter(1, now: at(0))
+        #expect(quota.remove(1, now: at(1)) == [])
+        #expect(quota.enter(1, now: at(1)).0 == .gone)
+        #expect(quota.leave(1, now: at(2)) == [.stop(1)])
+        #expect(quota.ended(1, keepsWaiting: false, now: at(3)) == [.forget(1)])
+        let idle = quota.add(connections: 1)
+        #expect(quota.remove(idle, now: at(4)) == [.forget(idle)])
     }
 
     /// Whatever happens in whatever order: no more connections than allowed, nobody counted twice, and with room for one
@@ -175,7 +175,7 @@ struct ConnectionQuotaTests {
             await TestScale.letOthersRun()
             var random = SeededRandom(seed: seed)
             let cap = Int.random(in: 1...12, using: &random)
-            var clientIDs = ConnectionQuota(cap: cap, idleTimeout: .seconds(30))
+            var quota = ConnectionQuota(cap: cap, idleTimeout: .seconds(30))
             var known: [Int] = []
             var users: [Int: Int] = [:]
             var calls: [Int: Int] = [:]
@@ -197,8 +197,8 @@ struct ConnectionQuotaTests {
                         #expect(stopping.insert(clientID).inserted, "\(run.replay(seed))")
                     case .resume(let clientID):
                         #expect(running[clientID] != nil && !stopping.contains(clientID), "\(run.replay(seed))")
-                        users[clientID] = clientIDs.users(clientID)
-                        calls[clientID] = clientIDs.calls(clientID)
+                        users[clientID] = quota.users(clientID)
+                        calls[clientID] = quota.calls(clientID)
                     case .forget(let clientID):
                         known.removeAll { $0 == clientID }
                     }
@@ -209,11 +209,11 @@ struct ConnectionQuotaTests {
                 let clientID = known.randomElement(using: &random) ?? 0
                 switch Int.random(in: 0..<12, using: &random) {
                 case 0 where known.count < 8:
-                    known.append(clientIDs.add(connections: Int.random(in: 1...4, using: &random)))
-                case 1 where Int.random(in: 0..<10, using: &random) == 0: note(clientIDs.remove(clientID, now: at(now)))
+                    known.append(quota.add(connections: Int.random(in: 1...4, using: &random)))
+                case 1 where Int.random(in: 0..<10, using: &random) == 0: note(quota.remove(clientID, now: at(now)))
                 case 2...5:
                     let isCall = Int.random(in: 0..<4, using: &random) == 0
-                    let (admission, actions) = clientIDs.enter(clientID, asCall: isCall, now: at(now))
+                    let (admission, actions) = quota.enter(clientID, asCall: isCall, now: at(now))
                     if admission == .use {
                         users[clientID, default: 0] += 1
                         if isCall { calls[clientID, default: 0] += 1 }
@@ -226,15 +226,15 @@ struct ConnectionQuotaTests {
                         let isCall = calls[clientID, default: 0] == users[clientID]
                         users[clientID, default: 0] -= 1
                         if isCall { calls[clientID, default: 0] -= 1 }
-                        note(clientIDs.leave(clientID, asCall: isCall, now: at(now)))
+                        note(quota.leave(clientID, asCall: isCall, now: at(now)))
                     }
                 case 8:
                     if let (clientID, connections) = starting.first {
                         starting[clientID] = nil
                         running[clientID] = connections
-                        let actions = clientIDs.started(clientID, now: at(now))
-                        users[clientID] = clientIDs.users(clientID)
-                        calls[clientID] = clientIDs.calls(clientID)
+                        let actions = quota.started(clientID, now: at(now))
+                        users[clientID] = quota.users(clientID)
+                        calls[clientID] = quota.calls(clientID)
                         note(actions)
                     }
                 case 9:
@@ -243,17 +243,17 @@ struct ConnectionQuotaTests {
                     if let clientID = isFault ? running.keys.randomElement(using: &random) : stopping.first {
                         stopping.remove(clientID)
                         running[clientID] = nil
-                        note(clientIDs.ended(clientID, keepsWaiting: true, now: at(now)))
+                        note(quota.ended(clientID, keepsWaiting: true, now: at(now)))
                     }
                 case 10:
-                    note(clientIDs.giveUp(clientID, asCall: Int.random(in: 0..<4, using: &random) == 0, now: at(now)))
-                default: note(clientIDs.sweep(now: at(now)))
+                    note(quota.giveUp(clientID, asCall: Int.random(in: 0..<4, using: &random) == 0, now: at(now)))
+                default: note(quota.sweep(now: at(now)))
                 }
                 let reserved = starting.values.reduce(0, +) + running.values.reduce(0, +)
-                #expect(clientIDs.used == reserved && reserved <= cap, "\(run.replay(seed))")
-                // Nobody waits for room while a lane idles, unless room is on its way.
-                let isWanted = known.contains { clientIDs.state($0) == .queued }
-                let idles = running.keys.contains { clientIDs.state($0) == .running && clientIDs.users($0) == 0 }
+                #expect(quota.used == reserved && reserved <= cap, "\(run.replay(seed))")
+                // Nobody waits for room while a client is idle, unless room is on its way.
+                let isWanted = known.contains { quota.state($0) == .queued }
+                let idles = running.keys.contains { quota.state($0) == .running && quota.users($0) == 0 }
                 #expect(!isWanted || !idles || !stopping.isEmpty, "\(run.replay(seed))")
             }
         }

@@ -169,7 +169,7 @@ struct GroupSenderTests: GroupOfClients {
     }
 
     @Test("A stop, a cancellation and a shutdown end a bulk call that waits for a client", arguments: 0..<3)
-    func turnEnds(_ way: Int) async throws {
+    func waitEnds(_ way: Int) async throws {
         try await self.withWaitingCall(rows: 0...) { group, run, control, _ in
             switch way {
             case 0: control.stop()

@@ -138,7 +138,7 @@ struct HealthTests {
     }
 
     @Test func aClientThatNeverRanEndsItsChanges() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         let changes = client.healthChanges
         await client.shutdown()
         #expect(await read(changes) { _ in false } == [.stopped])

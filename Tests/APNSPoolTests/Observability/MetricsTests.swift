@@ -152,7 +152,7 @@ struct MetricsTests {
     }
 
     private func emptyStatus() async throws -> PoolStatus {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         return await client.status.pool
     }
 

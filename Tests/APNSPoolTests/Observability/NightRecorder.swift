@@ -185,16 +185,16 @@ enum Promtool {
         DispatchQueue.global().asyncAfter(deadline: .now() + 30, execute: isLate)
         process.waitUntilExit()
         isLate.cancel()
-        let response = try String(contentsOf: output, encoding: .utf8)
+        let report = try String(contentsOf: output, encoding: .utf8)
         var firing: [String: [Int]] = [:]
-        for line in response.split(separator: "\n") {
+        for line in report.split(separator: "\n") {
             // "    alertname: APNSClientFailing, time: 11m, "
             let words = line.split(separator: " ")
             guard words.count >= 4, words[0] == "alertname:", words[2] == "time:" else { continue }
             firing[String(words[1].dropLast()), default: []].append(try Self.seconds(String(words[3].dropLast())))
         }
-        guard response.contains("SUCCESS") || !firing.isEmpty else {
-            throw Failure(description: String(response.prefix(2_000)))
+        guard report.contains("SUCCESS") || !firing.isEmpty else {
+            throw Failure(description: String(report.prefix(2_000)))
         }
         return firing
     }

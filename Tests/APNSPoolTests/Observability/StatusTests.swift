@@ -50,7 +50,7 @@ struct StatusTests {
 
     @Test("A client that never ran has a status, and so has one that has stopped")
     func textWithoutARun() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         let text = await client.status.description
         #expect(text.contains("health: starting") && text.contains("recent faults: none"), "\(text)")
         await client.shutdown()
@@ -164,7 +164,7 @@ struct CheckTests {
     }
 
     @Test func aClientThatDoesNotRunSaysSo() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         #expect(await failed(client.check(topic: "com.example.app")) == [.client])
         await client.shutdown()
     }

@@ -11,7 +11,7 @@ struct MassRejectionBreakerTests {
     @Test func aHundredAndFiftyOfTwoHundredOpenIt() {
         var breaker = breaker()
         for number in 0..<149 { #expect(breaker.rejected(.sample(number)) == false) }
-        for number in 149..<199 { #expect(breaker.recordResponse(.sample(number)) == false) }
+        for number in 149..<199 { #expect(breaker.recordWorkingToken(.sample(number)) == false) }
         #expect(!breaker.isOpen)
         #expect(breaker.rejected(.sample(199)) == true)
         #expect(breaker.isOpen)
@@ -22,7 +22,7 @@ struct MassRejectionBreakerTests {
     @Test func oneMoreGoodOneKeepsItClosed() {
         var breaker = breaker()
         for number in 0..<149 { _ = breaker.rejected(.sample(number)) }
-        for number in 149..<200 { _ = breaker.recordResponse(.sample(number)) }
+        for number in 149..<200 { _ = breaker.recordWorkingToken(.sample(number)) }
         // The first refused one falls out of the window with each further token.
         for number in 200..<349 { #expect(breaker.rejected(.sample(number)) == false) }
     }
@@ -32,14 +32,14 @@ struct MassRejectionBreakerTests {
         for _ in 0..<10_000 { #expect(breaker.rejected(.sample(1)) == false) }
         #expect(breaker.rejections == 1)
         // Its newest answer counts.
-        #expect(breaker.recordResponse(.sample(1)) == false)
+        #expect(breaker.recordWorkingToken(.sample(1)) == false)
         #expect(breaker.rejections == 0)
         #expect(!breaker.isAttentive)
     }
 
     @Test func whatIsAcceptedBeforeTheFirstRefusalCostsNothing() {
         var breaker = breaker()
-        for number in 0..<1000 { _ = breaker.recordResponse(.sample(number)) }
+        for number in 0..<1000 { _ = breaker.recordWorkingToken(.sample(number)) }
         #expect(!breaker.isAttentive)
         for number in 1000..<1149 { #expect(breaker.rejected(.sample(number)) == false) }
         #expect(breaker.rejected(.sample(1149)) == true)
@@ -49,11 +49,11 @@ struct MassRejectionBreakerTests {
         var breaker = breaker(20, 10)
         for number in 0..<10 { _ = breaker.rejected(.sample(number)) }
         #expect(breaker.isOpen)
-        for number in 10..<20 { #expect(breaker.recordResponse(.sample(number)) == false) }
-        for number in 20..<25 { #expect(breaker.recordResponse(.sample(number)) == false) }
-        #expect(breaker.recordResponse(.sample(25)) == true)
+        for number in 10..<20 { #expect(breaker.recordWorkingToken(.sample(number)) == false) }
+        for number in 20..<25 { #expect(breaker.recordWorkingToken(.sample(number)) == false) }
+        #expect(breaker.recordWorkingToken(.sample(25)) == true)
         #expect(!breaker.isOpen)
-        for number in 26..<31 { #expect(breaker.recordResponse(.sample(number)) == false) }
+        for number in 26..<31 { #expect(breaker.recordWorkingToken(.sample(number)) == false) }
         #expect(!breaker.isAttentive)
     }
 
@@ -65,7 +65,7 @@ struct MassRejectionBreakerTests {
         _ = breaker.rejected(.sample(100_000))
         for number in 0..<20_000 {
             let isRejected = (number % 1000 < 500) != areRefusedLast
-            let changes = isRejected ? breaker.rejected(.sample(number)) : breaker.recordResponse(.sample(number))
+            let changes = isRejected ? breaker.rejected(.sample(number)) : breaker.recordWorkingToken(.sample(number))
             #expect(!changes)
         }
     }
@@ -76,7 +76,7 @@ struct MassRejectionBreakerTests {
             if number % 2 == 0 {
                 _ = breaker.rejected(.sample(number))
             } else {
-                _ = breaker.recordResponse(.sample(number))
+                _ = breaker.recordWorkingToken(.sample(number))
             }
         }
         #expect(breaker.rejections == 2)
@@ -85,13 +85,13 @@ struct MassRejectionBreakerTests {
         breaker.widen(to: 8)
         #expect(breaker.window == 8 && breaker.limit == 6)
         // 2, 3, 4, 5 are in it; the refused ones fall out in their order.
-        for number in 6..<10 { _ = breaker.recordResponse(.sample(number)) }
+        for number in 6..<10 { _ = breaker.recordWorkingToken(.sample(number)) }
         #expect(breaker.rejections == 2)
-        _ = breaker.recordResponse(.sample(10))
+        _ = breaker.recordWorkingToken(.sample(10))
         #expect(breaker.rejections == 1)
-        _ = breaker.recordResponse(.sample(11))
+        _ = breaker.recordWorkingToken(.sample(11))
         #expect(breaker.rejections == 1)
-        _ = breaker.recordResponse(.sample(12))
+        _ = breaker.recordWorkingToken(.sample(12))
         #expect(breaker.rejections == 0)
         // Forgotten with the last refusal.
         #expect(breaker.window == 4)
@@ -104,7 +104,7 @@ struct MassRejectionBreakerTests {
         var breaker = MassRejectionBreaker(limits: limits)
         breaker.widen(to: .max)
         for number in 0..<5 { _ = breaker.rejected(.sample(number)) }
-        for number in 0..<5 { _ = breaker.recordResponse(.sample(number)) }
+        for number in 0..<5 { _ = breaker.recordWorkingToken(.sample(number)) }
         #expect(!breaker.isOpen)
     }
 
@@ -149,20 +149,20 @@ struct MassRejectionBreakerTests {
                 isOpen = false
                 expected = true
             }
-            let response = isRejected ? breaker.rejected(.sample(token)) : breaker.recordResponse(.sample(token))
-            #expect(response == expected && breaker.rejections == count && breaker.isOpen == isOpen, "seed \(seed)")
+            let changes = isRejected ? breaker.rejected(.sample(token)) : breaker.recordWorkingToken(.sample(token))
+            #expect(changes == expected && breaker.rejections == count && breaker.isOpen == isOpen, "seed \(seed)")
         }
     }
 
     @Test func theAlarmTakesOverWhatABulkCallSaw() {
         let alarm = MassRejectionAlarm(limits: MassRejectionLimits(window: 4, rejections: 2))
-        #expect(!alarm.recordResponse(.sample(0)))
+        #expect(!alarm.recordWorkingToken(.sample(0)))
         var breaker = breaker(4, 2)
         for number in 0..<4 { _ = breaker.rejected(.sample(number)) }
         #expect(alarm.raise(breaker))
         #expect(alarm.isRaised)
         #expect(!alarm.raise(breaker))
-        #expect((4..<8).map { alarm.recordResponse(.sample($0)) }.contains(true))
+        #expect((4..<8).map { alarm.recordWorkingToken(.sample($0)) }.contains(true))
         #expect(!alarm.isRaised)
     }
 }

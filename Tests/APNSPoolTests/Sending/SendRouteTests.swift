@@ -6,7 +6,7 @@ import Testing
 struct SendRouteTests {
     @Test("A route with another provider token keeps its pool, so that a lease goes back to the pool that it is from")
     func poolOfALease() async throws {
-        let client = try APNSClient(configuration: .local(port: 1, caPEM: nil))
+        let client = try APNSClient.unstarted()
         let session = client.runtime.credentials.latest
         let token = ProviderToken(jwt: "header.claims.signature", generation: 1, issuedAt: 0)
         for (destination, pools) in [

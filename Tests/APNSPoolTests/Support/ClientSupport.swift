@@ -41,6 +41,11 @@ func samplePush(
     }
 }
 
+extension APNSClient {
+    /// A client that nobody has started, for what needs no server.
+    static func unstarted() throws -> APNSClient { try APNSClient(configuration: .local(port: 1, caPEM: nil)) }
+}
+
 extension APNSClientConfiguration {
     /// One connection to a server on this machine, quiet, and quick to reconnect.
     static func local(port: Int, caPEM: String?, host: String = "localhost") -> APNSClientConfiguration {

@@ -5,7 +5,7 @@ import Synchronization
 /// Something on 127.0.0.1 that takes the place of a proxy: it waits for the end of a request's header, answers as it is
 /// told, and relays to an origin if it is told.
 final class ScriptedProxy: Sendable {
-    enum Answer: Sendable {
+    enum Response: Sendable {
         /// These pieces, one write each; then everything is relayed to this port.
         case relay([String], to: Int)
         /// These bytes, and the connection is closed.
@@ -17,11 +17,11 @@ final class ScriptedProxy: Sendable {
     private final class Handler: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let proxy: ScriptedProxy.State
-        private let response: Answer
+        private let response: Response
         private var header: [UInt8] = []
         private var origin: (any Channel)?
 
-        init(_ proxy: ScriptedProxy.State, _ response: Answer) {
+        init(_ proxy: ScriptedProxy.State, _ response: Response) {
             self.proxy = proxy
             self.response = response
         }
@@ -89,7 +89,7 @@ final class ScriptedProxy: Sendable {
     var requests: [String] { self.state.requests.withLock { $0 } }
     var closedConnections: Int { self.state.closed.withLock { $0 } }
 
-    static func start(_ response: Answer) async throws -> ScriptedProxy {
+    static func start(_ response: Response) async throws -> ScriptedProxy {
         let state = State()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton.next())
             .childChannelInitializer { child in

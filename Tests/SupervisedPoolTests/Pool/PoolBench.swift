@@ -9,13 +9,13 @@ struct PoolBench {
     var random: SeededRandom
     /// What was decided since the last look, in order.
     var log: [String] = []
-    var origins: [WaiterID: (origin: LeaseOrigin, count: Int)] = [:]
+    var leases: [WaiterID: (origin: LeaseOrigin, count: Int)] = [:]
     var failures: [WaiterID: PoolError] = [:]
     var reached: [WaiterID] = []
     var connects: [(index: Int, reason: PoolWorkerConnectReason)] = []
     var disconnects: [(index: Int, reason: PoolWorkerDisconnectReason)] = []
-    /// Waiters that were answered twice.
-    var answeredTwice: [WaiterID] = []
+    /// Waiters that were completed twice.
+    var completedTwice: [WaiterID] = []
 
     init(_ configuration: PoolConfiguration = PoolConfiguration(), random: SeededRandom = SeededRandom()) {
         machine = PoolStateMachine(configuration)
@@ -100,8 +100,8 @@ struct PoolBench {
         return decision
     }
 
-    private mutating func noteResponse(_ id: WaiterID) {
-        if origins[id] != nil || failures[id] != nil || reached.contains(id) { answeredTwice.append(id) }
+    private mutating func noteCompletion(_ id: WaiterID) {
+        if leases[id] != nil || failures[id] != nil || reached.contains(id) { completedTwice.append(id) }
     }
 
     mutating func observe(ready wanted: Int, within: Duration) -> PoolStateMachine.Observation {
@@ -121,15 +121,15 @@ struct PoolBench {
         for action in actions {
             switch action {
             case .lease(let id, let origin, let count):
-                noteResponse(id)
-                origins[id] = (origin, count)
-                log.append("origin \(origin.worker.index)")
+                noteCompletion(id)
+                leases[id] = (origin, count)
+                log.append("lease \(origin.worker.index)")
             case .reached(let id):
-                noteResponse(id)
+                noteCompletion(id)
                 reached.append(id)
                 log.append("reached")
             case .fail(let id, let error):
-                noteResponse(id)
+                noteCompletion(id)
                 failures[id] = error
                 log.append("fail \(error.code)")
             case .connect(let id, let reason):

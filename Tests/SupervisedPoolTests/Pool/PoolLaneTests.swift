@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 struct PoolLaneTests {
-    @Test func bulkLeavesAFifthOfAWorkersSlots() throws {
+    @Test func bulkLeavesAFifthOfAWorkersStreams() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [100])
         #expect(bench.checkout(wanted: 500, lane: .bulk).count == 80)
         #expect(bench.checkout(wanted: 1, lane: .bulk).waiter != nil)
@@ -18,7 +18,7 @@ struct PoolLaneTests {
         #expect(bench.checkout(wanted: 500, lane: .bulk).count == forBulk)
     }
 
-    @Test func interactiveSlotsInUseCountAgainstBulkToo() {
+    @Test func interactiveStreamsInUseCountAgainstBulkToo() {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [10])
         for _ in 0..<7 { _ = bench.checkout() }
         #expect(bench.checkout(wanted: 5, lane: .bulk).count == 1)
@@ -31,21 +31,21 @@ struct PoolLaneTests {
         _ = bench.checkout(wanted: 8, lane: .bulk)
         let bulk = try #require(bench.checkout(wanted: 8, lane: .bulk).waiter)
         #expect(bench.checkout().origin != nil)
-        #expect(bench.origins[bulk] == nil)
+        #expect(bench.leases[bulk] == nil)
     }
 
-    @Test func aWaitingInteractiveCheckoutGetsTheNextSlotBeforeAnyBatch() throws {
+    @Test func aWaitingInteractiveCheckoutGetsTheNextStreamBeforeAnyBatch() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0, interactiveReservePercent: 0), capacities: [4])
         let lease = try #require(bench.checkout(wanted: 4, lane: .bulk).origin)
         let batch = try #require(bench.checkout(wanted: 4, lane: .bulk).waiter)
         let code = try #require(bench.checkout().waiter)
         let resent = try #require(bench.checkout(atFront: true).waiter)
         bench.checkin(lease)
-        #expect(bench.origins[resent] != nil && bench.origins[code] == nil && bench.origins[batch] == nil)
+        #expect(bench.leases[resent] != nil && bench.leases[code] == nil && bench.leases[batch] == nil)
         bench.checkin(lease)
-        #expect(bench.origins[code] != nil && bench.origins[batch] == nil)
+        #expect(bench.leases[code] != nil && bench.leases[batch] == nil)
         bench.checkin(lease)
-        #expect(bench.origins[batch]?.count == 1)
+        #expect(bench.leases[batch]?.count == 1)
     }
 
     @Test("Resent bulk work goes before other bulk work and after interactive work")
@@ -58,13 +58,13 @@ struct PoolLaneTests {
         let code = try #require(bench.checkout().waiter)
         #expect(bench.machine.status(bench.now).bulkQueueDepth == 2)
         bench.checkin(lease)
-        #expect(bench.origins[code] != nil && bench.origins[resent] == nil)
+        #expect(bench.leases[code] != nil && bench.leases[resent] == nil)
         bench.checkin(lease, 2)
-        #expect(bench.origins[resent] == nil, "It leaves the interactive reserve free")
+        #expect(bench.leases[resent] == nil, "It leaves the interactive reserve free")
         bench.checkin(lease)
-        #expect(bench.origins[resent] != nil && bench.origins[bulk] == nil)
+        #expect(bench.leases[resent] != nil && bench.leases[bulk] == nil)
         bench.checkin(lease)
-        #expect(bench.origins[bulk] != nil)
+        #expect(bench.leases[bulk] != nil)
     }
 
     @Test func bulkCallersTakeTurns() throws {
@@ -83,7 +83,7 @@ struct PoolLaneTests {
             for caller in 0..<2 { held[caller] -= ended[caller] }
             bench.checkin(all, ended.reduce(0, +))
             for caller in 0..<2 {
-                guard let waiter = waiters[caller], let origin = bench.origins[waiter] else { continue }
+                guard let waiter = waiters[caller], let origin = bench.leases[waiter] else { continue }
                 held[caller] += origin.count
                 waiters[caller] = nil
             }

@@ -31,7 +31,7 @@ struct PoolModel {
     /// The last session of places that were given up.
     var sessionFloor = 0
     var workers: [Worker]
-    /// Slots out, by where they came from. Those of a worker that has gone stay with whoever has them.
+    /// Streams out, by where they came from. Those of a worker that has gone stay with whoever has them.
     var held: [LeaseOrigin: Int] = [:]
     var waiting: [Waiting] = []
     var isDraining = false
@@ -71,7 +71,7 @@ struct PoolModel {
         )
     }
 
-    /// Slots of this life whose session has ended.
+    /// Streams of this life whose session has ended.
     func leasedEarlier(_ index: Int) -> Int {
         guard workers[index].state != .absent else { return 0 }
         return held.reduce(0) { sum, entry in
@@ -172,9 +172,9 @@ struct PoolModel {
         case .leased(let origin, let count):
             if !before.isEmpty { mistake("served before those who wait") }
             saw("leased at once")
-            leased(origin, count, wanted, isBulk: isBulk)
+            recordLease(origin, count, wanted, isBulk: isBulk)
         case .wait(let id):
-            if hadFree, before.isEmpty { mistake("waits beside a free index") }
+            if hadFree, before.isEmpty { mistake("waits beside a free stream") }
             if isDraining, !isResent { mistake("waits although the pool drains") }
             if !isResent,
                 depth >= configuration.maxWaiters || bytesBefore + bytes > configuration.maxQueuedBytes
@@ -198,7 +198,7 @@ struct PoolModel {
             switch error.code {
             case .full:
                 if block { mistake("full, but it would have waited") }
-                if hadFree, before.isEmpty { mistake("full beside a free index") }
+                if hadFree, before.isEmpty { mistake("full beside a free stream") }
             case .queueFull:
                 if depth < configuration.maxWaiters, bytesBefore + bytes <= configuration.maxQueuedBytes {
                     mistake("the queue is not full")
@@ -236,8 +236,8 @@ struct PoolModel {
     }
 
     /// The owner has ended some of those that it may end.
-    mutating func end(_ slots: [Int]) {
-        for index in slots {
+    mutating func end(_ indices: [Int]) {
+        for index in indices {
             // Its end is seen first, unless there was nobody and somebody has come since.
             if workers[index].isSealed, workers[index].state != .absent, Bool.random(using: &bench.random) {
                 report(.gone, index)
@@ -246,7 +246,7 @@ struct PoolModel {
             workers[index].isEnded = index >= total && workers[index].state == .absent
         }
         forgetEnded()
-        bench.machine.ended(slots, now: bench.now)
+        bench.machine.ended(indices, now: bench.now)
         bench.settle()
     }
 
@@ -286,10 +286,10 @@ struct PoolModel {
         bench.checkin(origin, count)
     }
 
-    private mutating func leased(_ origin: LeaseOrigin, _ count: Int, _ wanted: Int, isBulk: Bool) {
+    private mutating func recordLease(_ origin: LeaseOrigin, _ count: Int, _ wanted: Int, isBulk: Bool) {
         let index = origin.worker.index
         held[origin, default: 0] += count
-        if count < 1 || count > max(1, wanted) { mistake("\(count) slots for a checkout of \(wanted)") }
+        if count < 1 || count > max(1, wanted) { mistake("\(count) streams for a checkout of \(wanted)") }
         if origin != current(index) || workers[index].state != .ready {
             mistake("not of the present session: \(origin)")
         }
@@ -327,10 +327,10 @@ struct PoolModel {
         }
         bench.disconnects = []
         bench.connects = []
-        if !bench.answeredTwice.isEmpty { mistake("answered twice") }
+        if !bench.completedTwice.isEmpty { mistake("completed twice") }
 
         followQueue()
-        bench.origins = [:]
+        bench.leases = [:]
         bench.failures = [:]
         bench.reached = []
         compare()
@@ -338,19 +338,19 @@ struct PoolModel {
     }
 
     private mutating func followQueue() {
-        let hasResponse = { (waiter: Waiting, bench: PoolBench) in
-            bench.origins[waiter.id] != nil || bench.failures[waiter.id] != nil || bench.reached.contains(waiter.id)
+        let isCompleted = { (waiter: Waiting, bench: PoolBench) in
+            bench.leases[waiter.id] != nil || bench.failures[waiter.id] != nil || bench.reached.contains(waiter.id)
         }
-        let left = waiting.filter { !hasResponse($0, bench) }
+        let left = waiting.filter { !isCompleted($0, bench) }
         if left.count != waiting.count {
             let line: [WaiterQueue.Lane] = [.front, .interactive, .bulkFront, .bulk]
             // Whoever was served must have stood before all those who were not: within a lane, and the lanes in order.
             for (index, lane) in line.enumerated() {
                 let all = waiting.filter { $0.lane == lane }
-                let served = all.filter { bench.origins[$0.id] != nil }
+                let served = all.filter { bench.leases[$0.id] != nil }
                 let isLeft = { (waiter: Waiting) in left.contains { $0.id == waiter.id } }
                 if let firstLeft = all.firstIndex(where: isLeft),
-                    all[firstLeft...].contains(where: { bench.origins[$0.id] != nil })
+                    all[firstLeft...].contains(where: { bench.leases[$0.id] != nil })
                 {
                     mistake("not first in, first out")
                 }
@@ -358,9 +358,9 @@ struct PoolModel {
                     mistake("\(lane) was served before those that go before it")
                 }
                 for waiter in served {
-                    guard let (origin, count) = bench.origins[waiter.id] else { continue }
+                    guard let (origin, count) = bench.leases[waiter.id] else { continue }
                     saw("leased to a waiter")
-                    leased(origin, count, waiter.wanted, isBulk: lane.isBulk)
+                    recordLease(origin, count, waiter.wanted, isBulk: lane.isBulk)
                     if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("served after its time") }
                 }
             }
@@ -388,8 +388,8 @@ struct PoolModel {
         let isBulkWaiting = waiting.contains { $0.lane.isBulk }
         for index in workers.indices {
             if isLeaving(index), workers[index].state == .ready { mistake("a surplus worker is ready for work") }
-            if isUrgentWaiting, free(index, bulk: false) > 0 { mistake("waiters beside a free index") }
-            if isBulkWaiting, free(index, bulk: true) > 0 { mistake("bulk waiters beside a free index") }
+            if isUrgentWaiting, free(index, bulk: false) > 0 { mistake("waiters beside a free stream") }
+            if isBulkWaiting, free(index, bulk: true) > 0 { mistake("bulk waiters beside a free stream") }
         }
     }
 
@@ -409,7 +409,7 @@ struct PoolModel {
             if worker.capacity != workers[index].capacity { mistake("capacity of \(index)") }
             if worker.leased != leased(index) { mistake("\(leased(index)) leased, the status says \(worker.leased)") }
             if worker.leasedOfEarlierSessions != leasedEarlier(index) {
-                mistake("slots of earlier sessions of \(index)")
+                mistake("leased streams of earlier sessions of \(index)")
             }
         }
         let isReady = workers.contains { $0.state == .ready }

@@ -8,7 +8,7 @@ struct PoolModelTests {
     private static let run = PropertyRun(commands: 15_000, runs: 3)
 
     @Test(.timeLimit(.minutes(1)))
-    func noSlotIsLostOrHandedOutTwiceAndTheStatusEqualsTheModel() async {
+    func noStreamIsLostOrHandedOutTwiceAndTheStatusEqualsTheModel() async {
         var seen: [String: Int] = [:]
         for (number, seed) in Self.run.seeds.enumerated() {
             await TestScale.letOthersRun()

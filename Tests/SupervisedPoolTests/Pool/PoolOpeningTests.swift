@@ -39,9 +39,9 @@ struct PoolOpeningTests {
         bench.report(.connecting, 0)
         for _ in 0..<1000 { _ = bench.checkout() }
         #expect(bench.takeLog() == ["connect 0 keep"])
-        // The peer's first word is one slot; it will say more soon.
+        // The peer's first word is one stream; it will say more soon.
         bench.report(.ready(capacity: 1), 0)
-        #expect(bench.takeLog() == ["origin 0", "connect 1 demand"])
+        #expect(bench.takeLog() == ["lease 0", "connect 1 demand"])
         bench.report(.connecting, 1)
         bench.report(.capacity(1000), 0)
         #expect(bench.machine.queue.count == 0)
@@ -73,10 +73,10 @@ struct PoolOpeningTests {
         bench.advance(.seconds(2))
         #expect(bench.takeLog() == [])
         bench.report(.ready(capacity: 2), 1)
-        #expect(bench.takeLog() == ["origin 1", "origin 1", "connect 2 demand"])
+        #expect(bench.takeLog() == ["lease 1", "lease 1", "connect 2 demand"])
         bench.report(.ready(capacity: 2), 2)
         bench.advance(.milliseconds(999))
-        #expect(bench.takeLog() == ["origin 2", "origin 2"])
+        #expect(bench.takeLog() == ["lease 2", "lease 2"])
         bench.advance(.milliseconds(201))
         #expect(bench.takeLog() == ["connect 3 demand"])
     }
@@ -251,7 +251,7 @@ struct PoolOpeningTests {
         #expect(bench.takeLog().contains("unavailable"))
         let waiter = try #require(bench.checkout(within: .seconds(60)).waiter)
         bench.report(.ready(capacity: 1), 0)
-        #expect(bench.origins[waiter] != nil)
+        #expect(bench.leases[waiter] != nil)
     }
 
     @Test func restIsNotAnOutage() {

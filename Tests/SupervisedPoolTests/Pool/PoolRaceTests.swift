@@ -58,7 +58,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func waiterCancelledAsItsSlotArrives_slotFirst() async throws {
+    @Test func waiterCancelledAsItsStreamArrives_slotFirst() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             for _ in 0..<100 {
                 let lease = try await pool.checkout(deadline: soon)
@@ -66,7 +66,7 @@ struct PoolRaceTests {
                 try await waitForDepth(1, pool)
                 let patient = waiter(pool)
                 try await waitForDepth(2, pool)
-                // The slot is posted before the cancellation: it may be granted to the one who has just gone.
+                // The stream is posted before the cancellation: it may be granted to the one who has just gone.
                 lease.release()
                 cancelled.cancel()
                 _ = await cancelled.result
@@ -76,7 +76,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func waiterCancelledAsItsSlotArrives_cancellationFirst() async throws {
+    @Test func waiterCancelledAsItsStreamArrives_cancellationFirst() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             for _ in 0..<100 {
                 let lease = try await pool.checkout(deadline: soon)
@@ -100,7 +100,7 @@ struct PoolRaceTests {
             #expect(await pool.status().leased == 0)
             pool.register(Worker(), id: id(0, 2))
             pool.report(.ready(capacity: 2), from: id(0, 2))
-            // The dead worker's slot comes back late, and is not taken for one of its successor's.
+            // The dead worker's stream comes back late, and is not taken for one of its successor's.
             let other = try await pool.checkout(deadline: soon)
             lease.release()
             #expect(await pool.status().leased == 1)
@@ -157,7 +157,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func sessionChangesWhileASlotIsOnItsWayBack() async throws {
+    @Test func sessionChangesWhileAStreamIsOnItsWayBack() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             let lease = try await pool.checkout(deadline: soon)
             pool.report(.connecting, from: id(0))
@@ -172,7 +172,7 @@ struct PoolRaceTests {
 
     // MARK: The rest of the shell
 
-    @Test func aTransactionReturnsItsSlotHoweverItEnds() async throws {
+    @Test func aTransactionReturnsItsStreamHoweverItEnds() async throws {
         struct Failure: Error {}
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             let value = try await pool.withLease(wanted: 3, deadline: soon) { lease in lease.count * 42 }
@@ -184,7 +184,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func aDrainReturnsWhenTheLastSlotIsBack() async throws {
+    @Test func aDrainReturnsWhenTheLastStreamIsBack() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             let lease = try await pool.checkout(deadline: soon)
             let waiting = waiter(pool)
@@ -218,18 +218,18 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func aCheckoutByCallIsAnsweredOnce() async throws {
+    @Test func aCheckoutByCallCompletesOnce() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
-            let responses = Journal<String>()
+            let results = Journal<String>()
             func start() async -> PoolCheckoutStart<Worker> {
-                await pool.startCheckout(wanted: 3, deadline: soon, lane: .bulk) { response in
-                    switch response {
-                    case .success(let origin): responses.write("leased \(origin.count)")
-                    case .failure(let error): responses.write("\(error.code)")
+                await pool.startCheckout(wanted: 3, deadline: soon, lane: .bulk) { result in
+                    switch result {
+                    case .success(let lease): results.write("leased \(lease.count)")
+                    case .failure(let error): results.write("\(error.code)")
                     }
                 }
             }
-            guard case .leased(let origin) = await start() else {
+            guard case .leased(let lease) = await start() else {
                 Issue.record("not leased")
                 return
             }
@@ -238,14 +238,14 @@ struct PoolRaceTests {
                 return
             }
             pool.withdraw(second)
-            pool.checkin(origin.origin, count: origin.count)
-            await responses.wait(count: 2)
-            #expect(responses.entries.sorted() == ["cancelled", "leased 1"])
+            pool.checkin(lease.origin, count: lease.count)
+            await results.wait(count: 2)
+            #expect(results.entries.sorted() == ["cancelled", "leased 1"])
             pool.withdraw(second)
-            pool.checkin(origin.origin, count: 1)
+            pool.checkin(lease.origin, count: 1)
             let status = await pool.status()
             #expect(status.leased == 0 && status.queueDepth == 0)
-            #expect(responses.entries.count == 2)
+            #expect(results.entries.count == 2)
         }
     }
 

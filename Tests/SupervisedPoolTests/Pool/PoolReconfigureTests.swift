@@ -63,7 +63,7 @@ struct PoolReconfigureTests {
         #expect(bench.machine.awaitRetirable(now: bench.now).waiter != nil)
         #expect(bench.machine.sealRetirable().isEmpty)
         bench.report(.idle, 1)
-        #expect(bench.machine.sealRetirable().isEmpty, "a index of it is out")
+        #expect(bench.machine.sealRetirable().isEmpty, "a stream of it is leased")
         #expect(bench.machine.leasedInAll == 2)
         _ = bench.takeLog()
         bench.checkin(second)
@@ -74,7 +74,7 @@ struct PoolReconfigureTests {
         bench.machine.ended([1], now: bench.now)
         #expect(bench.machine.status(bench.now).workers.count == 1)
         bench.checkin(first)
-        #expect(bench.origins[waiter]?.origin.worker.index == 0)
+        #expect(bench.leases[waiter]?.origin.worker.index == 0)
     }
 
     /// What was sealed is its owner's to end, however the pool grows meanwhile.
@@ -91,7 +91,7 @@ struct PoolReconfigureTests {
         // It comes up by itself.
         bench.report(.ready(capacity: 1), 1)
         #expect(bench.takeLog() == ["disconnect 1 surplus"])
-        #expect(bench.origins[waiter] == nil)
+        #expect(bench.leases[waiter] == nil)
         bench.report(.gone, 1)
         // Its supervisor was quicker than its owner.
         bench.register(1, 2)
@@ -102,7 +102,7 @@ struct PoolReconfigureTests {
         bench.register(1, 1)
         #expect(bench.takeLog() == ["connect 1 keep"])
         bench.report(.ready(capacity: 1), 1)
-        #expect(bench.origins[waiter]?.origin.worker.index == 1)
+        #expect(bench.leases[waiter]?.origin.worker.index == 1)
     }
 
     @Test("A worker that registers before its owner says that its predecessor has ended stays known")
@@ -139,8 +139,8 @@ struct PoolReconfigureTests {
         #expect(bench.machine.workers.count == 1)
     }
 
-    /// A place that comes back counts its sessions on, so that slots of an earlier life change nothing.
-    @Test func lateSlotsOfAnEarlierLifeOfAPlaceChangeNothing() throws {
+    /// A place that comes back counts its sessions on, so that streams of an earlier life change nothing.
+    @Test func lateStreamsOfAnEarlierLifeOfAPlaceChangeNothing() throws {
         var bench = PoolBench.ready(configuration(2), capacities: [1, 1])
         _ = try #require(bench.checkout().origin)
         let old = try #require(bench.checkout().origin)
@@ -176,7 +176,7 @@ struct PoolReconfigureTests {
         #expect(bench.failures.isEmpty)
         #expect(bench.checkout().code == .queueFull)
         bench.checkin(origin)
-        #expect(bench.origins[waiters[0]] != nil)
+        #expect(bench.leases[waiters[0]] != nil)
     }
 
     @Test func anotherLifetimeCountsFromTheBeginningOfTheSession() {

@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 struct PoolCheckoutTests {
-    @Test func aFreeSlotIsLeasedAtOnceAndLeavesNoTimer() {
+    @Test func aFreeStreamIsLeasedAtOnceAndLeavesNoTimer() {
         var bench = PoolBench.ready(.init(maxOverflow: 0, maximumLifetime: nil), capacities: [2])
         #expect(bench.checkout().index == 0)
         #expect(bench.checkout().index == 0)
@@ -12,14 +12,14 @@ struct PoolCheckoutTests {
         #expect(bench.machine.status(bench.now).leased == 2)
     }
 
-    @Test func aReturnedSlotGoesToTheFirstWaiter() throws {
+    @Test func aReturnedStreamGoesToTheFirstWaiter() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
         let lease = try #require(bench.checkout().origin)
         _ = bench.checkout()
         let first = try #require(bench.checkout().waiter)
         let second = try #require(bench.checkout().waiter)
         bench.checkin(lease)
-        #expect(bench.origins[first] != nil && bench.origins[second] == nil)
+        #expect(bench.leases[first] != nil && bench.leases[second] == nil)
     }
 
     @Test func resentWorkGoesFirstInItsOwnOrder() throws {
@@ -29,8 +29,8 @@ struct PoolCheckoutTests {
         let resent = try #require(bench.checkout(atFront: true).waiter)
         let resentLater = try #require(bench.checkout(atFront: true).waiter)
         bench.checkin(lease, 2)
-        #expect(bench.origins.keys.contains(resent) && bench.origins.keys.contains(resentLater))
-        #expect(bench.origins[normal] == nil)
+        #expect(bench.leases.keys.contains(resent) && bench.leases.keys.contains(resentLater))
+        #expect(bench.leases[normal] == nil)
     }
 
     @Test func theQueueIsBoundedByCountAndBytes() {
@@ -56,7 +56,7 @@ struct PoolCheckoutTests {
         #expect(error.description.contains("raise size or maxOverflow"))
     }
 
-    @Test func aPassedDeadlineFailsAtOnceEvenWithAFreeSlot() {
+    @Test func aPassedDeadlineFailsAtOnceEvenWithAFreeStream() {
         var bench = PoolBench.ready(.init(), capacities: [1])
         #expect(bench.checkout(within: .zero).code == .timedOut)
     }
@@ -81,7 +81,7 @@ struct PoolCheckoutTests {
         bench.cancel(first)
         bench.checkin(lease)
         #expect(bench.failures[first]?.code == .cancelled)
-        #expect(bench.origins[second] != nil)
+        #expect(bench.leases[second] != nil)
         bench.cancel(second)
         #expect(bench.failures[second] == nil)
     }
@@ -118,8 +118,8 @@ struct PoolCheckoutTests {
         let first = try #require(alone.checkout(wanted: 64).waiter)
         let second = try #require(alone.checkout(wanted: 64).waiter)
         alone.checkin(origin, 9)
-        #expect(alone.origins[first]?.count == 5)
-        #expect(alone.origins[second]?.count == 4)
+        #expect(alone.leases[first]?.count == 5)
+        #expect(alone.leases[second]?.count == 4)
     }
 
     @Test func drainRefusesNewWorkOnly() throws {
@@ -129,7 +129,7 @@ struct PoolCheckoutTests {
         bench.machine.drain()
         #expect(bench.checkout().code == .shuttingDown)
         bench.checkin(lease)
-        #expect(bench.origins[waiter] != nil)
+        #expect(bench.leases[waiter] != nil)
         #expect(bench.checkout(atFront: true).waiter != nil)
     }
 
@@ -185,7 +185,7 @@ struct PoolSessionTests {
         #expect(bench.machine.broken == nil)
     }
 
-    @Test func aSlotReturnedTwiceBreaksThePool() throws {
+    @Test func aStreamReturnedTwiceBreaksThePool() throws {
         var bench = PoolBench.ready(.init(), capacities: [2])
         let lease = try #require(bench.checkout().origin)
         bench.checkin(lease)
@@ -226,9 +226,9 @@ struct PoolSessionTests {
         bench.report(.capacity(2), 0)
         let waiter = try #require(bench.checkout().waiter)
         bench.checkin(lease, 2)
-        #expect(bench.origins[waiter] == nil)
+        #expect(bench.leases[waiter] == nil)
         bench.checkin(lease)
-        #expect(bench.origins[waiter] != nil)
+        #expect(bench.leases[waiter] != nil)
         bench.report(.capacity(-7), 0)
         #expect(bench.checkout(block: false).code == .full)
     }
@@ -238,7 +238,7 @@ struct PoolSessionTests {
         _ = bench.checkout()
         let waiters = (0..<5).compactMap { _ in bench.checkout().waiter }
         bench.report(.capacity(1000), 0)
-        #expect(waiters.allSatisfy { bench.origins[$0] != nil })
+        #expect(waiters.allSatisfy { bench.leases[$0] != nil })
     }
 
     @Test func nonsenseIsDropped() {

@@ -43,7 +43,7 @@ struct PoolTests {
         }
     }
 
-    @Test func aLeaseReturnsItsSlotsWhenItGoesOutOfScope() async throws {
+    @Test func aLeaseReturnsItsStreamsWhenItGoesOutOfScope() async throws {
         try await withPool(capacity: 4) { pool, _ in
             do {
                 let lease = try await pool.checkout(deadline: soon)
@@ -65,7 +65,7 @@ struct PoolTests {
             let error = await #expect(throws: PoolError.self) {
                 try await pool.withLease(deadline: soon, block: false, lane: .bulk) { _ in }
             }
-            #expect(error?.code == .full, "The last index is the interactive reserve")
+            #expect(error?.code == .full, "The last stream is the interactive reserve")
             try await pool.withLease(deadline: soon, block: false) { _ in }
         }
     }
@@ -84,7 +84,7 @@ struct PoolTests {
         }
     }
 
-    @Test func aReturnedSlotWakesTheWaiterWithoutAnotherCall() async throws {
+    @Test func aReturnedStreamWakesTheWaiterWithoutAnotherCall() async throws {
         try await withPool(capacity: 1) { pool, _ in
             let lease = try await pool.checkout(deadline: soon)
             let deadline = soon
@@ -95,7 +95,7 @@ struct PoolTests {
         }
     }
 
-    @Test func poolboyCancelWaitingRace_aWaiterCancelledWhileItsSlotArrivesPassesItOn() async throws {
+    @Test func poolboyCancelWaitingRace_aWaiterCancelledWhileItsStreamArrivesPassesItOn() async throws {
         try await withPool(capacity: 1) { pool, _ in
             for _ in 0..<300 {
                 let lease = try await pool.checkout(deadline: soon)
@@ -113,7 +113,7 @@ struct PoolTests {
         }
     }
 
-    @Test func poolboyTimeoutRace_aWaiterThatTimedOutTakesNoSlot() async throws {
+    @Test func poolboyTimeoutRace_aWaiterThatTimedOutTakesNoStream() async throws {
         try await withPool(capacity: 1) { pool, _ in
             let lease = try await pool.checkout(deadline: soon)
             let deadline = clock.now.advanced(by: .seconds(5))
@@ -236,7 +236,7 @@ struct PoolTests {
         try await run.value
     }
 
-    @Test func aSlotReturnedTwiceEndsRunWithAnError() async throws {
+    @Test func aStreamReturnedTwiceEndsRunWithAnError() async throws {
         let pool = Pool<Worker>(configuration: .init(), clock: clock)
         let run = Task { try await pool.run(ChildContext(id: "pool")) }
         pool.register(Worker(journal), id: first)
@@ -278,7 +278,7 @@ struct PoolTests {
         }
     }
 
-    @Test func manyCallersShareFewSlots() async throws {
+    @Test func manyCallersShareFewStreams() async throws {
         try await withPool(capacity: 3) { pool, _ in
             let deadline = soon
             let total = try await withThrowingTaskGroup(of: Int.self) { group in

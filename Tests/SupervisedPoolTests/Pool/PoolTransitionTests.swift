@@ -63,7 +63,7 @@ struct PoolTransitionTests {
         }
     }
 
-    @Test func everyReportWhileSlotsAreOut() throws {
+    @Test func everyReportWhileStreamsAreOut() throws {
         for report in Self.reports {
             var bench = bench(.ready)
             let lease = try #require(bench.checkout().origin)
@@ -89,7 +89,7 @@ struct PoolTransitionTests {
                 var bench = bench(state)
                 let waiter = try #require(bench.checkout().waiter)
                 bench.report(report, 0)
-                let isServed = bench.origins[waiter] != nil
+                let isServed = bench.leases[waiter] != nil
                 if case .ready = report, state != .absent {
                     #expect(isServed, "\(report) in \(state)")
                 } else {

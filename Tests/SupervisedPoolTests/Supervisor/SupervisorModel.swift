@@ -123,32 +123,32 @@ struct SupervisorModel {
     }
 
     mutating func command(_ command: SupervisorStateMachine.Command, _ number: Int) {
-        func response(_ text: String) { log.append(text) }
-        guard !hasEnded else { return response("no \(number) notRunning") }
+        func record(_ text: String) { log.append(text) }
+        guard !hasEnded else { return record("no \(number) notRunning") }
         switch command {
         case .start(let spec):
-            guard index(spec.id) == nil else { return response("no \(number) childExists") }
+            guard index(spec.id) == nil else { return record("no \(number) childExists") }
             guard !spec.isSignificant || (autoShutdown != .never && spec.restart != .permanent) else {
-                return response("no \(number) invalidSpec")
+                return record("no \(number) invalidSpec")
             }
             children.append(Child(spec: spec))
-            if start(children.count - 1) { return response("ok \(number)") }
+            if start(children.count - 1) { return record("ok \(number)") }
             children.removeLast()
-            response("no \(number) startFailed")
+            record("no \(number) startFailed")
         case .terminate(let id):
-            guard let index = index(id) else { return response("no \(number) childNotFound") }
+            guard let index = index(id) else { return record("no \(number) childNotFound") }
             stop(index)
             if children[index].spec.restart == .temporary { children.remove(at: index) }
-            response("ok \(number)")
+            record("ok \(number)")
         case .restart(let id):
-            guard let index = index(id) else { return response("no \(number) childNotFound") }
-            guard !children[index].isRunning else { return response("no \(number) childRunning") }
-            response(start(index) ? "ok \(number)" : "no \(number) startFailed")
+            guard let index = index(id) else { return record("no \(number) childNotFound") }
+            guard !children[index].isRunning else { return record("no \(number) childRunning") }
+            record(start(index) ? "ok \(number)" : "no \(number) startFailed")
         case .delete(let id):
-            guard let index = index(id) else { return response("no \(number) childNotFound") }
-            guard !children[index].isRunning else { return response("no \(number) childRunning") }
+            guard let index = index(id) else { return record("no \(number) childNotFound") }
+            guard !children[index].isRunning else { return record("no \(number) childRunning") }
             children.remove(at: index)
-            response("ok \(number)")
+            record("ok \(number)")
         }
     }
 }
