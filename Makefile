@@ -63,7 +63,7 @@ example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SI
 check-alerts: ## Test the alert rules of Docs/Monitoring with Prometheus' promtool, which is fetched where it is missing
 	.ci/check-alerts
 
-lint: toolchain ## Check the form of the sources, and what the formatter cannot (.ci/lint): file names, retired names, length, imports
+lint: toolchain ## Check the format of the sources, and file names, retired names, file length and unused imports (.ci/lint)
 	swift format lint --strict --recursive $(SOURCES)
 	.ci/lint
 

@@ -36,7 +36,7 @@ struct OutcomeCounts: Sendable {
     private(set) var notSent = 0
     private(set) var unknown = 0
     /// The most causes that are counted by name. A limit is needed because APNs chooses the reasons.
-    static let causeLimit = 64
+    static let causeLimit = BulkSummary.reasonLimit
     /// The number of failed pushes by cause. Causes beyond `causeLimit` are counted together as `other`.
     private(set) var causes: [String: Int] = [:]
     /// Pushes that were accepted, or failed, after more than one attempt.
@@ -76,7 +76,7 @@ struct OutcomeCounts: Sendable {
         guard let error = outcome.error else { return }
         let cause = Self.cause(of: error)
         let isKnown = self.causes.count < Self.causeLimit || self.causes[cause] != nil
-        self.causes[isKnown ? cause : "other", default: 0] += 1
+        self.causes[isKnown ? cause : BulkSummary.otherReasons.rawValue, default: 0] += 1
         switch error.certainty {
         case .rejected where error.isConfigurationRejection:
             self.configurationRejection = self.configurationRejection ?? error
@@ -94,8 +94,8 @@ struct OutcomeCounts: Sendable {
         }
     }
 
-    /// An error that only a change of the configuration can fix: a failure that stops the run; otherwise, if APNs
-    /// rejected every push of the run because of the credential or the topic, the first of these rejections.
+    /// An error that only a change of the configuration can fix: a failure that stops the run; otherwise, the first
+    /// rejection because of the credential or the topic, unless another response proved both valid.
     var configurationError: PushError? {
         self.configurationFault ?? (self.hasServed ? nil : self.configurationRejection)
     }

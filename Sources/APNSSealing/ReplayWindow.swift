@@ -101,8 +101,8 @@
         }
     }
 
-    /// The coded form is stable: `{"span", "tolerance", "floor"` in
-    /// milliseconds`, "capacity", "seen": [{"time", "id"}]}`.
+    /// The coded form is stable: `{"span", "tolerance", "floor", "capacity", "seen": [{"time", "id"}]}`, with all times
+    /// in milliseconds.
     extension ReplayWindow: Codable {
         private enum CodingKeys: String, CodingKey {
             case span, tolerance, capacity, floor, seen

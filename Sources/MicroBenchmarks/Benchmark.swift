@@ -112,19 +112,19 @@ extension Benchmark {
         machine.settle(now: now, using: &random, into: &actions)
         let deadline = now.advanced(by: .seconds(60))
         var leased: [LeaseOrigin] = []
-        var granted = 0
+        var leasedCount = 0
         for _ in 0..<count {
             let request = PoolStateMachine.Request(deadline: deadline)
             let decision = machine.checkout(request, now: now, using: &random, into: &actions)
             guard case .leased(let origin, let count) = decision else { throw Unexpected("no stream was free") }
-            granted &+= count
+            leasedCount &+= count
             leased.append(origin)
             if leased.count == 100 {
                 for origin in leased { machine.checkin(origin, count: 1) }
                 leased.removeAll(keepingCapacity: true)
             }
         }
-        return granted
+        return leasedCount
     }
 }
 

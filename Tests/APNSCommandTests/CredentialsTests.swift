@@ -48,7 +48,10 @@ struct CredentialsTests {
         await simulator.stop()
     }
 
-    @Test("A simulator that starts with the folder of an earlier run accepts that run's clients", arguments: [true, false])
+    @Test(
+        "A simulator that starts with the folder of an earlier run accepts that run's clients",
+        arguments: [true, false]
+    )
     func savedCredentials(needsToken: Bool) async throws {
         let folder = try Folder()
         let now = Int64(Date().timeIntervalSince1970)

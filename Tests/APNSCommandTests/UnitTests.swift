@@ -84,9 +84,7 @@ struct UnitTests {
         #expect(status([failed(.credential, .notSent)]) == 78)
     }
 
-    @Test(
-        "If APNs rejects every push because of the credential or the topic, the status is 78"
-    )
+    @Test("If APNs rejects every push because of the credential or the topic, the status is 78")
     func configurationRejections() {
         func rejected(_ status: Int, _ reason: RejectionReason?) -> PushOutcome {
             .failed(.rejected(Rejection(status: status, reason: reason), attempts: 1))

@@ -15,12 +15,13 @@ struct SavedCredentials: Sendable {
     static let environmentFile = "apns.env"
 
     var authority: TLSIdentity
-    /// The key; nil for a simulator that needs no provider token.
+    /// The signing key; nil if provider tokens are not required.
     var key: SimulatedKey?
 
     static func keyFile(_ keyID: String) -> String { "AuthKey_\(keyID).p8" }
 
-    /// Nil unless all files are in the folder, match each other, and are valid for another day.
+    /// Nil unless all files are in the folder and readable, the authority's key belongs to its certificate, and the
+    /// certificate is valid for another day.
     ///
     /// - Parameter now: Seconds since 1970.
     init?(folder: URL, needsToken: Bool, now: Int64) {

@@ -98,10 +98,9 @@ struct SimulatorCommand: AsyncParsableCommand {
         let credentials = Credentials(simulator, folder: folder, needsToken: !self.withoutToken)
         try credentials.write()
         Standard.output.print(credentials.explanation)
-        if saved != nil {
-            Standard.output.print(
-                "\nThe certificate authority and key of an earlier run are reused: running clients need no restart."
-            )
+        if let saved {
+            let reused = saved.key == nil ? "certificate authority" : "certificate authority and key"
+            Standard.output.print("\nThe \(reused) of an earlier run: clients that use this endpoint need no restart.")
         }
         if !script.faults.isEmpty { Standard.output.print("\nTo repeat these faults, give --seed \(seed).") }
         await Interrupts.wait()

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Counts the outcomes that the consumer of a bulk call receives, for readers in other tasks.
 ///
-/// Only the consumer counts, so no addition has to be atomic.
+/// Only the consumer counts, so a load and a store replace an atomic addition.
 package final class GivenOutcomes: Sendable {
     private let accepted = Atomic<Int>(0)
     private let rejected = Atomic<Int>(0)

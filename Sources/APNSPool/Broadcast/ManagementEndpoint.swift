@@ -7,9 +7,9 @@ import SupervisedPool
 /// It has its own pool with one connection, which the first call opens and which closes when idle.
 final class ManagementEndpoint: Sendable {
     let settings: ConnectionSettings
-    let pools: CurrentPool
+    let currentPool: CurrentPool
 
-    var pool: Pool<ConnectionActor> { self.pools.current }
+    var pool: Pool<ConnectionActor> { self.currentPool.current }
 
     /// A list of 10,000 channels takes about 300 KiB.
     static let responseBodyLimit = 4 * 1024 * 1024
@@ -39,7 +39,7 @@ final class ManagementEndpoint: Sendable {
             retries: RetryBudget(percent: configuration.retry.budgetPercent),
             events: events
         )
-        self.pools = CurrentPool(
+        self.currentPool = CurrentPool(
             Self.poolConfiguration(pool),
             clock: configuration.clock,
             logger: Self.logger(configuration)

@@ -2,8 +2,8 @@ import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
-/// Collects what one bulk call waits for: results, delivered in arrays by connections, and the pool's response to a
-/// checkout. The call's task waits here for either.
+/// Collects what one bulk call waits for: results, delivered in arrays by connections, and the result of its checkout
+/// from the pool. The call's task waits here for either.
 final class BulkCollector: Sendable {
     struct Item: Sendable {
         /// The push's index in the bulk call.
@@ -72,7 +72,7 @@ final class BulkCollector: Sendable {
         if isLast { onLast() }
     }
 
-    /// Adds the pool's response to the call's checkout. Streams that would not be used immediately are returned.
+    /// Adds the result of the call's checkout. Leased streams that would not be used immediately are returned.
     func completeCheckout(_ result: Result<UnownedLease<ConnectionActor>, PoolError>, from pool: Pool<ConnectionActor>)
     {
         let (unused, waiter) = self.state.withLock { state in

@@ -21,7 +21,7 @@ struct BulkMachine {
         case closeInput
         /// End these pushes. None of them is on a connection.
         case end([Int], AttemptEnd)
-        /// Request streams from the pool: how many, and until when. Report `granted` or `checkoutFailed`.
+        /// Request streams from the pool: how many, and until when. Report `leased` or `checkoutFailed`.
         case checkOut(Int, MonotonicInstant)
         /// Wait for an event, at most until this instant. If outcomes are ready, deliver them and begin a new round
         /// instead of waiting.
@@ -292,7 +292,7 @@ struct BulkMachine {
     /// Records that the pool leased streams.
     ///
     /// - Returns: how many of the waiting pushes may be sent, at most `count`.
-    mutating func granted(_ count: Int) -> Int {
+    mutating func leased(_ count: Int) -> Int {
         self.isCheckingOut = false
         return min(count, self.submittable)
     }

@@ -14,7 +14,7 @@ import SupervisedPool
 /// run knows only the indices of the elements, because generic code that a user's module cannot specialise would cost
 /// more than the sending.
 final class BulkRun: BulkEngine {
-    private struct Attempt {
+    private struct PendingPush {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
@@ -39,7 +39,7 @@ final class BulkRun: BulkEngine {
 
     // Unchecked, here and below: confined to the consumer's task, and nothing that an access calls re-enters it.
     @exclusivity(unchecked) private var machine: BulkMachine
-    private let attempts = Slab<Attempt>()
+    private let pushes = Slab<PendingPush>()
     /// The routes that pushes were sent by. One is added about every 50 minutes, with the next provider token.
     private var routes: [SendRoute] = []
     /// The pushes that probe a candidate credential. Only they retain their probe.
@@ -112,7 +112,7 @@ final class BulkRun: BulkEngine {
         let delivery = self.ready[self.readyPosition]
         self.readyPosition += 1
         self.handedOut = delivery.sequence
-        self.attempts.release(delivery.index)
+        self.pushes.release(delivery.index)
         self.given.count(delivery.outcome)
         return (delivery.index, delivery.outcome)
     }
@@ -277,7 +277,7 @@ final class BulkRun: BulkEngine {
 
     // MARK: Streams
 
-    /// Requests streams from the pool. The response may arrive later, together with results.
+    /// Requests streams from the pool. The lease may arrive later, together with results.
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant) async {
         if self.context.lifecycle.current == .notStarted, await !self.context.waitUntilRunning(deadline) {
             return self.checkoutFailed(
@@ -334,8 +334,8 @@ final class BulkRun: BulkEngine {
     /// more end here.
     private func submit(_ lease: UnownedLease<ConnectionActor>, by route: SendRoute) {
         self.context.monitor.queueTimes.end(self.checkoutBegan, self.context.clock)
-        // While the credential is refused, the lease is for a single push, which probes the credential.
-        let room = self.machine.granted(route.limit(lease.count))
+        // While the credential is refused, the lease is for a single push, which tests it.
+        let room = self.machine.leased(route.limit(lease.count))
         let now = self.context.clock.now
         let routeIndex = self.remember(route)
         var batches = BatchBuilder(
@@ -347,10 +347,10 @@ final class BulkRun: BulkEngine {
         )
         while batches.count < room, let waiting = self.machine.popWaiting() {
             let index = waiting.index
-            guard let push = self.attempts[index]?.push, self.mayBeSent(waiting, push, now),
-                let token = self.attempts[index]?.token, let id = self.attempts[index]?.history.id
+            guard let push = self.pushes[index]?.push, self.mayBeSent(waiting, push, now),
+                let token = self.pushes[index]?.token, let id = self.pushes[index]?.history.id
             else { continue }
-            self.attempts[index]?.route = routeIndex
+            self.pushes[index]?.route = routeIndex
             if route.isProbe { self.probes[index] = route }
             batches.add(
                 index,
@@ -387,8 +387,8 @@ final class BulkRun: BulkEngine {
     /// The route that this push was sent by. Also releases the probe of the push.
     private func takeRoute(_ index: Int) -> SendRoute? {
         if !self.probes.isEmpty, let probe = self.probes.removeValue(forKey: index) { return probe }
-        guard let place = self.attempts[index]?.route, place >= 0 else { return nil }
-        return self.routes[Int(place)]
+        guard let routeIndex = self.pushes[index]?.route, routeIndex >= 0 else { return nil }
+        return self.routes[Int(routeIndex)]
     }
 
     /// Gives up the pending checkout because the call has ended. Streams that are leased later are returned.
@@ -423,15 +423,15 @@ final class BulkRun: BulkEngine {
 
     /// Pulls one element. Returns false if there was none.
     private func pullOne(room: Int) -> Bool {
-        let index = self.attempts.number()
+        let index = self.pushes.number()
         let sequence = UInt64(self.progress.pulled)
         switch self.source.pull(index, room) {
         case .later:
-            self.attempts.release(index)
+            self.pushes.release(index)
             self.machine.inputIsEmpty()
             return false
         case .end:
-            self.attempts.release(index)
+            self.pushes.release(index)
             self.machine.inputIsOver()
             return false
         case .invalid(let error):
@@ -441,7 +441,7 @@ final class BulkRun: BulkEngine {
         case .push(let push, let token, let id):
             // The deadline starts after the input has returned the element, because an input may block.
             let deadline = self.context.deadline(after: self.deadlineNanoseconds)
-            self.attempts[index] = Attempt(
+            self.pushes[index] = PendingPush(
                 push: push,
                 token: token,
                 history: PushHistory(id: id ?? self.context.ids.next(), deadline: deadline),
@@ -462,9 +462,9 @@ final class BulkRun: BulkEngine {
                     self.accept(item)
                     continue
                 }
-                guard var history = self.attempts[item.index]?.history else { continue }
+                guard var history = self.pushes[item.index]?.history else { continue }
                 let end = self.context.evaluate(item.result, of: self.takeRoute(item.index), &history)
-                self.attempts[item.index]?.history = history
+                self.pushes[item.index]?.history = history
                 self.learn(from: end, item.index)
                 self.end(item.index, end)
             }
@@ -474,12 +474,12 @@ final class BulkRun: BulkEngine {
 
     private func accept(_ item: BulkCollector.Item) {
         if !self.probes.isEmpty { self.probes[item.index] = nil }
-        guard let attempt = self.attempts[item.index].take() else { return }
-        self.tally.add(attempt.push.pushType, to: self.context.monitor.pushes)
+        guard let pending = self.pushes[item.index].take() else { return }
+        self.tally.add(pending.push.pushType, to: self.context.monitor.pushes)
         self.machine.receivedResponse()
-        self.tokenWorks(attempt.token)
-        let receipt = item.result.receipt(id: attempt.history.id, attempts: attempt.history.attempts + 1)
-        self.ready.append((item.index, attempt.sequence, .accepted(receipt)))
+        self.tokenWorks(pending.token)
+        let receipt = item.result.receipt(id: pending.history.id, attempts: pending.history.attempts + 1)
+        self.ready.append((item.index, pending.sequence, .accepted(receipt)))
     }
 
     private func learn(from end: AttemptEnd, _ index: Int) {
@@ -496,21 +496,21 @@ final class BulkRun: BulkEngine {
     }
 
     private func watch(_ rejection: Rejection, _ index: Int) {
-        guard let attempt = self.attempts[index] else { return }
-        if rejection.status == 410 { self.tokenWorks(attempt.token) }
+        guard let pending = self.pushes[index] else { return }
+        if rejection.status == 410 { self.tokenWorks(pending.token) }
         guard MassRejectionBreaker.counts(rejection) else { return }
         self.breaker.widen(to: self.machine.inFlight)
-        guard self.breaker.rejected(attempt.token) else { return }
+        guard self.breaker.rejected(pending.token) else { return }
         if self.context.massRejection.raise(self.breaker) {
             self.context.monitor.reportMassRejection(
                 rejection,
-                topic: attempt.push.topic,
+                topic: pending.push.topic,
                 credential: self.context.credentialName
             )
         }
         self.hasTrippedBreaker = true
         self.machine.stop(
-            self.context.suspectedMisconfiguration(rejection, topic: attempt.push.topic, breaker: self.breaker),
+            self.context.suspectedMisconfiguration(rejection, topic: pending.push.topic, breaker: self.breaker),
             mustBeReported: true
         )
     }
@@ -523,17 +523,17 @@ final class BulkRun: BulkEngine {
 
     /// Handles the end of an attempt: the push either finishes or waits for its next attempt.
     private func end(_ index: Int, _ end: AttemptEnd) {
-        guard var attempt = self.attempts[index] else { return }
-        switch self.context.decide(end, &attempt.history) {
+        guard var pending = self.pushes[index] else { return }
+        switch self.context.decide(end, &pending.history) {
         case .finish(let outcome):
-            self.context.monitor.reportOutcome(outcome, attempt.push, attempt.token)
-            self.attempts[index] = nil
-            self.ready.append((index, attempt.sequence, outcome))
+            self.context.monitor.reportOutcome(outcome, pending.push, pending.token)
+            self.pushes[index] = nil
+            self.ready.append((index, pending.sequence, outcome))
         case .retry(let delay):
-            self.attempts[index] = attempt
+            self.pushes[index] = pending
             self.machine.resend(
                 index,
-                deadline: attempt.history.deadline,
+                deadline: pending.history.deadline,
                 notBefore: self.context.clock.now.advanced(by: delay)
             )
             self.span?.countResend()

@@ -134,8 +134,8 @@ final class ClientRuntime: Sendable {
                             session.supervisor.clear()
                             self.credentials.forget(session)
                             session.ended.open()
-                            session.workers.finish()
-                            session.workers.supervisor.clear()
+                            session.resizer.finish()
+                            session.resizer.supervisor.clear()
                         }
                         do {
                             try await self.runTrees(session)

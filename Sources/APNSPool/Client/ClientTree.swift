@@ -25,7 +25,7 @@ enum ClientTree {
         let onEvent: @Sendable (SupervisorEvent) -> Void = { monitor.report($0) }
         var children = [
             ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
-                let pool = session.pools.forChild()
+                let pool = session.currentPool.forChild()
                 runtime.lifecycle.serving.open()
                 try await pool.run(context)
             },
@@ -38,16 +38,16 @@ enum ClientTree {
                     onEvent: { event in
                         onEvent(event)
                         // The supervisor now runs with the number of children that the settings had when it was made.
-                        if case .childStarted = event { session.workers.signal() }
+                        if case .childStarted = event { session.resizer.signal() }
                     }
                 )
-                session.workers.supervisor.set(supervisor)
+                session.resizer.supervisor.set(supervisor)
                 return supervisor
             },
             .supervisor(id: "management") {
                 let endpoint = session.management
                 let pool = ChildSpec(id: "pool", shutdown: .within(.seconds(5))) { context in
-                    try await endpoint.pools.forChild().run(context)
+                    try await endpoint.currentPool.forChild().run(context)
                 }
                 let connection = Self.connection(runtime, 0, isBase: { false }, settings: endpoint.settings) {
                     endpoint.pool

@@ -91,8 +91,8 @@ extension ClientRuntime {
         for connections in [session.settings, session.management.settings] {
             connections.change(streamCap: settings.pool.maxConcurrentStreams, connectTimeout: connectTimeout)
         }
-        session.pools.reconfigure(configuration.poolConfiguration)
-        session.management.pools.reconfigure(ManagementEndpoint.poolConfiguration(configuration.poolConfiguration))
-        session.workers.signal()
+        session.currentPool.reconfigure(configuration.poolConfiguration)
+        session.management.currentPool.reconfigure(ManagementEndpoint.poolConfiguration(configuration.poolConfiguration))
+        session.resizer.signal()
     }
 }

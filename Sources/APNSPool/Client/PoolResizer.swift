@@ -1,6 +1,6 @@
 import SupervisedPool
 
-/// Signals that a session may have more or fewer workers than the settings require.
+/// Wakes the tasks that start and end workers, when a session may have more or fewer of them than the settings require.
 final class PoolResizer: Sendable {
     /// The current supervisor of the connections.
     let supervisor = ChildRef<Supervisor>()
@@ -36,17 +36,17 @@ extension ClientRuntime {
     func keepWorkerCount(_ session: CredentialSession) async {
         await withDiscardingTaskGroup { group in
             group.addTask {
-                for await _ in session.workers.starts { await self.startWorkers(session) }
+                for await _ in session.resizer.starts { await self.startWorkers(session) }
             }
             group.addTask {
                 var surplus = SurplusWorkers()
-                for await _ in session.workers.ends { await self.endWorkers(session, &surplus) }
+                for await _ in session.resizer.ends { await self.endWorkers(session, &surplus) }
             }
         }
     }
 
     private func startWorkers(_ session: CredentialSession) async {
-        guard let supervisor = session.workers.supervisor.current else { return }
+        guard let supervisor = session.resizer.supervisor.current else { return }
         let pool = session.pool
         let there = Set(await supervisor.whichChildren().map(\.id))
         var index = 0
@@ -61,7 +61,7 @@ extension ClientRuntime {
                 // it.
                 try await supervisor.terminateChild(id)
                 try await supervisor.deleteChild(id)
-                session.workers.signal()
+                session.resizer.signal()
             } catch {
                 // The supervisor is ending or has not started. The next supervisor, or its start, signals again.
                 return
@@ -84,7 +84,7 @@ extension ClientRuntime {
                 guard let found = try? await pool.retireSurplus(), !found.isEmpty else { return }
                 surplus.places = found
             }
-            guard let supervisor = session.workers.supervisor.current else { return }
+            guard let supervisor = session.resizer.supervisor.current else { return }
             while let index = surplus.places.last {
                 let id = ClientTree.workerID(index)
                 do throws(SupervisorError) {
@@ -98,7 +98,7 @@ extension ClientRuntime {
                     pool.ended([index])
                 }
                 surplus.places.removeLast()
-                session.workers.signalStarts()
+                session.resizer.signalStarts()
             }
         }
     }

@@ -286,7 +286,7 @@ actor ConnectionActor: PoolWorker {
             mayReplace: { self.shared.replacements.take(now: now) }
         )
         self.perform(evaluation.actions)
-        if evaluation.provesCredential { self.shared.credentials.accepted(isTaken: evaluation.provesTopic) }
+        if evaluation.provesCredential { self.shared.breaker.accepted(isTaken: evaluation.provesTopic) }
         if evaluation.responses > 0 {
             self.shared.retries.recordResponses(evaluation.responses, invalid: evaluation.invalidTokens, now: now)
         }
@@ -296,7 +296,7 @@ actor ConnectionActor: PoolWorker {
 
     private func fault(_ error: WireError, of session: Int) -> ConnectionFault {
         ConnectionFault(error) {
-            self.shared.credentials.refused(
+            self.shared.breaker.refused(
                 .certificate(error.message),
                 by: .init(worker: self.id, session: session),
                 isFresh: self.machine.isFresh(session: session),
@@ -319,7 +319,7 @@ actor ConnectionActor: PoolWorker {
             case .checkForStall(let instant, let session): self.checkForStall(session, at: instant)
             case .report(let report): self.report(report, fault: error)
             case .refuseCredential(let refusal, let session, let isFresh):
-                self.shared.credentials.refused(
+                self.shared.breaker.refused(
                     refusal,
                     by: .init(worker: self.id, session: session),
                     isFresh: isFresh,
@@ -444,7 +444,7 @@ extension ConnectionActor: ConnectionDelegate {
         self.assumeIsolated {
             $0.machine.streamCap = $0.shared.streamCap
             $0.perform($0.machine.ready(session: id, limit: limit))
-            $0.shared.credentials.connected(now: $0.clock.now)
+            $0.shared.breaker.connected(now: $0.clock.now)
         }
     }
 

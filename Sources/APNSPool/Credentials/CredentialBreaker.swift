@@ -3,8 +3,8 @@ import Synchronization
 
 /// A client's single `CredentialStateMachine`, shared by its connections.
 ///
-/// Connections report evidence from their event loops, and the dispatch queries it before each push. While the
-/// credential is trusted, each of these costs one atomic load.
+/// Connections report evidence from their event loops, and each attempt queries it before it is sent.
+/// While the credential is trusted, a query or a report of success costs one atomic load.
 final class CredentialBreaker: Sendable {
     private let machine: Mutex<CredentialStateMachine>
     /// True in any state but `trusted`.

@@ -41,7 +41,7 @@ extension CredentialManager {
         }
         guard self.begin(session) else {
             // No active credential could carry pushes during a trial.
-            session.settings.credentials.trust()
+            session.settings.breaker.trust()
             guard let dropped = self.install(session) else { throw .clientStopped }
             for session in dropped { await session.failWaiters() }
             return
@@ -172,7 +172,7 @@ extension CredentialManager {
     func retire(_ session: CredentialSession) async {
         session.retire()
         // Ends the fault of an adopted credential. A candidate refused on trial was never in use.
-        if session.adopted.isOpen { session.settings.credentials.replaced() }
+        if session.adopted.isOpen { session.settings.breaker.replaced() }
         await session.pool.drain()
         await session.pool.failWaiters()
         _ = await session.pool.drain(within: self.live.settings.timeouts.drain)
@@ -182,7 +182,7 @@ extension CredentialManager {
     /// Immediately ends everything that uses the credential.
     func revoke() async {
         let (revoked, haveTrees) = self.beginRevocation()
-        self.logger.notice("the authentication was revoked: nothing is sent until replaceAuthentication sets a new one")
+        self.logger.notice("\(AttemptEnd.revokedMessage)")
         for session in revoked { session.stop() }
         for session in revoked {
             if haveTrees { _ = await session.ended.wait() } else { await session.failWaiters() }

@@ -12,7 +12,7 @@ final class CredentialSession: Sendable {
     let tokens: ProviderTokenCache
     let tokenActor = ChildRef<TokenActor>()
     let supervisor = ChildRef<Supervisor>()
-    let workers = PoolResizer()
+    let resizer = PoolResizer()
     /// Opens when this becomes the client's active credential. Until then the session has one connection.
     let adopted = Latch()
     /// Opens when the session's tree must end, in any state.
@@ -24,7 +24,7 @@ final class CredentialSession: Sendable {
     private let retired = Atomic<Bool>(false)
     private let stopped = Atomic<Bool>(false)
 
-    let pools: CurrentPool
+    let currentPool: CurrentPool
     /// The endpoint that manages broadcast channels.
     let management: ManagementEndpoint
 
@@ -33,18 +33,18 @@ final class CredentialSession: Sendable {
         resolved: ResolvedAuthentication,
         settings: ConnectionSettings,
         tokens: ProviderTokenCache,
-        pools: CurrentPool,
+        currentPool: CurrentPool,
         management: ManagementEndpoint
     ) {
         self.number = number
         self.resolved = resolved
         self.settings = settings
         self.tokens = tokens
-        self.pools = pools
+        self.currentPool = currentPool
         self.management = management
     }
 
-    var pool: Pool<ConnectionActor> { self.pools.current }
+    var pool: Pool<ConnectionActor> { self.currentPool.current }
 
     /// No new route uses the session. Pushes that could not begin use its successor.
     var isRetired: Bool { self.retired.load(ordering: .sequentiallyConsistent) }

@@ -44,7 +44,7 @@ final class CredentialSessionFactory: Sendable {
         onVerdict: (@Sendable (CredentialStateMachine.Event) -> Void)? = nil
     ) throws(APNSConfigurationError) -> CredentialSession {
         let context = try self.contexts.context(for: resolved.certificate)
-        let credentials = CredentialBreaker(isOnTrial: onVerdict != nil) {
+        let breaker = CredentialBreaker(isOnTrial: onVerdict != nil) {
             [events = self.monitor.events, version = self.version] event in
             switch event {
             case .proven, .refusedOnTrial: onVerdict?(event)
@@ -62,7 +62,7 @@ final class CredentialSessionFactory: Sendable {
             retries: self.retries,
             seed: configuration.connectionSeed,
             events: self.monitor.events,
-            credentials: credentials
+            breaker: breaker
         )
         let pool = configuration.poolConfiguration
         return CredentialSession(
@@ -70,7 +70,7 @@ final class CredentialSessionFactory: Sendable {
             resolved: resolved,
             settings: settings,
             tokens: self.tokenCaches.withLock { $0.cache(of: resolved, keeping: key) },
-            pools: CurrentPool(
+            currentPool: CurrentPool(
                 pool,
                 clock: configuration.clock,
                 logger: configuration.logger,

@@ -127,7 +127,7 @@ final class ProviderTokenCache: Sendable {
 
     /// Records a failed signature.
     ///
-    /// - Parameter isSilent: Whether the signer did not respond in time.
+    /// - Parameter isSilent: Whether the signer did not return in time.
     func signingFailed(_ error: TokenError, isSilent: Bool, now: MonotonicInstant, wallNow: Int64) -> Failure {
         self.state.withLock { state in
             state.lastFailure = error

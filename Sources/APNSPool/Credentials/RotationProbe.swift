@@ -1,7 +1,7 @@
 import Synchronization
 
-/// One push's right to probe a candidate credential. It ends when the connection has the response, or with the last
-/// reference to it, however the push ends.
+/// One push's right to probe a candidate credential. It ends when the push has its result, or with the last reference
+/// to it, however the push ends.
 final class RotationProbe: Sendable {
     private let session: CredentialSession
     private let credentials: CredentialManager

@@ -6,7 +6,7 @@ import SupervisedPool
 /// ```
 ///          wanted               longestWait            patience
 ///   idle ──────────▶ calling ───────────────▶ late ───────────────▶ idle, the call is cancelled
-///    ▲                  │ answered             │ answered
+///    ▲                  │ returned             │ returned
 ///    └──────────────────┴──────────────────────┘
 /// ```
 /// Waiting requests fail after `longestWait`. Without patience, the call is abandoned at that moment. With patience,

@@ -101,7 +101,7 @@ struct TokenStateMachine: Sendable {
     private var lastGeneration = 0
     /// The last token that APNs refused because its `iat` was in the future.
     private var lastFromFuture: Int?
-    /// The signer is not called before this instant, because the last call got no response in time.
+    /// The signer is not called before this instant, because the last call did not return in time.
     private var silentUntil: MonotonicInstant?
     /// When the next attempt is due after a failed one.
     private(set) var retryAt: MonotonicInstant?
@@ -120,8 +120,8 @@ struct TokenStateMachine: Sendable {
         case useCurrent
         /// A new token is needed. Until it is signed, the current token is used only as `signingFailed` says.
         case sign(Order)
-        /// There is no token, and the signer is not called before this instant, because it did not respond to the last
-        /// call in time.
+        /// There is no token, and the signer is not called before this instant, because its last call did not return
+        /// in time.
         case unavailable(until: MonotonicInstant)
     }
 
@@ -203,14 +203,14 @@ struct TokenStateMachine: Sendable {
     enum FailureDecision: Sendable, Hashable {
         /// The old token stays in use; the next attempt is made later.
         case useCurrent
-        /// There is no token. The next use retries at once, or later if the signer did not respond. If no request needs
+        /// There is no token. The next use retries at once, or later if the signer did not return. If no request needs
         /// a token earlier, the next attempt is due at this instant.
         case fail(nextTry: MonotonicInstant)
     }
 
     /// Records a failed signature.
     ///
-    /// - Parameter isSilent: Whether the signer did not respond in time. Each further attempt would make requests wait,
+    /// - Parameter isSilent: Whether the signer did not return in time. Each further attempt would make requests wait,
     ///   so none is made before the next one is due.
     mutating func signingFailed(isSilent: Bool = false, now: MonotonicInstant, wallNow: Int64) -> FailureDecision {
         let next = now.advanced(by: self.retryDelay)

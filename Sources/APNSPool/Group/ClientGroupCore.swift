@@ -516,7 +516,7 @@ final class ClientGroupCore: Sendable {
         }
     }
 
-    /// After the shutdown no client is started, so the connections that were granted for starts are released.
+    /// After the shutdown no client is started, so the connections that were reserved for starts are released.
     private func takeBack(_ actions: [ConnectionQuota.Action], _ state: inout State) {
         var actions = actions
         while let action = actions.popLast() {

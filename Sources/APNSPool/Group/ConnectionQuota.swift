@@ -5,7 +5,7 @@ import SupervisedPool
 ///
 /// ```
 ///   stopped ──use, no room──▶ queued ──room──▶ starting ──▶ running ──idle──▶ stopping ──▶ stopped
-///      └───────use, room───────────────────────────▲          │ others wait, and its turn is over
+///      └───────use, room───────────────────────────▲          │ others wait, and its time slice is over
 ///                                                             │  ▲
 ///                                                             │  │ nobody waits for its room any more
 ///                                                             └──▶ yielding ──last one leaves──▶ stopping
@@ -15,8 +15,8 @@ import SupervisedPool
 /// queues again behind the others.
 ///
 /// A call (`withClient`) may last for hours, and its client cannot stop before the call ends. While such a client
-/// yields, it accepts no further calls. It still accepts single pushes, because refusing them would free nothing. It
-/// also does not keep others from connections that are available elsewhere.
+/// yields, it accepts no further calls. It still accepts single pushes, because refusing them would free nothing. Meanwhile,
+/// idle clients are still stopped to make room for queued ones.
 struct ConnectionQuota: Sendable {
     typealias ClientID = Int
 
@@ -27,7 +27,7 @@ struct ConnectionQuota: Sendable {
     private struct Entry {
         /// The number of connections that the client should have.
         var wanted: Int
-        var granted = 0
+        var reserved = 0
         var state = State.stopped
         /// The number of current users.
         var users = 0
@@ -75,7 +75,7 @@ struct ConnectionQuota: Sendable {
     }
 
     func state(_ clientID: ClientID) -> State? { self.entries[clientID]?.state }
-    func connections(_ clientID: ClientID) -> Int { self.entries[clientID]?.granted ?? 0 }
+    func connections(_ clientID: ClientID) -> Int { self.entries[clientID]?.reserved ?? 0 }
     func users(_ clientID: ClientID) -> Int { self.entries[clientID]?.users ?? 0 }
 
     /// The number of current users that are calls.
@@ -196,9 +196,9 @@ struct ConnectionQuota: Sendable {
     /// - Parameter keepsWaiting: Whether the waiting callers keep waiting, because the client only made room for
     ///   others.
     mutating func ended(_ clientID: ClientID, keepsWaiting: Bool, now: MonotonicInstant) -> [Action] {
-        guard var entry = self.entries[clientID], entry.granted > 0 else { return [] }
-        self.used -= entry.granted
-        entry.granted = 0
+        guard var entry = self.entries[clientID], entry.reserved > 0 else { return [] }
+        self.used -= entry.reserved
+        entry.reserved = 0
         // A client may end while it is in use. Its users call `leave` later, so they count until then.
         if !keepsWaiting {
             entry.waiting = 0
@@ -268,11 +268,11 @@ struct ConnectionQuota: Sendable {
             self.queue.removeFirst()
             // Leave at least one connection for each queued client.
             let room = max(1, self.cap - self.used - self.queue.count)
-            let granted = min(entry.wanted, room)
-            self.used += granted
-            self.entries[clientID]?.granted = granted
+            let reserved = min(entry.wanted, room)
+            self.used += reserved
+            self.entries[clientID]?.reserved = reserved
             self.entries[clientID]?.state = .starting
-            actions.append(.start(clientID, connections: granted))
+            actions.append(.start(clientID, connections: reserved))
         }
         self.makeRoom(now: now, into: &actions)
         self.resumeIfNobodyWaits(now: now, into: &actions)

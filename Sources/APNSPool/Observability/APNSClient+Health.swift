@@ -31,7 +31,7 @@ extension ClientRuntime {
     }
 
     func health(of session: CredentialSession, _ pool: PoolStatus) -> APNSHealth {
-        let credentials = session.settings.credentials
+        let credentials = session.settings.breaker
         let signing = session.tokens.trouble(now: self.clock.now, wallNow: self.configuration.wallClock())
         return APNSHealth(
             HealthInputs(
@@ -41,8 +41,8 @@ extension ClientRuntime {
                 credentialFault: credentials.declaredRefusal.map { "\($0)" },
                 suspectedRefusal: credentials.suspectedRefusal.map { "\($0)" },
                 signingTrouble: signing,
-                configurationFault: session.pools.monitor.configurationFault,
-                connections: self.connections(pool, lastFault: session.pools.monitor.lastFault),
+                configurationFault: session.currentPool.monitor.configurationFault,
+                connections: self.connections(pool, lastFault: session.currentPool.monitor.lastFault),
                 hasConnected: self.monitor.hasConnected,
                 suspectsMisconfiguration: self.sending.massRejection.isRaised,
                 degradedConnections: self.monitor.events.degradedConnections

@@ -47,7 +47,7 @@ struct MassRejectionBreaker: Sendable {
         self.window = min(inFlight, 100_000)
     }
 
-    /// Whether responses other than rejections must be recorded.
+    /// Whether tokens that work must be recorded.
     var isAttentive: Bool { self.rejections > 0 }
 
     /// Whether this rejection can be caused by a wrong environment or topic.

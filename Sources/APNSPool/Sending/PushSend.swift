@@ -41,8 +41,8 @@ final class PushSend: SendLoop {
 
     override var mustPrepare: Bool { self.key != nil || super.mustPrepare }
 
-    /// Enters the supersede queue before it waits for the client, so that the order of the calls counts, whenever the
-    /// client is run.
+    /// Enters the supersede queue before it waits for the client, so that pushes keep the order of their calls even if
+    /// the client starts later.
     override func prepare() async -> PushOutcome? {
         if let key, let outcome = await self.enterQueue(key) { return outcome }
         return await self.waitUntilRunning()

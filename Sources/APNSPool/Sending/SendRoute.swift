@@ -71,7 +71,7 @@ final class SendRoute: Sendable {
 
     /// Limits `count` to the pushes that may be sent at once: one while the credential is in doubt.
     func limit(_ count: Int) -> Int {
-        self.isProbe || self.settings.credentials.hasFault ? min(count, 1) : count
+        self.isProbe || self.settings.breaker.hasFault ? min(count, 1) : count
     }
 
     /// The deadline for waiting for a signature or for a stream.
@@ -92,7 +92,7 @@ final class SendRoute: Sendable {
     /// Why nothing is sent while APNs refuses the credential; nil if the attempt may proceed. While the credential is
     /// refused, each call may admit one push to find out whether that is over.
     func admit(now: MonotonicInstant) -> AttemptEnd? {
-        guard let (refusal, retryAfter) = self.settings.credentials.refusal(now: now) else { return nil }
+        guard let (refusal, retryAfter) = self.settings.breaker.refusal(now: now) else { return nil }
         if self.isProbe { return .credentialReplaced }
         return .notSent(
             .credential,
@@ -111,9 +111,10 @@ extension AttemptEnd {
         isFinal: false
     )
 
+    static let revokedMessage = "the authentication was revoked: nothing is sent until replaceAuthentication sets a new one"
     static let credentialRevoked = AttemptEnd.notSent(
         .credential,
-        "the authentication was revoked: nothing is sent until replaceAuthentication sets a new one",
+        Self.revokedMessage,
         isFinal: true
     )
 }

@@ -74,7 +74,7 @@ final class SendRouter: Sendable {
         }
         if let end = route.admit(now: now) { throw end }
         // Not cached while the credential is refused: each attempt asks whether it is the one that may test it.
-        if mayProbe, !route.isProbe, !route.settings.credentials.hasFault {
+        if mayProbe, !route.isProbe, !route.settings.breaker.hasFault {
             let route = route
             self.cached.withLock { $0 = route }
         }

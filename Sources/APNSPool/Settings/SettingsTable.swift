@@ -186,7 +186,10 @@ package enum SettingsTable {
         .boolean("retry.retriesInternalServerError", \.retry.retriesInternalServerError)
             .meaning("Whether a push is retried after a response 500."),
         .integer("retry.budgetPercent", \.retry.budgetPercent, 0...100)
-            .meaning("The limit on retries after 503 and 500, in percent of the responses of the last ten seconds."),
+            .meaning(
+                "The limit on retries after 503 and 500, in per cent of the responses of the last ten seconds, but at "
+                    + "least 100 retries."
+            ),
         .boolean("retry.resendsUnknown", \.retry.resendsUnknown)
             .meaning("Whether a push that was written and got no response is sent again. It may then arrive twice."),
     ]

@@ -97,7 +97,7 @@ struct ProviderTokenVerifier: Sendable {
     }
 
     /// Key ids and team ids consist of ten letters and digits.
-    private static func isIdentifier(_ text: String) -> Bool {
+    static func isIdentifier(_ text: String) -> Bool {
         text.utf8.count == 10
             && text.utf8.allSatisfy {
                 switch $0 {

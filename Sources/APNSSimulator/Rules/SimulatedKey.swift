@@ -30,9 +30,7 @@ public struct SimulatedKey: Sendable {
     package init?(p8: String, keyID: String, teamID: String) {
         let body = p8.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()
         guard let der = Base64.decode(body.utf8), let key = try? ES256PrivateKey(der: der),
-            [keyID, teamID].allSatisfy({ id in
-                id.count == 10 && id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
-            })
+            [keyID, teamID].allSatisfy(ProviderTokenVerifier.isIdentifier)
         else { return nil }
         self.keyID = keyID
         self.teamID = teamID

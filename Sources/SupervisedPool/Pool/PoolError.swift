@@ -85,15 +85,15 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
     private var advice: String {
         switch self.code {
         case .queueFull:
-            "too many checkouts wait. Send less at once, raise maxOverflow so that there are more streams, or raise maxWaiters "
-                + "and maxQueuedBytes if a longer wait is acceptable."
+            "too many checkouts wait. Send less at once, raise maxOverflow so that there are more streams, or raise "
+                + "maxWaiters and maxQueuedBytes if a longer wait is acceptable."
         case .full:
             "no stream is free. Let the checkout wait, or raise size or maxOverflow."
         case .timedOut where self.status.capacity == 0:
             "no worker was ready in time. Check the workers' states and the network; allow a longer deadline."
         case .timedOut:
-            "no stream became free in time. Send less at once, raise size or maxOverflow, allow a longer deadline, or check "
-                + "for leases that are held too long."
+            "no stream became free in time. Send less at once, raise size or maxOverflow, allow a longer deadline, or "
+                + "check for leases that are held too long."
         case .notReady:
             "fewer workers than wanted were ready in time. Check the workers' states and the network; allow a longer "
                 + "deadline."

@@ -87,8 +87,8 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
     public var description: String {
         let list = self.workers.map { "\($0)" }.joined(separator: ", ")
         return
-            "\(self.state), \(self.leased)/\(self.capacity) streams leased, \(self.queueDepth) waiting (\(self.queuedBytes) bytes), "
-            + "workers [\(list)]"
+            "\(self.state), \(self.leased)/\(self.capacity) streams leased, \(self.queueDepth) waiting "
+            + "(\(self.queuedBytes) bytes), workers [\(list)]"
     }
 }
 

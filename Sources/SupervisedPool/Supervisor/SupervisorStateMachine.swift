@@ -11,7 +11,7 @@ enum ChildExit: Sendable {
 /// Makes every decision of a supervisor, without tasks, clocks or locks.
 ///
 /// Like OTP's supervisor, it does one thing at a time. An *operation* is a list of steps (stop this child, start that
-/// one), and each step waits for the child's response. Inputs that arrive meanwhile wait in `pending`, with two
+/// one), and each step waits for the child's report. Inputs that arrive meanwhile wait in `pending`, with two
 /// exceptions that must not wait: the end of the whole tree, and the termination of the child whose start the operation
 /// is waiting for.
 struct SupervisorStateMachine {
@@ -154,7 +154,7 @@ struct SupervisorStateMachine {
     var failures: Deque<ChildFailure> = []
     var pending: Deque<Pending> = []
     var operation: Operation?
-    /// The child whose response the operation waits for.
+    /// The child whose report the operation waits for.
     var awaited: ChildSpec.ID?
     /// The tree's task was cancelled, so children are cancelled without being given time to stop.
     var isHurried = false
@@ -337,7 +337,7 @@ extension SupervisorStateMachine {
 
     func index(of id: ChildSpec.ID) -> ChildList.Index? { self.children.index(of: id) }
 
-    /// Works through operations and pending inputs until a child's response is needed.
+    /// Works through operations and pending inputs until a child's report is needed.
     private mutating func work(_ now: MonotonicInstant) {
         while self.awaited == nil, self.phase != .finished {
             if self.operation != nil {

@@ -35,9 +35,9 @@ struct BulkMachineTests {
     }
 
     /// Sends all that waits.
-    private mutating func grant(_ count: Int) -> [Int] {
+    private mutating func lease(_ count: Int) -> [Int] {
         var sent: [Int] = []
-        for _ in 0..<machine.granted(count) { if let push = machine.popWaiting() { sent.append(push.index) } }
+        for _ in 0..<machine.leased(count) { if let push = machine.popWaiting() { sent.append(push.index) } }
         machine.submitted(sent.count)
         return sent
     }
@@ -53,9 +53,9 @@ struct BulkMachineTests {
         #expect(next(0) == "pull 3")
         pull(0..<3, deadline: 100)
         #expect(next(0) == "check out 3 until 100")
-        #expect(grant(2) == [0, 1])
+        #expect(lease(2) == [0, 1])
         #expect(next(0) == "check out 1 until 100")
-        #expect(grant(1) == [2])
+        #expect(lease(1) == [2])
         machine.beginRound()
         #expect(next(0) == "wait")
         machine.receivedResponse()
@@ -75,7 +75,7 @@ struct BulkMachineTests {
         pull(0..<1, deadline: 30_000)
         pull(1..<2, deadline: 500)
         _ = next(0)
-        #expect(grant(2) == [0, 1])
+        #expect(lease(2) == [0, 1])
         machine.landed(2)
         machine.resend(0, deadline: at(30_000), notBefore: at(50))
         machine.resend(1, deadline: at(500), notBefore: at(60))
@@ -139,13 +139,13 @@ struct BulkMachineTests {
         _ = next(0)
         fail(Self.unavailable, 0)
         #expect(next(60) == "check out 1 until 10000")
-        #expect(grant(5) == [0])
+        #expect(lease(5) == [0])
         machine.beginRound()
         #expect(next(60) == "wait until 10000")
         machine.landed(1)
         machine.receivedNoResponse()
         #expect(next(70) == "check out 1 until 10000")
-        #expect(grant(1) == [1])
+        #expect(lease(1) == [1])
         machine.landed(1)
         machine.receivedResponse()
         #expect(machine.hold == nil)
@@ -236,7 +236,7 @@ struct BulkMachineTests {
         _ = next(0)
         pull(0..<2, deadline: 10_000)
         _ = next(0)
-        #expect(grant(1) == [0])
+        #expect(lease(1) == [0])
         _ = next(0)
         fail(Self.unavailable, 0)
         #expect(next(500) == "wait until 10000")

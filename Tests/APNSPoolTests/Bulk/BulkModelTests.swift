@@ -245,7 +245,7 @@ private struct BulkWorld {
             if !self.isStopping { self.isDoubtful = true }
             self.fail(.notSent(.unavailable, "no connection", isFinal: true))
         case 5 where deadline <= self.now: self.fail(.notSent(.deadlineExceeded, "timed out", isFinal: true))
-        default: self.grant(Int.random(in: 1...count, using: &self.random))
+        default: self.lease(Int.random(in: 1...count, using: &self.random))
         }
     }
 
@@ -253,8 +253,8 @@ private struct BulkWorld {
         self.machine.checkoutFailed(end, now: self.now, using: &self.random)
     }
 
-    private mutating func grant(_ count: Int) {
-        let room = self.machine.granted(count)
+    private mutating func lease(_ count: Int) {
+        let room = self.machine.leased(count)
         self.check(room <= count, "\(room) sent of \(count) streams")
         if self.isDoubtful {
             self.note("probed")
@@ -350,7 +350,7 @@ private struct BulkWorld {
         for _ in 0..<20_000 where !self.isFinished && self.mistakes.isEmpty {
             if let (count, _) = self.asked {
                 self.asked = nil
-                self.grant(count)
+                self.lease(count)
             }
             let flying = self.all(.onConnection)
             for index in flying {

@@ -84,7 +84,7 @@ struct UpdateTests {
     private func expect(_ count: Int, _ client: APNSClient, _ simulator: Simulator) async {
         await until { simulator.connectionNumbers.count == count }
         await until { await client.status.pool.workers.count == count }
-        let supervisor = client.runtime.credentials.latest.workers.supervisor.current
+        let supervisor = client.runtime.credentials.latest.resizer.supervisor.current
         await until { await supervisor?.whichChildren().count == count }
     }
 
@@ -258,11 +258,11 @@ struct UpdateTests {
 
     @Test func aPoolThatIsRestartedHasTheNewNumber() async throws {
         let client = try APNSClient.unstarted()
-        let pools = client.runtime.credentials.latest.pools
-        let first = pools.forChild()
+        let currentPool = client.runtime.credentials.latest.currentPool
+        let first = currentPool.forChild()
         try client.update { $0.pool.size = 6 }
         #expect(await first.status().workers.count == 6)
-        let second = pools.forChild()
+        let second = currentPool.forChild()
         #expect(second !== first)
         #expect(await second.status().workers.count == 6)
     }

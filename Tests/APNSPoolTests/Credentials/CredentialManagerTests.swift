@@ -138,7 +138,7 @@ struct CredentialManagerTests {
         let credentials = client.runtime.credentials
         // Woken by the update as soon as the active session has the new settings.
         let rotation = Task(executorPreference: InlineExecutor()) {
-            for await _ in active.workers.starts {
+            for await _ in active.resizer.starts {
                 credentials.accepted(candidate)
                 return
             }

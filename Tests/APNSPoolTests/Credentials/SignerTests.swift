@@ -208,7 +208,9 @@ struct ProviderTokenSourceTests {
 
     private struct Given: ProviderTokenSource {
         let makeToken: @Sendable (ProviderTokenRequest) async throws -> SharedProviderToken
-        func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken { try await makeToken(request) }
+        func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
+            try await makeToken(request)
+        }
     }
 
     private func request(refused: String? = nil) throws -> ProviderTokenRequest {

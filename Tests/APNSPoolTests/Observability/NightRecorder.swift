@@ -255,7 +255,7 @@ enum Runbook {
         let (before, lines, after) = try self.section(of: story)
         var table = lines.filter { !$0.hasPrefix("|") }
         while table.last?.isEmpty == true { table.removeLast() }
-        table += ["", "| After | Told by | |", "|---|---|---|"]
+        table += ["", "| After | Source | Signal |", "|---|---|---|"]
         for event in events {
             let text = event.source == .log ? event.text : "`\(event.text)`"
             table.append("| \(event.time) | \(event.source.rawValue) | \(text) |")

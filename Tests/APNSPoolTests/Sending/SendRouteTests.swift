@@ -9,13 +9,13 @@ struct SendRouteTests {
         let client = try APNSClient.unstarted()
         let session = client.runtime.credentials.latest
         let token = ProviderToken(jwt: "header.claims.signature", generation: 1, issuedAt: 0)
-        for (destination, pools) in [
-            (SendRoute.Destination.pushes, session.pools), (.management, session.management.pools),
+        for (destination, currentPool) in [
+            (SendRoute.Destination.pushes, session.currentPool), (.management, session.management.currentPool),
         ] {
             let route = SendRoute(session, destination, version: 0)
             // The pool's child starts, and is restarted with another pool.
-            for _ in 0..<2 { _ = pools.forChild() }
-            #expect(pools.current !== route.pool)
+            for _ in 0..<2 { _ = currentPool.forChild() }
+            #expect(currentPool.current !== route.pool)
             #expect(route.with(token, validUntil: .distantFuture).pool === route.pool)
         }
         await client.shutdown()
