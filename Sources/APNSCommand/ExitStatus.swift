@@ -46,8 +46,8 @@ struct OutcomeCounts: Sendable {
     private(set) var configurationFault: PushError?
     /// The first rejection because of the credential or the topic.
     private var configurationRejection: PushError?
-    /// Whether APNs accepted a push of this run, or rejected one for another reason: credential and topic are valid.
-    private var hasServed = false
+    /// Whether a response of this run proved that the credential and the topic are valid.
+    private var isConfigurationProven = false
     /// Whether a part of the input was left out. Another run can send it.
     var isIncomplete = false
 
@@ -55,7 +55,7 @@ struct OutcomeCounts: Sendable {
 
     mutating func count(_ outcome: PushOutcome) {
         self.add(outcome.certainty, 1)
-        if outcome.certainty == .accepted { self.hasServed = true }
+        if outcome.certainty == .accepted { self.isConfigurationProven = true }
         if outcome.attempts > 1 { self.triedAgain += 1 }
         self.countCause(of: outcome)
     }
@@ -82,7 +82,8 @@ struct OutcomeCounts: Sendable {
             self.configurationRejection = self.configurationRejection ?? error
             return
         case .rejected:
-            self.hasServed = true
+            // APNs may send any other status before it checks the credential.
+            if let status = error.rejection?.status, status == 400 || status == 410 { self.isConfigurationProven = true }
             return
         case .accepted, .unknown: return
         case .notProcessed, .notSent: break
@@ -97,7 +98,7 @@ struct OutcomeCounts: Sendable {
     /// An error that only a change of the configuration can fix: a failure that stops the run; otherwise, the first
     /// rejection because of the credential or the topic, unless another response proved both valid.
     var configurationError: PushError? {
-        self.configurationFault ?? (self.hasServed ? nil : self.configurationRejection)
+        self.configurationFault ?? (self.isConfigurationProven ? nil : self.configurationRejection)
     }
 
     var status: ExitCode {

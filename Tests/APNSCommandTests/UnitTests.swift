@@ -101,6 +101,9 @@ struct UnitTests {
             #expect(counts([outcome]).status.rawValue == 78)
             #expect(counts([outcome]).configurationError == outcome.error)
             #expect(counts([unavailable, outcome, outcome]).status.rawValue == 78)
+            for unproved in [413, 429, 500, 503] {
+                #expect(counts([rejected(unproved, nil), outcome]).status.rawValue == 78)
+            }
             for other in [.accepted(Receipt(apnsID: .random())), rejected(410, .unregistered), rejected(400, nil)] {
                 #expect(counts([outcome, other]).status.rawValue == 1)
                 #expect(counts([other, outcome]).configurationError == nil)

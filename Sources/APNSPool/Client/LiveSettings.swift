@@ -92,7 +92,9 @@ extension ClientRuntime {
             connections.change(streamCap: settings.pool.maxConcurrentStreams, connectTimeout: connectTimeout)
         }
         session.currentPool.reconfigure(configuration.poolConfiguration)
-        session.management.currentPool.reconfigure(ManagementEndpoint.poolConfiguration(configuration.poolConfiguration))
+        session.management.currentPool.reconfigure(
+            ManagementEndpoint.poolConfiguration(configuration.poolConfiguration)
+        )
         session.resizer.signal()
     }
 }
