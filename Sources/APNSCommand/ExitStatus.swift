@@ -83,7 +83,7 @@ struct OutcomeCounts: Sendable {
             return
         case .rejected:
             // APNs may send any other status before it checks the credential.
-            if let status = error.rejection?.status, status == 400 || status == 410 { self.isConfigurationProven = true }
+            if [400, 410].contains(error.rejection?.status) { self.isConfigurationProven = true }
             return
         case .accepted, .unknown: return
         case .notProcessed, .notSent: break

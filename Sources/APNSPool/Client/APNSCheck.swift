@@ -103,7 +103,11 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
             self.pass(.credential, "accepted")
             self.fail(.topic, "\(text): \(rejection.meaning)", "use the app's bundle ID, and a key of its team")
         } else {
-            self.fail(.credential, "\(text): \(rejection.meaning)", "this response is unexpected: report it to the project")
+            self.fail(
+                .credential,
+                "\(text): \(rejection.meaning)",
+                "this response is unexpected: report it to the project"
+            )
         }
     }
 }

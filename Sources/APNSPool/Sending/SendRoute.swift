@@ -111,7 +111,8 @@ extension AttemptEnd {
         isFinal: false
     )
 
-    static let revokedMessage = "the authentication was revoked: nothing is sent until replaceAuthentication sets a new one"
+    static let revokedMessage =
+        "the authentication was revoked: nothing is sent until replaceAuthentication sets a new one"
     static let credentialRevoked = AttemptEnd.notSent(
         .credential,
         Self.revokedMessage,
