@@ -208,11 +208,9 @@ struct TLSFailureTests {
     }
 
     @Test(arguments: ["localhost", "127.0.0.1", "::1"]) func aClosedPort(_ host: String) async throws {
-        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .bind(host: "127.0.0.1", port: 0).get()
-        let port = try #require(channel.localAddress?.port)
-        try await channel.close().get()
-        let probe = ConnectionProbe(host: host, port: port, tls: TLSConfiguration())
+        let port = try #require(ClosedPort())
+        let probe = ConnectionProbe(host: host, port: port.number, tls: TLSConfiguration())
+        defer { withExtendedLifetime(port) {} }
         let beginning = await probe.open()
         // A machine without IPv6 says something else of ::1.
         #expect(beginning == .closed(.connectRefused) || (host == "::1" && beginning == .closed(.connectFailed)))
@@ -304,6 +302,18 @@ struct TLSFailureTests {
             }
             #expect(error?.code == .trustStoreMissing)
             #expect(error?.isConfiguration == true)
+        }
+    }
+
+    /// A loop thread may still use OpenSSL while another thread has called `exit()`.
+    @Test("OpenSSL still works while the exit handlers run") func openSSLOutlivesExit() async {
+        await #expect(processExitsWith: .success) {
+            // Exit handlers run in reverse order: this one runs after any handler that OpenSSL registers later.
+            atexit {
+                if (try? SHA256Digest.hexadecimal(of: [1])) == nil { _exit(1) }
+            }
+            _ = try SHA256Digest.hexadecimal(of: [0])
+            exit(0)
         }
     }
 }

@@ -162,7 +162,7 @@ package final class CertificateAuthority {
         validFrom: Int,
         validTo: Int
     ) throws(WireError) -> X509Certificate {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let pointer = X509_new() else { throw self.failure("no certificate could be made") }
         let certificate = X509Certificate(owning: pointer)
         X509_set_version(pointer, 2)  // X.509 version 3

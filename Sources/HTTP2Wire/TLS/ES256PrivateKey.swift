@@ -7,7 +7,7 @@ package final class ES256PrivateKey: Sendable {
 
     /// Creates a new random key.
     package init() throws(OpenSSLFault) {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let pointer = capns_new_p256_key() else { throw .drained() }
         self.key = EVPKey(owning: pointer)
         self.publicKey = try ES256PublicKey(of: self.key)
@@ -16,7 +16,7 @@ package final class ES256PrivateKey: Sendable {
     /// Reads a key in DER: PKCS#8 (RFC 5958) or SEC 1 (RFC 5915). If it contains a public key, that must match the
     /// private key.
     package init(der bytes: [UInt8]) throws(ES256KeyFault) {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         // Unlike the functions for PEM, this one accepts no passphrase and never prompts for one.
         guard let (pointer, rest) = DER.read(bytes[...], { d2i_AutoPrivateKey(nil, &$0, $1) }) else {
             let errors = OpenSSLErrors.drain()
@@ -57,7 +57,7 @@ package final class ES256PrivateKey: Sendable {
     /// Whether the bytes are an EncryptedPrivateKeyInfo (RFC 5958).
     private static func isEncrypted(_ bytes: [UInt8]) -> Bool {
         // Bytes of another structure leave errors in the queue.
-        defer { ERR_clear_error() }
+        defer { OpenSSLErrors.clear() }
         guard let (info, _) = DER.read(bytes[...], { d2i_X509_SIG(nil, &$0, $1) }) else { return false }
         X509_SIG_free(info)
         return true
@@ -88,7 +88,7 @@ extension EVPKey {
         var name = [CChar](repeating: 0, count: 80)
         var count = 0
         guard EVP_PKEY_get_group_name(self.pointer, &name, name.count, &count) == 1 else {
-            ERR_clear_error()
+            OpenSSLErrors.clear()
             throw .wrongCurve("without a name")
         }
         let id = OBJ_sn2nid(name)

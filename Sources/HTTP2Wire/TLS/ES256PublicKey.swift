@@ -11,7 +11,7 @@ package final class ES256PublicKey: Sendable {
     /// - Parameter rawRepresentation: x and y, 32 bytes each.
     /// - Throws: `OpenSSLFault` unless they are a point on the curve.
     package init(rawRepresentation: [UInt8]) throws(OpenSSLFault) {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard rawRepresentation.count == 64 else {
             throw OpenSSLFault(description: "\(rawRepresentation.count) bytes instead of 64")
         }
@@ -51,7 +51,7 @@ package final class ES256PublicKey: Sendable {
     /// Whether `signature` was made with the matching private key over the SHA-256 digest of these bytes.
     package func isValid(_ signature: ES256Signature, of bytes: [UInt8]) -> Bool {
         // A signature that does not match leaves errors in the queue.
-        defer { ERR_clear_error() }
+        defer { OpenSSLErrors.clear() }
         guard let der = try? signature.der(), let context = try? DigestContext() else { return false }
         return EVP_DigestVerifyInit(context.pointer, nil, EVP_sha256(), nil, self.key.pointer) == 1
             && EVP_DigestVerify(context.pointer, der, der.count, bytes, bytes.count) == 1

@@ -18,7 +18,7 @@ package struct ES256Signature: Sendable, Hashable {
     ///
     /// - Throws: `OpenSSLFault` if the bytes have another form, or if one of the numbers has more than 32 bytes.
     package init(der bytes: [UInt8]) throws(OpenSSLFault) {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let (numbers, rest) = DER.read(bytes[...], { d2i_ECDSA_SIG(nil, &$0, $1) }) else { throw .drained() }
         defer { ECDSA_SIG_free(numbers) }
         guard rest == 0 else { throw OpenSSLFault(description: "\(rest) bytes behind the signature") }
@@ -32,7 +32,7 @@ package struct ES256Signature: Sendable, Hashable {
 
     /// The DER form: a sequence of r and s.
     package func der() throws(OpenSSLFault) -> [UInt8] {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let numbers = ECDSA_SIG_new() else { throw .drained() }
         defer { ECDSA_SIG_free(numbers) }
         let half = Int32(Self.length / 2)

@@ -21,7 +21,7 @@ final class EVPKey: @unchecked Sendable {
 enum PEM {
     static func certificates(in text: String, code: WireError.Code) throws(WireError) -> [X509Certificate] {
         var found: [X509Certificate] = []
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         let bio = self.memory(Array(text.utf8))
         defer { BIO_free(bio) }
         while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
@@ -37,7 +37,7 @@ enum PEM {
     /// Reads a private key. Returns `nil`, and leaves errors in the queue, if there is no key or the passphrase does
     /// not decrypt it.
     static func privateKey(in text: [UInt8], passphrase: String?) -> EVPKey? {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let bio = self.memory(text) else { return nil }
         defer { BIO_free(bio) }
         guard let passphrase else {
@@ -51,7 +51,7 @@ enum PEM {
     }
 
     static func publicKey(in text: String) throws(WireError) -> EVPKey {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         let bio = self.memory(Array(text.utf8))
         defer { BIO_free(bio) }
         // Without the callback, OpenSSL prompts on the terminal for a passphrase.
@@ -77,31 +77,5 @@ enum PEM {
         guard let bio = BIO_new(BIO_s_mem()) else { return nil }
         _ = text.withUnsafeBytes { BIO_write(bio, $0.baseAddress, Int32(clamping: $0.count)) }
         return bio
-    }
-}
-
-/// The errors that OpenSSL left in this thread's error queue. The queue must be empty before each call whose result
-/// matters.
-struct OpenSSLErrors {
-    var codes: [UInt] = []
-
-    static func drain() -> OpenSSLErrors {
-        var errors = OpenSSLErrors()
-        while true {
-            let code = ERR_get_error()
-            if code == 0 { return errors }
-            if errors.codes.count < 8 { errors.codes.append(code) }
-        }
-    }
-
-    /// The reason of the first error: the low 23 bits, as in `ERR_GET_REASON` of OpenSSL 3.
-    var firstReason: Int32 { self.codes.first.map { Int32($0 & 0x7F_FFFF) } ?? 0 }
-
-    var text: String {
-        if self.codes.isEmpty { return "no further detail" }
-        return self.codes.map { code in
-            if let reason = ERR_reason_error_string(code) { return String(cString: reason) }
-            return "error \(code)"
-        }.joined(separator: "; ")
     }
 }

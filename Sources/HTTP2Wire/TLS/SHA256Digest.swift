@@ -34,7 +34,7 @@ final class DigestContext {
     let pointer: OpaquePointer
 
     init() throws(OpenSSLFault) {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let pointer = EVP_MD_CTX_new() else { throw .drained() }
         self.pointer = pointer
     }

@@ -56,7 +56,7 @@ package struct SystemTrustRoots: Sendable, Hashable {
             }
         }
         // Errors of unreadable files do not concern the caller.
-        ERR_clear_error()
+        OpenSSLErrors.clear()
     }
 
     /// Whether the directories contain every root of the file, as after Debian's `update-ca-certificates`, so that the

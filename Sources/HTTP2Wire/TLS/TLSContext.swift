@@ -21,7 +21,7 @@ package final class TLSContext: @unchecked Sendable {
     package init(_ role: Role, configuration: TLSConfiguration) throws(WireError) {
         let verifies = role == .client || configuration.requiresClientCertificate
         self.trustStore = verifies ? try TrustStore.shared(for: configuration) : nil
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let pointer = SSL_CTX_new(role == .client ? TLS_client_method() : TLS_server_method()) else {
             throw WireError(.handshakeFailed, "OpenSSL could not create a context: \(OpenSSLErrors.drain().text)")
         }
@@ -87,7 +87,7 @@ package final class TLSContext: @unchecked Sendable {
                 "the private key cannot be read (encrypted keys are not supported): \(OpenSSLErrors.drain().text)"
             )
         }
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let leaf = chain.first, SSL_CTX_use_certificate(self.pointer, leaf.pointer) == 1,
             SSL_CTX_use_PrivateKey(self.pointer, key.pointer) == 1
         else {

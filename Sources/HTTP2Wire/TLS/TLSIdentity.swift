@@ -49,7 +49,7 @@ package struct TLSIdentity: Sendable, Hashable {
 
     /// Reads a PKCS#12 file (`.p12`, `.pfx`; RFC 7292): a certificate, its key, and the chain if the file contains one.
     package static func read(pkcs12 bytes: [UInt8], passphrase: String?) throws(Fault) -> TLSIdentity {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let (file, _) = DER.read(bytes[...], { d2i_PKCS12(nil, &$0, $1) }) else {
             throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text)
         }
@@ -64,7 +64,7 @@ package struct TLSIdentity: Sendable, Hashable {
             if errors.isUnsupported { throw Fault(code: .encryptionTooOld, detail: errors.text) }
             throw Fault(code: given.isEmpty ? .passphraseMissing : .passphraseWrong, detail: errors.text)
         }
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         var keyPointer: OpaquePointer?
         var leafPointer: OpaquePointer?
         var others: OpaquePointer?
@@ -90,7 +90,7 @@ package struct TLSIdentity: Sendable, Hashable {
     package func pkcs12(passphrase: String) throws(Fault) -> [UInt8] {
         let chain = try Self.certificates(in: Array(self.certificateChainPEM.utf8))
         let key = try Self.privateKey(in: Array(self.privateKeyPEM.utf8), passphrase: nil)
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let leaf = chain.first,
             let file = PKCS12_create(passphrase, "apns", key.pointer, leaf.pointer, nil, 0, 0, 0, 0, 0)
         else { throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text) }
@@ -105,7 +105,7 @@ package struct TLSIdentity: Sendable, Hashable {
     // MARK: Reading
 
     private static func certificates(in bytes: [UInt8]) throws(Fault) -> [X509Certificate] {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         if bytes.first == DER.sequence {
             guard let (pointer, _) = DER.read(bytes[...], { d2i_X509(nil, &$0, $1) }) else {
                 throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text)
@@ -120,7 +120,7 @@ package struct TLSIdentity: Sendable, Hashable {
     }
 
     private static func privateKey(in bytes: [UInt8], passphrase: String?) throws(Fault) -> EVPKey {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         if bytes.first == DER.sequence {
             guard let (pointer, _) = DER.read(bytes[...], { d2i_AutoPrivateKey(nil, &$0, $1) }) else {
                 throw Fault(code: .notAKey, detail: OpenSSLErrors.drain().text)
@@ -137,12 +137,12 @@ package struct TLSIdentity: Sendable, Hashable {
     }
 
     private static func identity(_ chain: [X509Certificate], _ key: EVPKey) throws(Fault) -> TLSIdentity {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         // The leaf is the certificate that matches the key, at any position in the chain.
         guard let position = chain.firstIndex(where: { X509_check_private_key($0.pointer, key.pointer) == 1 }) else {
             throw Fault(code: .keyMismatch, detail: OpenSSLErrors.drain().text)
         }
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         let leaf = chain[position]
         let others = chain.enumerated().filter { $0.offset != position }.map(\.element)
         let subject = X509_get_subject_name(leaf.pointer)
@@ -202,7 +202,7 @@ package struct TLSIdentity: Sendable, Hashable {
     /// of its kinds, such as app, voip or complication.
     static func topics(inExtension bytes: [UInt8]) -> [String] {
         // Bytes that are not a sequence leave errors in the queue.
-        defer { ERR_clear_error() }
+        defer { OpenSSLErrors.clear() }
         guard let (sequence, _) = DER.read(bytes[...], { d2i_ASN1_SEQUENCE_ANY(nil, &$0, $1) }) else { return [] }
         defer { capns_sequence_free(sequence) }
         return (0..<capns_sequence_count(sequence)).compactMap { capns_sequence_utf8_string(sequence, $0) }

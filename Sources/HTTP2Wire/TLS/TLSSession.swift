@@ -35,7 +35,7 @@ final class TLSSession {
 
     /// - Parameter peerName: For a client, the host name or IP address that the server's certificate must be valid for.
     init(context: TLSContext, peerName: String) throws(WireError) {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let ssl = SSL_new(context.pointer) else {
             throw WireError(.handshakeFailed, "OpenSSL could not create a session: \(OpenSSLErrors.drain().text)")
         }
@@ -104,7 +104,7 @@ final class TLSSession {
     func handshake() -> HandshakeStep {
         // "The current thread's error queue must be empty before the TLS/SSL I/O operation is attempted"
         // (SSL_get_error(3)).
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         let before = self.buffers.input.readableBytes
         let result = SSL_do_handshake(self.ssl)
         if result == 1 {
@@ -122,7 +122,7 @@ final class TLSSession {
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> ReadStep {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         let before = self.buffers.input.readableBytes
         let result = SSL_read(self.ssl, buffer.baseAddress, Int32(clamping: buffer.count))
         if result > 0 {
@@ -153,7 +153,7 @@ final class TLSSession {
     /// Encrypts `bytes` into records of at most 16 KiB. Our buffers never make OpenSSL ask for a retry.
     func write(_ bytes: UnsafeRawBufferPointer) -> WireError? {
         if bytes.isEmpty { return nil }
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         let result = SSL_write(self.ssl, bytes.baseAddress, Int32(clamping: bytes.count))
         if result == Int32(clamping: bytes.count) {
             self.trafficSecret.recordCount &+= UInt64((bytes.count + 16383) / 16384)
@@ -179,9 +179,9 @@ final class TLSSession {
 
     /// Sends `close_notify` once, and does not wait for the peer's (RFC 8446, section 6.1).
     func closeNotify() {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         _ = SSL_shutdown(self.ssl)
-        ERR_clear_error()
+        OpenSSLErrors.clear()
     }
 
     /// The negotiated application protocol (ALPN).

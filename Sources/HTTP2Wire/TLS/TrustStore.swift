@@ -66,7 +66,7 @@ final class TrustStore: @unchecked Sendable {
     }
 
     private init(caFile: String?, caPEM: String?, system: SystemTrustRoots?) throws(WireError) {
-        ERR_clear_error()
+        OpenSSLErrors.clear()
         guard let pointer = X509_STORE_new() else {
             throw WireError(.trustRootsUnreadable, "OpenSSL could not create a store: \(OpenSSLErrors.drain().text)")
         }

@@ -3,6 +3,7 @@ import NIOCore
 import NIOPosix
 import SupervisedPool
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import APNSPool
@@ -21,15 +22,10 @@ struct ConnectFaultTests {
         #expect(client.runtime.lifecycle.pushesInFlight == 0)
     }
 
-    /// A port that nobody listens on.
-    private func closedPort() async throws -> Int {
-        let server = try await ScriptedServer.start()
-        await server.stop()
-        return server.port
-    }
-
     @Test func aClosedPortLetsPushesWaitForTheirDeadline() async throws {
-        try await withClient(.local(port: closedPort(), caPEM: nil)) { client in
+        let port = try #require(ClosedPort())
+        defer { withExtendedLifetime(port) {} }
+        try await withClient(.local(port: port.number, caPEM: nil)) { client in
             let outcome = await client.deliver(
                 samplePush(),
                 to: deviceToken,
@@ -42,7 +38,9 @@ struct ConnectFaultTests {
     }
 
     @Test func aClosedPortMakesTheClientUnavailable() async throws {
-        var configuration = APNSClientConfiguration.local(port: try await closedPort(), caPEM: nil)
+        let port = try #require(ClosedPort())
+        defer { withExtendedLifetime(port) {} }
+        var configuration = APNSClientConfiguration.local(port: port.number, caPEM: nil)
         configuration.pool.unavailableAfter = .milliseconds(300)
         try await withClient(configuration) { client in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
