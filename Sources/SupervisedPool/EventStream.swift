@@ -106,7 +106,7 @@ final class EventReader<Element: Sendable>: Sendable {
     private struct State {
         var buffer: Deque<Element> = []
         /// Events missed since the last one that was read.
-        var gap = 0
+        var missedSinceRead = 0
         var missed = 0
         var isFinished = false
         var waiting: Deque<Waiting> = []
@@ -131,7 +131,7 @@ final class EventReader<Element: Sendable>: Sendable {
             if let first = state.waiting.popFirst() { return first }
             if state.buffer.count >= self.room {
                 state.buffer.removeFirst()
-                state.gap += 1
+                state.missedSinceRead += 1
                 state.missed += 1
             }
             state.buffer.append(element)
@@ -158,9 +158,9 @@ final class EventReader<Element: Sendable>: Sendable {
             await withCheckedContinuation { continuation in
                 let result = self.state.withLock { state -> Element?? in
                     if state.cancelled.remove(number) != nil { return .some(nil) }
-                    if state.gap > 0 {
-                        let element = self.gap(state.gap)
-                        state.gap = 0
+                    if state.missedSinceRead > 0 {
+                        let element = self.gap(state.missedSinceRead)
+                        state.missedSinceRead = 0
                         if let element { return element }
                     }
                     if let element = state.buffer.popFirst() { return element }

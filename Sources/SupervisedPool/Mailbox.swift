@@ -88,7 +88,7 @@ struct EarliestTimer: ~Copyable {
     private var deadline: MonotonicInstant = .distantFuture
     private var sleeper: Task<Void, Never>?
 
-    /// Whether the timer must be rearmed for `instant`, which takes a wake-up of the actor.
+    /// Whether the timer fires later than `instant`. It must then be rearmed, so the actor must be woken.
     func isLater(than instant: MonotonicInstant) -> Bool {
         instant < self.deadline
     }

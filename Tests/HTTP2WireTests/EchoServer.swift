@@ -142,7 +142,7 @@ actor ConnectionProbe: ConnectionDelegate {
         let beginning = await withCheckedContinuation {
             self.beginning = $0
             connection.open()
-            channel = connection.connecting.first
+            channel = connection.pendingChannels.first
             connection.close()
         }
         return (channel, beginning)

@@ -40,8 +40,8 @@ extension APNSClient {
     /// let outcome = await client.broadcast(score, to: try ChannelID("dHN0LXNyY2gtY2hubA=="))
     /// ```
     /// A broadcast uses the host and connections of pushes, and ends like a push: with exactly one outcome, by its
-    /// deadline. A broadcast that may have been processed is not resent. Accepted means that APNs accepted it, however
-    /// many subscribers there are.
+    /// deadline. A broadcast that may have been processed is not resent unless `retry.resendsUnknown` is set. Accepted
+    /// means that APNs accepted it, however many subscribers there are.
     ///
     /// Broadcasts to one channel are sent one after the other, ``APNSClientConfiguration/broadcastSpacing`` apart. A
     /// broadcast whose send time would be after its deadline fails at once (`queueFull`, with `retryAfter`). The order

@@ -27,7 +27,7 @@ final class ChannelCall: SendLoop {
 
     /// Performs the call. It ends by its deadline.
     ///
-    /// - Throws: The error of the call if APNs did not perform it.
+    /// - Throws: The error of the call, unless it got a successful response.
     func response() async throws(PushError) -> ChannelResponse {
         let outcome = await self.run()
         if let error = outcome.error { throw error }

@@ -2,7 +2,7 @@ import HTTP2Wire
 import Logging
 import SupervisedPool
 
-/// The host that manages channels, which differs from the host of pushes.
+/// The host that manages channels. At Apple it differs from the host of pushes.
 ///
 /// It has its own pool with one connection, which the first call opens and which closes when idle.
 final class ManagementEndpoint: Sendable {
@@ -55,7 +55,8 @@ final class ManagementEndpoint: Sendable {
         return configuration
     }
 
-    /// Names the host, so that its errors are not mistaken for those of pushes.
+    /// Returns the client's logger with the management host in its metadata, so that the errors of this endpoint are
+    /// not mistaken for those of pushes.
     static func logger(_ configuration: APNSClientConfiguration) -> Logger {
         var logger = configuration.logger
         logger[metadataKey: "endpoint"] = "\(configuration.environment.managementAuthority)"

@@ -65,7 +65,7 @@ struct BatchBuilder {
     /// Whether the push fits into the batch: the batch has room and the same header block, and the push has either the
     /// batch's payload or a non-empty payload of its own. (An empty payload stands for the batch's.)
     private func fits(_ push: PreparedPush, _ block: HeaderBlock, isCommon: Bool) -> Bool {
-        guard let batch, batch.indices.count < BulkGroups.groupSize else { return false }
+        guard let batch, batch.indices.count < PendingBatches.batchSize else { return false }
         return isCommon || !push.payload.isEmpty && batch.requests.shared === block
     }
 
@@ -82,7 +82,7 @@ struct BatchBuilder {
             origin: self.lease.origin,
             probe: self.route.probe
         )
-        let room = min(self.room - self.count, BulkGroups.groupSize)
+        let room = min(self.room - self.count, PendingBatches.batchSize)
         batch.indices.reserveCapacity(room)
         batch.requests.reserve(room)
         return batch

@@ -13,7 +13,7 @@ import SupervisedPool
 /// The input is pulled no faster than responses arrive. While sending is pointless, the machine holds the input back:
 /// elements that were pulled wait until their own deadlines, and no others are pulled.
 struct BulkMachine {
-    /// The next step for the shell.
+    /// The next step for `BulkRun`.
     enum Step {
         /// Pull up to this many elements from the input. Report each element, and report an input that has none.
         case pull(Int)
@@ -59,7 +59,7 @@ struct BulkMachine {
     }
 
     /// The maximum number of elements pulled at once.
-    static let batchSize = BulkGroups.groupSize
+    static let batchSize = PendingBatches.batchSize
     /// The maximum number of pushes in flight until the first accepted one shows that the environment and topic are
     /// right.
     static let firstInFlight = 500
@@ -101,12 +101,12 @@ struct BulkMachine {
     private(set) var inFlight = 0
     private var isCheckingOut = false
     /// The pushes ended by the last failed checkout.
-    private var refused: (pushes: [Int], end: AttemptEnd)?
+    private var failedCheckout: (pushes: [Int], end: AttemptEnd)?
     /// Why no more pushes are sent.
     private var stop: AttemptEnd?
     /// Whether an element must still be ended with `stop`, so that the caller learns the reason.
     private var isStopUnreported = false
-    private var isClientGone = false
+    private var isClientDraining = false
 
     init(maxInFlight: Int) {
         self.maxInFlight = maxInFlight
@@ -131,9 +131,9 @@ struct BulkMachine {
     /// Returns the next step. Call it until it returns `wait` or `finish`.
     mutating func next(_ now: MonotonicInstant) -> Step {
         self.returnAllowance()
-        if let refused {
-            self.refused = nil
-            return .end(refused.pushes, refused.end)
+        if let failedCheckout {
+            self.failedCheckout = nil
+            return .end(failedCheckout.pushes, failedCheckout.end)
         }
         self.admitResends(now)
         if let stop {
@@ -168,7 +168,7 @@ struct BulkMachine {
     }
 
     private var isPullingOver: Bool {
-        self.orders.isStopped || self.isClientGone || self.stop != nil && !self.isStopUnreported
+        self.orders.isStopped || self.isClientDraining || self.stop != nil && !self.isStopUnreported
     }
 
     private var firstWaiting: Waiting? { self.waitingCount > 0 ? self.waiting[self.head] : nil }
@@ -231,8 +231,8 @@ struct BulkMachine {
 
     /// Records that the client drains: no further element is pulled.
     mutating func drain() {
-        guard !self.isClientGone else { return }
-        self.isClientGone = true
+        guard !self.isClientDraining else { return }
+        self.isClientDraining = true
         self.tryOnceMore()
     }
 
@@ -277,7 +277,7 @@ struct BulkMachine {
     /// Records that the input has no element yet.
     mutating func inputIsEmpty() {
         self.isInputEmpty = true
-        if self.stop != nil, self.isClientGone { self.input = .over }
+        if self.stop != nil, self.isClientDraining { self.input = .over }
     }
 
     mutating func inputIsOver() { self.input = .over }
@@ -323,14 +323,14 @@ struct BulkMachine {
     ) {
         self.isCheckingOut = false
         guard case .notSent(let code, _, _, true) = end else {
-            self.refused = (self.takeAllWaiting(), end)
+            self.failedCheckout = (self.takeAllWaiting(), end)
             return
         }
         let isTemporary = [.unavailable, .queueFull, .credential, .notRunning].contains(code)
         // A timed-out checkout ends no pushes here, because each push has its own deadline. No push waits for a
         // configuration fault, because it does not pass by itself.
         if code != .deadlineExceeded, !isTemporary || self.isPullingOver {
-            self.refused = (self.takeAllWaiting(), end)
+            self.failedCheckout = (self.takeAllWaiting(), end)
         }
         if !self.isPullingOver, isTemporary || code == .configuration { self.holdBack(end, now, &random) }
     }
@@ -357,7 +357,7 @@ struct BulkMachine {
         self.nextResend = min(self.nextResend, notBefore)
     }
 
-    /// Records that APNs responded to a push. Ends a hold or a probe.
+    /// Records that APNs responded to a push. Ends a hold, or the time in which pushes are sent one by one (`probing`).
     mutating func receivedResponse() {
         guard case .open = self.flow else {
             self.flow = .open

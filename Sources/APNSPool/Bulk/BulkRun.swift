@@ -37,15 +37,16 @@ final class BulkRun: BulkEngine {
     private let deadlineNanoseconds: Int64
     private var random = SplitMix64(seed: nil)
 
-    // Unchecked, here and below: confined to the consumer's task, and nothing that an access calls re-enters it.
+    // Unchecked, here and below: confined to the consumer's task, and no access begins during another one.
     @exclusivity(unchecked) private var machine: BulkMachine
     private let pushes = Slab<PendingPush>()
     /// The routes that pushes were sent by. One is added about every 50 minutes, with the next provider token.
     private var routes: [SendRoute] = []
-    /// The pushes that probe a candidate credential. Only they retain their probe.
+    /// The routes of the pushes that probe a candidate credential, by the index of the push. They are not in `routes`,
+    /// so the right to probe is released with the push.
     private var probes: [Int: SendRoute] = [:]
     /// The checkout that waits in the pool. A call has at most one checkout at a time.
-    private var asked: (route: SendRoute, ticket: PoolTicket)?
+    private var pendingCheckout: (route: SendRoute, ticket: PoolTicket)?
     /// When the checkout was requested; nil unless queue times are measured.
     private var checkoutBegan: MonotonicInstant?
     private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
@@ -123,9 +124,9 @@ final class BulkRun: BulkEngine {
         while true {
             if let delivery = self.takeReady() {
                 // The call holds no streams while the consumer processes the outcome.
-                self.collector.consumerLeaves(self.asked?.route.pool)
+                self.collector.consumerLeaves(self.pendingCheckout?.route.pool)
                 // The consumer may take a long time. Meanwhile another push may probe the candidate credential.
-                self.asked?.route.probe?.end()
+                self.pendingCheckout?.route.probe?.end()
                 return delivery
             }
             self.ready.removeAll(keepingCapacity: true)
@@ -173,7 +174,7 @@ final class BulkRun: BulkEngine {
         self.takeResults()
         self.readOrders()
         self.noteInterruptions()
-        if self.asked != nil, let checkout = self.collector.takeCheckout() { self.use(checkout) }
+        if self.pendingCheckout != nil, let checkout = self.collector.takeCheckout() { self.use(checkout) }
         self.machine.beginRound()
         while true {
             switch self.machine.next(self.context.clock.now) {
@@ -304,7 +305,7 @@ final class BulkRun: BulkEngine {
         switch start {
         case .leased(let lease): self.submit(lease, by: route)
         case .failed(let error): self.checkoutFailed(route.end(error))
-        case .waiting(let ticket): self.asked = (route, ticket)
+        case .waiting(let ticket): self.pendingCheckout = (route, ticket)
         }
     }
 
@@ -313,8 +314,8 @@ final class BulkRun: BulkEngine {
     }
 
     private func use(_ checkout: BulkCollector.Checkout) {
-        guard let (route, _) = self.asked else { return }
-        self.asked = nil
+        guard let (route, _) = self.pendingCheckout else { return }
+        self.pendingCheckout = nil
         switch checkout {
         case .returned:
             self.machine.checkoutWithdrawn()
@@ -393,10 +394,10 @@ final class BulkRun: BulkEngine {
 
     /// Gives up the pending checkout because the call has ended. Streams that are leased later are returned.
     private func giveUpCheckout() {
-        guard let asked else { return }
-        self.asked = nil
-        self.collector.refuseCheckouts(from: asked.route.pool)
-        asked.route.pool.withdraw(asked.ticket)
+        guard let pendingCheckout else { return }
+        self.pendingCheckout = nil
+        self.collector.refuseCheckouts(from: pendingCheckout.route.pool)
+        pendingCheckout.route.pool.withdraw(pendingCheckout.ticket)
     }
 
     /// The header block of the push. Reuses the block of the previous push if the headers match. The payload may
@@ -405,7 +406,7 @@ final class BulkRun: BulkEngine {
         if let lastHeaders, lastHeaders.push.sharesHeaders(with: push) { return lastHeaders.block }
         let block = self.context.encoder.block(for: push)
         self.lastHeaders = (push, block)
-        self.span?.sees(topic: push.topic)
+        self.span?.note(topic: push.topic)
         return block
     }
 
@@ -423,7 +424,7 @@ final class BulkRun: BulkEngine {
 
     /// Pulls one element. Returns false if there was none.
     private func pullOne(room: Int) -> Bool {
-        let index = self.pushes.number()
+        let index = self.pushes.takeIndex()
         let sequence = UInt64(self.progress.pulled)
         switch self.source.pull(index, room) {
         case .later:

@@ -6,7 +6,8 @@ import SupervisedPool
 struct RateLimiter: Sendable {
     /// How long unused turns are kept, in seconds.
     static let burstTime = 0.01
-    /// How long to wait for several turns at once, in seconds. A timer for each push would cost more than the push.
+    /// How long the call sleeps, in seconds, to earn several turns at once. A timer for each push would cost more than
+    /// the push.
     static let slumber = 0.002
 
     let rate: PushRate

@@ -4,7 +4,7 @@ final class Slab<Element> {
     private var base: UnsafeMutablePointer<Element?>
     private var capacity = 64
     private var used = 0
-    // Unchecked: nothing that an access calls re-enters it.
+    // Unchecked: no access begins during another one.
     @exclusivity(unchecked) private var free: [Int32] = []
 
     init() {
@@ -23,7 +23,7 @@ final class Slab<Element> {
     }
 
     /// Returns an index that no element uses.
-    func number() -> Int {
+    func takeIndex() -> Int {
         if let index = self.free.popLast() { return Int(index) }
         if self.used == self.capacity { self.grow() }
         (self.base + self.used).initialize(to: nil)

@@ -150,12 +150,12 @@ public final class APNSClient: PushSender, Service {
         do throws(ValidationError) {
             return .success(try notification.prepared())
         } catch {
-            return .failure(self.refused(notification, to: token, id, error))
+            return .failure(self.validationFailed(notification, to: token, id, error))
         }
     }
 
     /// Counts and traces a notification that cannot be prepared, and returns its error.
-    private func refused(
+    private func validationFailed(
         _ notification: borrowing PushNotification,
         to token: DeviceToken,
         _ id: APNSID?,
@@ -178,7 +178,7 @@ public final class APNSClient: PushSender, Service {
         do {
             push = try notification.prepared(timestamp: now)
         } catch {
-            return .failed(self.refused(notification, to: token, options.apnsID, error))
+            return .failed(self.validationFailed(notification, to: token, options.apnsID, error))
         }
         let dated = SupersedeQueue.Dated(timestamp: now) { timestamp throws(ValidationError) in
             try notification.prepared(timestamp: timestamp)

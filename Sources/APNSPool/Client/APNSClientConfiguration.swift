@@ -140,7 +140,8 @@ public struct APNSClientConfiguration: Sendable {
     /// Which pushes are retried, and how often. A push that may have been processed is never resent unless you opt in
     /// with `resendsUnknown`.
     public struct Retry: Sendable {
-        /// The maximum number of attempts for one push, including the first. Default 5; 1 to 5. 1 turns retries off.
+        /// The maximum number of attempts for one push, including the first. Attempts that sent no byte do not count.
+        /// Default 5; 1 to 5. With 1, a push that was sent is not retried.
         public var maxAttempts: Int
         /// Whether a push is retried after a response with status 500. Default true.
         public var retriesInternalServerError: Bool

@@ -47,7 +47,7 @@ extension APNSClient {
     ///   `prewarm` waits for them.
     /// - Connections above `pool.size + pool.maxOverflow` accept no more pushes and close when their pushes in flight
     ///   have their outcomes.
-    /// - Connections above `pool.size`, up to that number, close after they have been idle for `pool.idleTimeout`.
+    /// - Other connections above `pool.size` close after they have been idle for `pool.idleTimeout`.
     /// - Pushes that already wait keep waiting, even if there are more of them than a smaller `pool.maxQueued` allows.
     ///
     /// Do not call this on the clients of a group, because the group counts their connections. Use

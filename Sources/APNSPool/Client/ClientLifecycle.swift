@@ -40,10 +40,11 @@ final class ClientLifecycle: Sendable {
     private let drain = Mutex<DrainRequest?>(nil)
     /// Opens when the run begins, or when the client ends without ever running.
     let running = Latch()
-    /// Opens when the pool has been started for the first time, or the client has ended.
+    /// Opens when a pool starts for the first time, when there is no credential to start one for, or when the client
+    /// has ended.
     let serving = Latch()
     let drainRequested = Latch()
-    /// Opens after a drain has begun and the last push has its outcome.
+    /// Opens after a drain has begun, when the last push has its outcome and the last bulk call has ended.
     let idle = Latch()
     /// Opens when the supervision tree has ended for good. Waiting for connections is pointless from then on.
     let ended = Latch()
@@ -61,6 +62,7 @@ final class ClientLifecycle: Sendable {
     // count. Sequential consistency guarantees that at least one side sees the other's change.
     var current: State { self.state.load(ordering: .sequentiallyConsistent) }
     private var count: Int { self.inFlight.load(ordering: .sequentiallyConsistent) }
+    /// The number of pushes and bulk calls that have no outcome yet. A bulk call counts as one.
     var pushesInFlight: Int { Self.pushes(self.count) + self.count / Work.bulk.rawValue }
     private static func pushes(_ count: Int) -> Int { count % Work.bulk.rawValue }
     var drainTime: Duration? { self.drain.withLock { $0?.within } }

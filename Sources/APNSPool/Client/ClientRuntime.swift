@@ -72,7 +72,7 @@ final class ClientRuntime: Sendable {
             )
         }
         let metrics = self.makeMetricExporter()
-        self.monitor.tracing.checkExporter()
+        self.monitor.tracing.findTracer()
         let result: Result<Void, any Error>
         do {
             try await self.runUntilEnd(metrics)
@@ -80,7 +80,8 @@ final class ClientRuntime: Sendable {
         } catch {
             result = .failure(error)
         }
-        // Without this, the waiters of a pool that was never run would wait until their deadlines.
+        // The lines below fail the waiters of pools that were never run. They would otherwise wait until their
+        // deadlines.
         self.credentials.finish()
         // If the run was cancelled or failed early, the tree of a session may never have started.
         for session in self.credentials.all { session.ended.open() }
@@ -111,7 +112,8 @@ final class ClientRuntime: Sendable {
                 await self.monitor.run(credential: { self.sending.credentialName }, health: { await self.health() })
             }
             if let metrics { group.addTask { await self.exportMetrics(metrics) } }
-            // The tree ends by cancellation, by an escalation that is rethrown, or because the drain stopped it.
+            // The trees end by cancellation, by an escalation that is rethrown, or because the drain stopped them. In
+            // the last case the task of the drain ends first, and the second `next` waits for the trees.
             defer { group.cancelAll() }
             try await group.next()
             if self.lifecycle.current == .draining { try await group.next() }
@@ -140,7 +142,7 @@ final class ClientRuntime: Sendable {
                         do {
                             try await self.runTrees(session)
                         } catch {
-                            // A failed child cancels its siblings, but not the loop above.
+                            // A task that fails cancels the other tasks of the group, but does not end the `for` loop.
                             self.credentials.finish()
                             await session.failWaiters()
                             throw error

@@ -8,7 +8,7 @@ import SupervisedPool
 /// Supervisor (rest_for_one, in this order)
 /// ├─ pool                                   hands out streams; the connections report to it
 /// ├─ connections: Supervisor (one_for_one)
-/// │   ├─ connection-0                       a pool worker; owns one session that takes streams
+/// │   ├─ connection-0                       a pool worker; owns one HTTP/2 session that takes streams
 /// │   └─ connection-n  (size + maxOverflow)
 /// ├─ management: Supervisor (rest_for_one)  where channels are managed
 /// │   ├─ pool
@@ -37,7 +37,7 @@ enum ClientTree {
                     clock: runtime.clock,
                     onEvent: { event in
                         onEvent(event)
-                        // The supervisor now runs with the number of children that the settings had when it was made.
+                        // The settings may require another number of workers than when the supervisor was made.
                         if case .childStarted = event { session.resizer.signal() }
                     }
                 )

@@ -8,8 +8,8 @@ import Synchronization
 /// Each of these pushes also has its own outcome. A push of a bulk call is counted when its consumer has asked for the
 /// outcome. Pushes that were sent after the drain began are not counted, because the client did not accept them.
 public struct DrainReport: Sendable, Hashable, CustomStringConvertible {
-    /// The time limit of the drain. Nil if there was no drain: the task that ran the client was cancelled, or the
-    /// client never ran.
+    /// The time limit of the drain. Nil if there was no drain, for example because the task that ran the client was
+    /// cancelled, or because the client never ran.
     public var within: Duration?
     /// The duration of the drain.
     public var took: Duration
@@ -101,7 +101,7 @@ extension ClientRuntime {
         }
         metadata["not-sent"] = "\(report.notSent)"
         metadata["unknown"] = "\(report.unknown)"
-        metadata["within"] = "\(report.within.map { "\($0)" } ?? "no time: the run was cancelled")"
+        metadata["within"] = "\(report.within.map { "\($0)" } ?? "the run ended without a drain")"
         self.logger.warning("the client ended before all pushes had a response", metadata: metadata)
     }
 }

@@ -1,6 +1,7 @@
 import SupervisedPool
 
-/// Wakes the tasks that start and end workers, when a session may have more or fewer of them than the settings require.
+/// Wakes the tasks that start and end the workers of a credential session, when there may be more or fewer workers than
+/// the settings require.
 final class PoolResizer: Sendable {
     /// The current supervisor of the connections.
     let supervisor = ChildRef<Supervisor>()
@@ -57,13 +58,14 @@ extension ClientRuntime {
             do {
                 try await supervisor.startChild(ClientTree.worker(self, session, index, pool: pool))
                 guard index >= self.workerCount else { continue }
-                // The settings changed while the worker started, so the task that ends surplus workers may have missed
-                // it.
+                // The settings changed while the worker started. The task that ends surplus workers may have missed
+                // this worker.
                 try await supervisor.terminateChild(id)
                 try await supervisor.deleteChild(id)
                 session.resizer.signal()
             } catch {
-                // The supervisor is ending or has not started. The next supervisor, or its start, signals again.
+                // The supervisor has not started, and signals when it does; or it is ending, and the next supervisor
+                // signals.
                 return
             }
         }

@@ -27,9 +27,9 @@ actor ConnectionActor: PoolWorker {
     private var machine: ConnectionStateMachine
     private var generator: SplitMix64
     private var connections: [Int: Connection] = [:]
-    // Unchecked: nothing that an access calls re-enters the actor; a resumed continuation only schedules its task.
+    // Unchecked: no access begins during another one. To resume a continuation only schedules its task.
     @exclusivity(unchecked) private var pending = PendingPushes()
-    @exclusivity(unchecked) private var groups = BulkGroups()
+    @exclusivity(unchecked) private var batches = PendingBatches()
     /// The session that received pushes in this tick which have not been flushed.
     private var unflushed: Int?
     private var messages: [ConnectionMailbox.Message] = []
@@ -204,7 +204,8 @@ actor ConnectionActor: PoolWorker {
         self.flush()
     }
 
-    /// Returns the connection for new pushes. The push with this tag must be the next one submitted to it.
+    /// Returns the connection for new pushes. The caller submits the push with this tag next, because its response time
+    /// is measured from now on, unless another push is being timed.
     private func connection(for tag: UInt64) -> Connection? {
         guard let session = self.machine.readySession, let connection = self.connections[session] else { return nil }
         self.machine.willSubmit(tag: tag, now: self.clock.now)
@@ -230,7 +231,7 @@ actor ConnectionActor: PoolWorker {
 
     private func accept(_ batch: PushBatch) {
         guard !batch.indices.isEmpty else { return }
-        let tag = self.groups.insert(batch)
+        let tag = self.batches.insert(batch)
         guard let connection = self.connection(for: tag) else {
             self.deliver(batch.indices.indices.map { .notSent(.noCapacity, tag: tag | UInt64($0)) })
             return
@@ -265,13 +266,13 @@ actor ConnectionActor: PoolWorker {
     private func deliver(_ results: [StreamResult]) {
         var bulk = BulkResults()
         for result in results {
-            if BulkGroups.contains(result.tag) {
-                bulk.add(result, to: &self.groups, pool: self.pool)
+            if PendingBatches.contains(result.tag) {
+                bulk.add(result, to: &self.batches, pool: self.pool)
             } else {
                 self.pending.remove(Int(truncatingIfNeeded: result.tag))?.resume(returning: result)
             }
         }
-        bulk.finish(&self.groups, pool: self.pool)
+        bulk.finish(&self.batches, pool: self.pool)
     }
 
     /// Lets the machine evaluate the results of a tick, and reports its findings to the shared objects.
@@ -286,7 +287,7 @@ actor ConnectionActor: PoolWorker {
             mayReplace: { self.shared.replacements.take(now: now) }
         )
         self.perform(evaluation.actions)
-        if evaluation.provesCredential { self.shared.breaker.accepted(isTaken: evaluation.provesTopic) }
+        if evaluation.provesCredential { self.shared.breaker.accepted(isPushAccepted: evaluation.provesTopic) }
         if evaluation.responses > 0 {
             self.shared.retries.recordResponses(evaluation.responses, invalid: evaluation.invalidTokens, now: now)
         }
@@ -431,14 +432,15 @@ actor ConnectionActor: PoolWorker {
     private func finishIfStopped() {
         guard self.isStopping, self.connections.isEmpty, !self.isDrained else { return }
         self.isDrained = true
-        let waiting = self.pending.waiting().map { UInt64($0) } + self.groups.waiting()
+        let waiting = self.pending.waiting().map { UInt64($0) } + self.batches.waiting()
         self.deliver(waiting.map { .notSent(.closedLocally, tag: $0) })
         self.ending?.resume()
         self.ending = nil
     }
 }
 
-// The loop passes only values, so the actor can enter its isolation without a hop.
+// A connection calls its delegate on the event loop, which is the actor's executor, and passes only values. So the
+// actor can enter its isolation without a hop.
 extension ConnectionActor: ConnectionDelegate {
     nonisolated func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
         self.assumeIsolated {

@@ -5,20 +5,22 @@ import SupervisedPool
 /// when to connect again.
 ///
 /// ```
-///            connect                    SETTINGS
-///   idle ─────────────▶ connecting ──────────────▶ ready ──┐ GOAWAY, 503: this session drains and
-///    ▲ ▲                   │    ▲                  │  │    │ a new one connects
-///    │ │ overflow          │    └──────────────────┼──┴────┘
-///    │ └───────────────────┤ failed                │ lost
-///    │                     ▼                       ▼
+///            connect                   SETTINGS
+///   idle ─────────────▶ connecting ─────────────▶ ready ──┐ GOAWAY, 503: this session drains and
+///    ▲                   │  ▲  ▲                   │      │ a new one connects
+///    │            failed │  │  └───────────────────┼──────┘
+///    │                   │  │ at `until`           │ lost
+///    │ overflow          ▼  │                      │
 ///    └──────────────── backingOff(until) ◀─────────┘
 /// ```
+///
+/// Not shown: `holding`, and the way back to `idle` when the pool no longer needs the connection.
 ///
 /// Network failures are states here, never errors. Only a broken invariant ends the actor.
 struct ConnectionStateMachine {
     enum State: Equatable {
-        /// There is no session and none is wanted: a lazy base worker before its first use, or an overflow worker.
-        /// Next: `connecting`.
+        /// There is no session and none is wanted: the pool has not asked for one yet or no longer needs it, or the
+        /// backoff of an overflow worker is over. Next: `connecting`.
         case idle
         /// A session is being opened. Next: `ready`, `backingOff`, `idle`.
         case connecting(session: Int)
@@ -126,7 +128,8 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Records that the credential was refused. Experience shows that such a connection refuses every later token too.
+    /// Records a 403 about the provider token or the credential. Experience shows that such a connection refuses every
+    /// later token too.
     ///
     /// - Parameter mayReplace: as in `receivedServiceUnavailable`. A session that was never proven to work is replaced
     ///   only within the budget. Otherwise a server that refuses every token would cause a storm of handshakes.
@@ -247,7 +250,7 @@ struct ConnectionStateMachine {
             self.adaptiveLimit.halve(capacity: min(self.maximum, self.adaptiveLimit.limit ?? .max), now: now)
             return [.report(.capacity(self.capacity))]
         }
-        // The replacement responded no better than its predecessor, so keep it and hold.
+        // The session was never proven to work, and a replacement would hardly respond better. Keep it and hold.
         let until = now.advanced(by: self.backoff.next(using: &generator))
         self.state = .holding(session: session, until: until)
         return [.report(.capacity(0)), .wakeAt(until)]
@@ -272,8 +275,8 @@ struct ConnectionStateMachine {
         return self.endSilence(session)
     }
 
-    /// Records that a push got no response before its deadline. Many in a row count as one 503. A session without any
-    /// success is ended.
+    /// Records that a push got no response before its deadline. Many in a row count as one 503. If the session has had
+    /// no success at all, it drains instead, and the worker backs off.
     ///
     /// - Parameter quiet: how long streams have been open without a response frame.
     mutating func deadlinePassed(

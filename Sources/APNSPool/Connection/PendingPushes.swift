@@ -65,13 +65,13 @@ struct PendingPushes {
 
 /// The batches of bulk calls that still wait for results: a slab. A push's tag identifies the batch and the position in
 /// it, so the data that the pushes of a batch share is stored once.
-struct BulkGroups {
+struct PendingBatches {
     /// The maximum number of pushes in a batch.
-    static let groupSize = 64
+    static let batchSize = 64
     /// Marks tags of pushes in batches.
     private static let mark = UInt64(1) << 63
 
-    private struct Group {
+    private struct Entry {
         var collector: BulkCollector
         var origin: LeaseOrigin
         var indices: [Int32]
@@ -80,27 +80,27 @@ struct BulkGroups {
         var probe: RotationProbe?
     }
 
-    private var groups: [Group?] = []
+    private var batches: [Entry?] = []
     private var free: [Int] = []
 
     /// Inserts a batch and returns the tag of its first push. The tags of the others follow it. The caller must not
     /// exceed the size limit: pushes beyond it get no tag.
     mutating func insert(_ batch: PushBatch) -> UInt64 {
-        let count = min(batch.indices.count, Self.groupSize)
-        let group = Group(
+        let count = min(batch.indices.count, Self.batchSize)
+        let entry = Entry(
             collector: batch.collector,
             origin: batch.origin,
             indices: batch.indices,
-            open: count == Self.groupSize ? .max : UInt64(1) << UInt64(count) - 1,
+            open: count == Self.batchSize ? .max : UInt64(1) << UInt64(count) - 1,
             probe: batch.probe
         )
         let number: Int
         if let last = self.free.popLast() {
             number = last
-            self.groups[number] = group
+            self.batches[number] = entry
         } else {
-            number = self.groups.count
-            self.groups.append(group)
+            number = self.batches.count
+            self.batches.append(entry)
         }
         return Self.mark | UInt64(number) << 6
     }
@@ -113,31 +113,31 @@ struct BulkGroups {
     mutating func close(_ tag: UInt64) -> Int? {
         let number = Self.number(tag)
         let position = Int(tag & 63)
-        guard self.groups.indices.contains(number),
-            let isOpen = self.groups[number].map({ $0.open >> position & 1 == 1 }),
+        guard self.batches.indices.contains(number),
+            let isOpen = self.batches[number].map({ $0.open >> position & 1 == 1 }),
             isOpen
         else { return nil }
-        self.groups[number]?.open &= ~(1 << UInt64(position))
-        return self.groups[number].map { Int($0.indices[position]) }
+        self.batches[number]?.open &= ~(1 << UInt64(position))
+        return self.batches[number].map { Int($0.indices[position]) }
     }
 
     /// The recipients of this batch's results.
     func destination(_ number: Int) -> (collector: BulkCollector, origin: LeaseOrigin)? {
-        self.groups[number].map { ($0.collector, $0.origin) }
+        self.batches[number].map { ($0.collector, $0.origin) }
     }
 
     /// Removes the batch if all its results have been received.
     mutating func releaseIfDone(_ number: Int) {
-        guard let group = self.groups[number], group.open == 0 else { return }
-        group.probe?.end()
-        self.groups[number] = nil
+        guard let entry = self.batches[number], entry.open == 0 else { return }
+        entry.probe?.end()
+        self.batches[number] = nil
         self.free.append(number)
     }
 
     /// The tags of all pushes without a result. They stay in the slab until they are closed.
     func waiting() -> [UInt64] {
-        self.groups.indices.flatMap { number in
-            let open = self.groups[number]?.open ?? 0
+        self.batches.indices.flatMap { number in
+            let open = self.batches[number]?.open ?? 0
             return (0..<UInt64(64)).filter { open >> $0 & 1 == 1 }.map { Self.mark | UInt64(number) << 6 | $0 }
         }
     }
@@ -149,13 +149,13 @@ struct BulkResults {
     private var number = -1
     private var items: [BulkCollector.Item] = []
 
-    mutating func add(_ result: StreamResult, to groups: inout BulkGroups, pool: Pool<ConnectionActor>) {
-        let number = BulkGroups.number(result.tag)
-        guard let index = groups.close(result.tag) else { return }
+    mutating func add(_ result: StreamResult, to batches: inout PendingBatches, pool: Pool<ConnectionActor>) {
+        let number = PendingBatches.number(result.tag)
+        guard let index = batches.close(result.tag) else { return }
         if number != self.number {
-            if self.number >= 0 { groups.releaseIfDone(self.number) }
+            if self.number >= 0 { batches.releaseIfDone(self.number) }
             self.number = number
-            let next = groups.destination(number)
+            let next = batches.destination(number)
             if next?.collector !== self.destination?.collector || next?.origin != self.destination?.origin {
                 self.deliver(pool: pool)
                 self.destination = next
@@ -164,8 +164,8 @@ struct BulkResults {
         self.items.append(BulkCollector.Item(index: index, result: result))
     }
 
-    mutating func finish(_ groups: inout BulkGroups, pool: Pool<ConnectionActor>) {
-        if self.number >= 0 { groups.releaseIfDone(self.number) }
+    mutating func finish(_ batches: inout PendingBatches, pool: Pool<ConnectionActor>) {
+        if self.number >= 0 { batches.releaseIfDone(self.number) }
         self.deliver(pool: pool)
     }
 

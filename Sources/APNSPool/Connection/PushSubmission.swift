@@ -26,7 +26,7 @@ struct PushSubmission: Sendable {
 struct PushBatch: Sendable {
     /// One request for each of the `indices`.
     var requests: RequestBatch
-    /// The indices of the pushes in the bulk call; at most `BulkGroups.groupSize`.
+    /// The indices of the pushes in the bulk call; at most `PendingBatches.batchSize`.
     var indices: [Int32]
     var collector: BulkCollector
     var origin: LeaseOrigin

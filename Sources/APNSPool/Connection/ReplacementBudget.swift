@@ -1,9 +1,9 @@
 import SupervisedPool
 import Synchronization
 
-/// Limits how many connections a pool may replace because of 503: a burst, then one per interval (default
-/// 5 s). When the budget is spent, connections are kept, so that an overloaded APNs does not also face a storm of
-/// handshakes.
+/// Limits how many connections may be replaced because of errors (503, many 500s, missing responses, refused tokens): a
+/// burst, then one per interval (default 5 s). When the budget is spent, connections are kept, so that an overloaded
+/// APNs does not also face a storm of handshakes.
 final class ReplacementBudget: Sendable {
     private struct State {
         var tokens: Int

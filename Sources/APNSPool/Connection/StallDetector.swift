@@ -52,7 +52,7 @@ struct StallDetector: Sendable {
             self.reset()
             return .calm
         }
-        // A late check proves nothing, because the machine was suspended or the loop was busy. Start over.
+        // A late check proves nothing, because the computer was suspended or the loop was busy. Start over.
         if self.dueAt.advanced(by: Self.end) < now {
             self.isSilent = false
             return .watched(until: self.watch(now))

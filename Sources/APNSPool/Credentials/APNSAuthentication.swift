@@ -183,13 +183,13 @@ public struct APNSAuthentication: Sendable {
         if case .certificate(let input) = self.credential {
             resolved.certificate = try input.read(wallNow: wallNow)
         } else {
-            resolved.signer = try self.resolve()
+            resolved.signer = try self.makeSigner()
         }
         return resolved
     }
 
     /// The signer of provider tokens; `nil` without a key.
-    func resolve() throws(APNSConfigurationError) -> ProviderTokenSigner? {
+    func makeSigner() throws(APNSConfigurationError) -> ProviderTokenSigner? {
         _ = try self.tokenPolicy()
         switch self.credential {
         case .withoutToken, .certificate:
@@ -222,12 +222,12 @@ public struct APNSAuthentication: Sendable {
         }
     }
 
-    /// A provider token signed now, for tools; nil without a key.
+    /// A provider token for tools: from `tokenSource` if there is one, otherwise signed now. Nil without a key.
     ///
     /// - Parameter issuedAt: Seconds since 1970.
     /// - Throws: `APNSConfigurationError`, as the client's initializer does, or the signer's error.
     package func providerToken(issuedAt: Int64) async throws -> String? {
-        guard let signer = try self.resolve() else { return nil }
+        guard let signer = try self.makeSigner() else { return nil }
         guard let tokenSource else { return try await signer.jwt(issuedAt: issuedAt) }
         let request = ProviderTokenRequest(
             signer: signer,

@@ -9,6 +9,7 @@ final class CredentialBreaker: Sendable {
     private let machine: Mutex<CredentialStateMachine>
     /// True in any state but `trusted`.
     private let isTroubled: Atomic<Bool>
+    /// True in the states `declared` and `probing`: a fault is declared.
     private let isDeclared = Atomic<Bool>(false)
     private let onEvent: @Sendable (CredentialStateMachine.Event) -> Void
 
@@ -35,12 +36,13 @@ final class CredentialBreaker: Sendable {
         }
     }
 
-    /// - Parameter isTaken: See `CredentialStateMachine.accepted`.
-    func accepted(isTaken: Bool = true) {
+    /// - Parameter isPushAccepted: See `CredentialStateMachine.accepted`.
+    func accepted(isPushAccepted: Bool = true) {
         guard self.isTroubled.load(ordering: .relaxed) else { return }
-        self.change { ($0.accepted(isTaken: isTaken), ()) }
+        self.change { ($0.accepted(isPushAccepted: isPushAccepted), ()) }
     }
 
+    /// A connection completed TLS and SETTINGS. See `CredentialStateMachine.connected`.
     func connected(now: MonotonicInstant) {
         guard self.isDeclared.load(ordering: .relaxed) else { return }
         self.change {

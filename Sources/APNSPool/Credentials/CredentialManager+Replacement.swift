@@ -52,7 +52,7 @@ extension CredentialManager {
             group.addTask { await self.runTrial(session) }
             group.addTask {
                 guard let time else {
-                    // False: the calling task was cancelled, or the other task has the result.
+                    // `wait` returns false if the calling task was cancelled or the other task has the result.
                     return await session.ended.wait() ? .event(.superseded) : .timeOver
                 }
                 try? await self.clock.sleep(until: self.clock.now.advanced(by: time))

@@ -81,10 +81,10 @@ final class CredentialManager: Sendable {
         self.state.withLock { $0.machine.trial == .init(number: session.number, phase: .armed) }
     }
 
-    /// All sessions that have not been forgotten.
+    /// All sessions known to the manager. `forget` removes a session when its tree has ended.
     var all: [CredentialSession] { self.state.withLock { Array($0.sessions.values) } }
 
-    /// Creates a session for another credential. The manager is notified of APNs' first responses to it.
+    /// Creates a session for another credential. The manager is notified when APNs accepts or refuses it.
     func makeSession(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialSession {
         let (number, current) = self.state.withLock { state in
             state.lastNumber += 1

@@ -1,12 +1,14 @@
 /// Decides which credential the next push uses while a candidate is on trial. Pure; credentials are numbers here.
 ///
+/// The current credential is 1, and the candidate is 2:
+///
 /// ```
-///            begin(2)                armed             route: one push
-///   1 ─────────────────▶ 1, 2 prepares ──▶ 1, 2 waits ─────────────────▶ 1, 2 is tried
-///   ▲                      ▲    │                                          │    │
-///   │ given up, refused    │    │                     no verdict           │    │ accepted
-///   └──────────────────────┼────┴──────────────────────────────────────────┘    ▼
-///                          └─────────────────────────────────────────────────── 2
+///   1                 ── begin ───────────────────────▶ 1, trial of 2: preparing
+///   preparing         ── arm ─────────────────────────▶ armed
+///   armed             ── route: one push ─────────────▶ claimed
+///   claimed           ── probeEnded: no verdict ──────▶ preparing
+///   claimed           ── accepted ────────────────────▶ 2
+///   any of the three  ── giveUp: refused, not needed ─▶ 1
 /// ```
 /// One push at a time tries the candidate. All others use the current credential until the candidate is accepted.
 struct CredentialRotation: Sendable, Equatable {

@@ -13,7 +13,8 @@ final class CredentialSession: Sendable {
     let tokenActor = ChildRef<TokenActor>()
     let supervisor = ChildRef<Supervisor>()
     let resizer = PoolResizer()
-    /// Opens when this becomes the client's active credential. Until then the session has one connection.
+    /// Opens when this becomes the client's active credential, or when the session stops. Until then the session has
+    /// one connection.
     let adopted = Latch()
     /// Opens when the session's tree must end, in any state.
     let stopping = Latch()
@@ -46,12 +47,12 @@ final class CredentialSession: Sendable {
 
     var pool: Pool<ConnectionActor> { self.currentPool.current }
 
-    /// No new route uses the session. Pushes that could not begin use its successor.
+    /// Whether no new route uses the session. Pushes that wait in its pool then move to its successor.
     var isRetired: Bool { self.retired.load(ordering: .sequentiallyConsistent) }
 
     func retire() { self.retired.store(true, ordering: .sequentiallyConsistent) }
 
-    /// Whether no tree may be started any more. Check it after setting `supervisor`.
+    /// Whether no further tree may start. Code that starts a tree checks this after it has set `supervisor`.
     var isStopped: Bool { self.stopped.load(ordering: .sequentiallyConsistent) }
 
     /// Ends the waits in its pools when no tree runs them.

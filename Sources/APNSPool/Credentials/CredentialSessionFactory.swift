@@ -33,7 +33,7 @@ final class CredentialSessionFactory: Sendable {
     /// - Parameters:
     ///   - configuration: The configuration with the settings now in effect.
     ///   - key: The active key, whose provider token is kept.
-    ///   - onVerdict: Notified of APNs' first responses to a candidate, on event loops. Nil: the session is not a
+    ///   - onVerdict: Notified, on event loops, when APNs accepts or refuses a candidate. Nil: the session is not a
     ///     candidate.
     /// - Throws: OpenSSL's objection to the certificate or the trust roots.
     func make(

@@ -10,6 +10,7 @@ import SupervisedPool
 ///      │                                      │ accepted                      │  │ hold-off over: one push
 ///      └──────────────────────────────────────┴───────────────────────────────┘  └──▶ probing
 /// ```
+/// From `probing`, a refusal leads to `declared` with twice the hold-off, and an acceptance to `trusted`.
 ///
 /// One refusal is weak evidence: a single APNs server can be confused for a while, and connections that refused one
 /// provider token have been seen to refuse every later one. After a declared fault, pushes are held back to spare APNs
@@ -35,7 +36,7 @@ struct CredentialStateMachine: Sendable {
         ]
     }
 
-    /// One session of one worker.
+    /// One HTTP/2 session of one worker.
     struct Source: Hashable, Sendable {
         var worker: WorkerID
         var session: Int
@@ -118,11 +119,11 @@ struct CredentialStateMachine: Sendable {
 
     /// A push got a response that requires a valid credential.
     ///
-    /// - Parameter isTaken: Whether APNs accepted the push, so the credential is valid for its topic too. A trial
+    /// - Parameter isPushAccepted: Whether APNs accepted the push, so the credential is valid for its topic too. A trial
     ///   requires this.
-    mutating func accepted(isTaken: Bool = true) -> Event? {
+    mutating func accepted(isPushAccepted: Bool = true) -> Event? {
         if self.state == .onTrial {
-            guard isTaken else { return nil }
+            guard isPushAccepted else { return nil }
             self.state = .trusted
             return .proven
         }

@@ -11,8 +11,8 @@ struct FileStamp: Hashable, Sendable {
     var device: UInt64
     var inode: UInt64
     var size: Int64
-    /// The time of the last change, in the system's representation. Used for comparison only: the C module of
-    /// `timespec`, and so the visibility of its members here, differs from build to build.
+    /// The time of the last change, as the bytes of a `timespec`. Used for comparison only. The C module that declares
+    /// `timespec` differs from build to build, so its members are not always visible here.
     var modified: [UInt8]
 }
 

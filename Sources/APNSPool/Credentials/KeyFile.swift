@@ -28,7 +28,7 @@ enum KeyFile {
             throw APNSConfigurationError(
                 .missing,
                 setting: setting,
-                message: "The path is empty. Name the \(kind) that the developer portal gave you."
+                message: "The path is empty. Name the \(kind)."
             )
         }
         let descriptor: Int32
@@ -45,7 +45,7 @@ enum KeyFile {
                 throw APNSConfigurationError(
                     .notAKey,
                     setting: setting,
-                    message: "The file '\(path)' has more than 64 KiB, so it is not a key. Name the \(kind)."
+                    message: "The file '\(path)' has more than 64 KiB, so it is the wrong file. Name the \(kind)."
                 )
             }
             return bytes

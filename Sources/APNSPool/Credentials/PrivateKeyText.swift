@@ -35,7 +35,7 @@ enum PrivateKeyText {
         if text.range(of: PEMBlock.begin) != nil {
             throw Fault(
                 .keyDamaged,
-                "Its first line is cut off: it should be '-----BEGIN PRIVATE KEY-----'. \(self.askAgain)"
+                "Its first line is cut off: it should be '-----BEGIN PRIVATE KEY-----'. \(self.copyAgain)"
             )
         }
         guard !self.trimmed(text[...]).isEmpty else {
@@ -59,7 +59,8 @@ enum PrivateKeyText {
         case "CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE":
             throw Fault(
                 .notAKey,
-                "It is a certificate, not a key. A provider token needs the .p8 file of a key made under 'Keys'."
+                "It is a certificate, not a key. A provider token needs the .p8 file of a key, "
+                    + "made under 'Keys' in the developer portal."
             )
         case "PUBLIC KEY", "RSA PUBLIC KEY", "EC PUBLIC KEY":
             throw Fault(.notAKey, "It is a public key. Signing needs the private key in the .p8 file.")
@@ -76,7 +77,7 @@ enum PrivateKeyText {
         // RFC 1421 header fields, which encrypted keys in the old format have.
         if block.body.range(of: Array("ENCRYPTED".utf8)) != nil { throw self.encrypted }
         guard let der = self.base64(Array(block.body)), !der.isEmpty else {
-            throw Fault(.keyDamaged, "The text between its BEGIN and END lines is not base64. \(self.askAgain)")
+            throw Fault(.keyDamaged, "The text between its BEGIN and END lines is not base64. \(self.copyAgain)")
         }
         return try self.key(inDER: der)
     }
@@ -95,18 +96,18 @@ enum PrivateKeyText {
             case .unreadable:
                 throw Fault(
                     .keyDamaged,
-                    "Its bytes are not a complete private key: it is damaged or cut off. \(self.askAgain)"
+                    "Its bytes are not a complete private key: it is damaged or cut off. \(self.copyAgain)"
                 )
             case .inconsistent:
                 throw Fault(
                     .keyDamaged,
-                    "It looks like a P-256 key, but its numbers are invalid or do not match. \(self.askAgain)"
+                    "It looks like a P-256 key, but its numbers are invalid or do not match. \(self.copyAgain)"
                 )
             }
         }
     }
 
-    private static let askAgain = "Copy the complete .p8 file again."
+    private static let copyAgain = "Copy the complete .p8 file again."
 
     private static let encrypted = Fault(
         .keyEncrypted,
@@ -127,12 +128,12 @@ enum PrivateKeyText {
     /// Normalizes PEM text of any kind, as stored in environment variables, to the form that OpenSSL reads: with line
     /// ends, and without base64 around the whole text. DER, and input that is not PEM text, is returned unchanged.
     static func plainPEM(_ bytes: [UInt8]) -> [UInt8] {
-        // No text starts with this byte: base64 of PEM starts with L, base64 of DER with M.
+        // DER starts with this byte, 0x30. No accepted text does: base64 of PEM starts with L, base64 of DER with M.
         guard bytes.first != DER.sequence else { return bytes }
         var text = self.withoutEscapes(self.trimmed(bytes[...]))
         if text.range(of: PEMBlock.begin) == nil {
             guard let decoded = self.base64(text) else { return bytes }
-            // PEM text without its first and last line.
+            // The text was the body of PEM text, without its first and last line.
             if decoded.first == DER.sequence { return decoded }
             text = self.withoutEscapes(self.trimmed(decoded[...]))
             guard text.range(of: PEMBlock.begin) != nil else { return bytes }

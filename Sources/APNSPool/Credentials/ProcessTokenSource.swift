@@ -12,7 +12,7 @@ actor ProcessTokenSource: ProviderTokenSource {
     }
 
     private let clock: any MonotonicClock
-    /// More than one while a key file is being changed.
+    /// The token of each key. There is more than one key while a key file is being changed.
     private var tokens: [SigningKey?: SharedProviderToken] = [:]
     private var calls: [SigningKey?: Call] = [:]
     private var lastNumber = 0

@@ -38,7 +38,7 @@ final class ProviderTokenCache: Sendable {
         var uncheckedUntil = State.never
         var lastFailure: TokenError?
 
-        /// Earlier than any instant, including those read from the clock before a change and used here after it.
+        /// Earlier than any instant. The time of the change would not do: a caller may have read its `now` before it.
         static let never = MonotonicInstant(nanoseconds: .min)
 
         /// Hands out the token after the machine allowed it.
@@ -142,11 +142,11 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// Call this when there is no signer.
+    /// Call this when no signature can be made: there is no signer, or its call is late.
     ///
     /// - Returns: The current token if it is still usable.
-    func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> ProviderToken? {
-        self.state.withLock { $0.machine.signerIsGone(now: now, wallNow: wallNow) ? $0.token : nil }
+    func useWithoutSigning(now: MonotonicInstant, wallNow: Int64) -> ProviderToken? {
+        self.state.withLock { $0.machine.useWithoutSigning(now: now, wallNow: wallNow) ? $0.token : nil }
     }
 
     /// APNs rejected a request that carried the token of this generation.
@@ -197,7 +197,8 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// The time until the signer is called again even if no request needs a token; nil unless a signature has failed.
+    /// The time until the signer is called again even if no request needs a token; nil unless a signature has failed,
+    /// or the previous token was restored.
     func nextTry(now: MonotonicInstant) -> Duration? {
         self.state.withLock { $0.machine.retryAt.map { max(now.duration(to: $0), .zero) } }
     }
@@ -208,7 +209,7 @@ final class ProviderTokenCache: Sendable {
         var jwt: String?
         /// Whether it is usable while another one is being made.
         var isUsable: Bool
-        /// Whether APNs has rejected it as expired.
+        /// Whether APNs has refused it: as expired, or because its `iat` was in the future.
         var isRefused: Bool
         var refreshInterval: Duration
     }
@@ -232,7 +233,7 @@ final class ProviderTokenCache: Sendable {
         var age: Duration?
         /// Set while signing is held back because APNs reported too many token updates.
         var heldBackUntil: MonotonicInstant?
-        /// Whether APNs rejected a newly signed token as expired.
+        /// Whether APNs refused a newly signed token because of its `iat`, so that this machine's clock must be wrong.
         var isClockSuspect: Bool
         /// The reason why the last signature failed; `nil` after a successful one.
         var lastFailure: TokenError?

@@ -14,7 +14,8 @@ package import SupervisedPool
 /// others read.
 ///
 /// A process that restarts reads the file before it signs. A token that another key has signed, with these ids or
-/// others, is not trusted but replaced.
+/// others, is not trusted but replaced. With an ``APNSTokenSigner``, whose public key is not known, only the ids are
+/// checked.
 ///
 /// ```swift
 /// var authentication = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")

@@ -30,7 +30,8 @@ struct SignerCallMachine: Sendable {
         case call(Int, TokenStateMachine.Order)
         /// Cancel the abandoned call and do not wait for it.
         case cancel(Int)
-        /// The waiting requests have reached their limit: the call counts as failed.
+        /// The waiting requests have reached their limit, or too many abandoned calls prevent a new one. This counts as
+        /// a failed call.
         case fail
         /// No call is made for the waiting requests. There is no new failure.
         case refuse
@@ -49,7 +50,7 @@ struct SignerCallMachine: Sendable {
     /// The limit of abandoned calls that have not returned. At this limit, no call is made until one of them returns.
     /// Otherwise a signer that blocks its thread would take up one thread after another.
     static let abandonedLimit = 4
-    private var givenUp = 0
+    private var abandonedCalls = 0
     private var state = State.idle
     private var lastNumber = 0
 
@@ -64,7 +65,7 @@ struct SignerCallMachine: Sendable {
             return []
         case .late:
             return [.refuse]
-        case .idle where self.givenUp >= Self.abandonedLimit:
+        case .idle where self.abandonedCalls >= Self.abandonedLimit:
             return [.fail]
         case .idle:
             self.state = .calling
@@ -84,14 +85,14 @@ struct SignerCallMachine: Sendable {
         case (.limit, .calling) where timer.number == self.lastNumber:
             guard self.patience > .zero else {
                 self.state = .idle
-                self.givenUp += 1
+                self.abandonedCalls += 1
                 return [.cancel(self.lastNumber), .fail]
             }
             self.state = .late
             return [.arm(self.limit(now.advanced(by: self.patience))), .fail]
         case (.limit, .late) where timer.number == self.lastNumber:
             self.state = .idle
-            self.givenUp += 1
+            self.abandonedCalls += 1
             return [.cancel(self.lastNumber), .tryAgain]
         default:
             return []
@@ -111,10 +112,10 @@ struct SignerCallMachine: Sendable {
             self.state = .idle
             return [.disarm(.limit)]
         }
-        self.givenUp -= 1
+        self.abandonedCalls -= 1
         guard hasToken, self.state != .idle else { return [] }
         self.state = .idle
-        self.givenUp += 1
+        self.abandonedCalls += 1
         return [.disarm(.limit), .cancel(self.lastNumber)]
     }
 

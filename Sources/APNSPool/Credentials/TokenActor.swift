@@ -9,8 +9,8 @@ import Synchronization
     import Darwin
 #endif
 
-/// Has the provider token of one key signed, one call at a time, each in a separate task. Callers only wait, so a
-/// cancelled caller affects no other. The cache's machine decides when a token is needed; `SignerCallMachine` decides
+/// Obtains signatures for the provider token of one key, one call at a time, each in a separate task. Callers only
+/// wait, so a cancelled caller affects no other. The cache's machine decides when a token is needed; `SignerCallMachine` decides
 /// how to handle a slow call.
 ///
 /// A signer and a token source are user code. Nothing awaits the tasks that run them: a call that never returns delays
@@ -125,7 +125,7 @@ actor TokenActor {
     }
 
     private nonisolated func resultWithoutSigner() -> Result<ProviderToken, TokenError> {
-        self.cache.signerIsGone(now: self.clock.now, wallNow: self.wallClock()).map(Result.success)
+        self.cache.useWithoutSigning(now: self.clock.now, wallNow: self.wallClock()).map(Result.success)
             ?? .failure(.stopped)
     }
 
@@ -191,7 +191,7 @@ actor TokenActor {
             case .refuse:
                 self.resume(
                     self.takeWaiters(),
-                    with: self.cache.signerIsGone(now: now, wallNow: self.wallClock()).map(Result.success)
+                    with: self.cache.useWithoutSigning(now: now, wallNow: self.wallClock()).map(Result.success)
                         ?? .failure(.tooSlow)
                 )
             case .arm(let timer):

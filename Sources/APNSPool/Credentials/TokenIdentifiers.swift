@@ -42,7 +42,8 @@ struct TokenIdentifiers: Sendable, Hashable {
                 message: isSwapped
                     ? "The file's name says that \(named) is the key id, but it is given as the team id. "
                         + "Are key id and team id swapped?"
-                    : "The key id is \(key), but the file's name says \(named). Leave keyID out, or give the key's own file."
+                    : "The key id is \(key), but the file's name says \(named). "
+                        + "Leave keyID out, or give the key's own file."
             )
         }
         guard key != team else {

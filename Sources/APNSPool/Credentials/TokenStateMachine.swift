@@ -15,7 +15,7 @@ struct TokenPolicy: Sendable, Hashable {
     /// Tokens of this age are no longer used, even if no new one is available.
     static let usableAge = Duration.seconds(58 * 60)
     /// If a token is refused as expired within this time after its signature, the clock is wrong.
-    static let shortestForcedAge = Duration.seconds(60)
+    static let shortestReplaceableAge = Duration.seconds(60)
     /// How far an `iat` may be ahead of the wall clock before it counts as wrong.
     static let futureTolerance = Duration.seconds(60)
     /// How long new signatures are held back after `TooManyProviderTokenUpdates`.
@@ -99,11 +99,12 @@ struct TokenStateMachine: Sendable {
     /// The previous token, unless APNs has refused it.
     private var fallback: Token?
     private var lastGeneration = 0
-    /// The last token that APNs refused because its `iat` was in the future.
+    /// The generation of the last token that APNs refused because its `iat` was in the future.
     private var lastFromFuture: Int?
     /// The signer is not called before this instant, because the last call did not return in time.
     private var silentUntil: MonotonicInstant?
-    /// When the next attempt is due after a failed one.
+    /// No refresh that can wait is made before this instant. Set when a signature failed, or when the previous token
+    /// was restored.
     private(set) var retryAt: MonotonicInstant?
     private var retryDelay = TokenPolicy.firstRetry
     private var heldBackUntil: MonotonicInstant?
@@ -118,7 +119,8 @@ struct TokenStateMachine: Sendable {
     enum UseDecision: Sendable, Hashable {
         /// The current token is usable. This counts as its use.
         case useCurrent
-        /// A new token is needed. Until it is signed, the current token is used only as `signingFailed` says.
+        /// A new token is needed, and requests wait for it. If signing fails, `signingFailed` decides whether they use
+        /// the current token.
         case sign(Order)
         /// There is no token, and the signer is not called before this instant, because its last call did not return
         /// in time.
@@ -148,10 +150,10 @@ struct TokenStateMachine: Sendable {
 
         let isFromTheFuture = wallAge < .zero - TokenPolicy.futureTolerance
         guard let firstUse = token.firstUse else {
-            // APNs has not seen this token, so another one costs nothing. The token must last for its 20 minutes of
-            // use.
-            let longestWait = TokenPolicy.refreshAge - TokenPolicy.shortestUse
-            return isFromTheFuture || max(age, wallAge) >= longestWait
+            // APNs has not seen this token, so another one costs nothing. Replace it if 20 minutes of use would take it
+            // beyond the refresh age.
+            let longestUnusedAge = TokenPolicy.refreshAge - TokenPolicy.shortestUse
+            return isFromTheFuture || max(age, wallAge) >= longestUnusedAge
         }
         let use = firstUse.duration(to: now)
         let isDue =
@@ -166,9 +168,10 @@ struct TokenStateMachine: Sendable {
         if age >= TokenPolicy.usableAge { return false }
         if token.ignoresWallClock { return true }
         guard Self.wallAge(issuedAt: token.issuedAt, wallNow: wallNow) >= TokenPolicy.usableAge else { return true }
-        // Only the wall clock says that it is old: the machine was suspended, or its clock was set. That may cause one
-        // signature, but not one per minute.
-        return age < TokenPolicy.shortestForcedAge || self.isHeldBack(now: now)
+        // Only the wall clock says that it is old: the machine was suspended, or its clock was set. The token is then
+        // replaced, unless it is younger than 60 s or signatures are held back: a jumping clock must not cause one
+        // signature after another.
+        return age < TokenPolicy.shortestReplaceableAge || self.isHeldBack(now: now)
     }
 
     private mutating func noteUse(now: MonotonicInstant) {
@@ -222,8 +225,10 @@ struct TokenStateMachine: Sendable {
         return .useCurrent
     }
 
-    /// Call this when there is no signer. Returns whether the current token is still usable.
-    mutating func signerIsGone(now: MonotonicInstant, wallNow: Int64) -> Bool {
+    /// Call this when no signature can be made: there is no signer, or its call is late. Counts as a use.
+    ///
+    /// - Returns: Whether the current token is still usable.
+    mutating func useWithoutSigning(now: MonotonicInstant, wallNow: Int64) -> Bool {
         guard self.isUsable(now: now, wallNow: wallNow) else { return false }
         self.noteUse(now: now)
         return true
@@ -304,7 +309,7 @@ struct TokenStateMachine: Sendable {
         if let heldBackUntil, now < heldBackUntil, age < TokenPolicy.usableAge {
             return .heldBack(until: heldBackUntil)
         }
-        let shortestAge = token.isForced ? TokenPolicy.shortestUse : TokenPolicy.shortestForcedAge
+        let shortestAge = token.isForced ? TokenPolicy.shortestUse : TokenPolicy.shortestReplaceableAge
         if age < shortestAge {
             self.isClockSuspect = true
             return .clockSuspect
@@ -378,8 +383,8 @@ struct TokenStateMachine: Sendable {
 
     // MARK: - State
 
-    /// The instant until which the current token may be used without further checks, given that it was just used. An
-    /// instant that has passed means that it may not.
+    /// The instant until which the current token may be used without further checks, given that it was just used. If
+    /// this is `now`, it may not.
     func uncheckedUntil(now: MonotonicInstant) -> MonotonicInstant {
         guard let token, !token.isRefused, let firstUse = token.firstUse else { return now }
         var until = min(

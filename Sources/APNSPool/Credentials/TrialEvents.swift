@@ -5,7 +5,7 @@ struct TrialEvents: Sendable {
         case inconclusive
         case accepted
         case refused(String)
-        /// Another trial has begun, or the authentication was revoked.
+        /// Another trial has begun, the authentication was revoked, or the client or the candidate's tree has ended.
         case superseded
     }
 

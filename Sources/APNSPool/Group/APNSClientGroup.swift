@@ -53,7 +53,8 @@ public final class APNSClientGroup: Service {
     /// Determines which apps share a connection pool.
     public struct Isolation: Sendable, Hashable {
         private let isPerApp: Bool
-        /// Apps with the same key (or certificate) and environment share a pool. Default: uses the fewest connections.
+        /// Apps with the same key (or certificate) and environment share a pool. This is the default. It uses the
+        /// fewest connections.
         public static let perKey = Isolation(isPerApp: false)
         /// Each app has its own pool, so one app's flood of pushes does not take streams from other apps.
         public static let perApp = Isolation(isPerApp: true)

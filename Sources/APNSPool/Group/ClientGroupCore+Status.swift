@@ -79,7 +79,7 @@ extension ClientGroupCore {
     /// How many keys have provider tokens that apps share.
     var tokenSourceCount: Int { self.state.withLock { $0.tokenSources.count } }
 
-    var reservedConnections: Int { self.state.withLock { $0.quota.used } }
+    var reservedConnections: Int { self.state.withLock { $0.quota.totalReserved } }
 
     var status: [APNSClientGroup.AppStatus] {
         self.state.withLock { state in
@@ -88,7 +88,7 @@ extension ClientGroupCore {
                     APNSClientGroup.AppStatus(
                         app: info.app.name,
                         environment: environment,
-                        credential: info.name,
+                        credential: info.credentialName,
                         isRunning: state.clients[clientID]?.client != nil,
                         connections: state.quota.connections(clientID),
                         inFlight: state.quota.users(clientID),

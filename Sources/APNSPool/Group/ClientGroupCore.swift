@@ -10,6 +10,7 @@ final class ClientGroupCore: Sendable {
     /// Identifies the apps that share a pool.
     struct ClientKey: Hashable {
         var environment: APNSEnvironment
+        /// The credential, or one app: with the isolation `perApp`, and if the credential's public key is not known.
         var owner: String
     }
 
@@ -37,9 +38,9 @@ final class ClientGroupCore: Sendable {
 
     struct AppInfo {
         var app: APNSApp
-        var name: String
+        var credentialName: String
         /// Identifies the key or certificate; nil if its public key is not known.
-        var owner: String?
+        var credentialID: String?
         var tokenKey: SigningKey?
         var certificateExpiry: Int64?
         var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
@@ -119,7 +120,7 @@ final class ClientGroupCore: Sendable {
             )
         }
         let resolved = try app.authentication.resolve(wallNow: self.configuration.client.wallClock())
-        let owner = self.configuration.isolation == .perApp ? "app/\(app.name)" : resolved.owner ?? "app/\(app.name)"
+        let owner = self.configuration.isolation == .perApp ? "app/\(app.name)" : resolved.credentialID ?? "app/\(app.name)"
         let pool = self.live.settings.pool
         let isFree = self.state.withLock { state in
             guard mayReplace || state.apps[app.name] == nil else { return false }
@@ -128,7 +129,7 @@ final class ClientGroupCore: Sendable {
             // Release the old key after retaining the new one: an unchanged key then keeps its token.
             if let old = state.apps[app.name] { state.tokenSources.release(old.tokenKey) }
             // A new key never uses the old key's pools, whatever the isolation.
-            if let old = state.apps[app.name], old.owner == nil || old.owner != resolved.owner {
+            if let old = state.apps[app.name], old.credentialID == nil || old.credentialID != resolved.credentialID {
                 self.release(app.name, &state)
             }
             var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID] = [:]
@@ -156,8 +157,8 @@ final class ClientGroupCore: Sendable {
             }
             state.apps[app.name] = AppInfo(
                 app: app,
-                name: resolved.name,
-                owner: resolved.owner,
+                credentialName: resolved.name,
+                credentialID: resolved.credentialID,
                 tokenKey: tokenKey,
                 certificateExpiry: resolved.certificate?.notAfter,
                 clientIDs: clientIDs
@@ -223,10 +224,10 @@ final class ClientGroupCore: Sendable {
         options: DeliveryOptions
     ) async -> PushOutcome {
         let deadline = self.deadline(options.deadline)
-        if let refusal = self.refusal(topic, app) { return .failed(self.named(refusal, options)) }
+        if let refusal = self.refusal(topic, app) { return .failed(self.withAPNSID(refusal, options)) }
         switch await self.use(app, environment, until: deadline) {
         case .failure(let error):
-            return .failed(self.named(error, options))
+            return .failed(self.withAPNSID(error, options))
         case .success(let use):
             defer { self.leave(use) }
             var options = options
@@ -241,7 +242,7 @@ final class ClientGroupCore: Sendable {
     }
 
     @inline(never)
-    private func named(_ error: PushError, _ options: DeliveryOptions) -> PushError {
+    private func withAPNSID(_ error: PushError, _ options: DeliveryOptions) -> PushError {
         var error = error
         error.apnsID = options.apnsID
         return error
@@ -326,7 +327,7 @@ final class ClientGroupCore: Sendable {
         Use, PushError
     > {
         self.state.withLock { state in
-            // Under the lock that also covers the end of a wait: either the client is there, or the wait is given up.
+            // `ClientStart.end` is called under the same lock: either the client is there, or the wait is given up.
             if let result = start.result.withLock({ $0 }) {
                 return result.map { Use(clientID: clientID, client: $0, isCall: isCall) }
             }

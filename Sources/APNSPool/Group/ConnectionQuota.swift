@@ -14,9 +14,9 @@ import SupervisedPool
 /// idled longest stops. If none is idle, the client that has run longest accepts no further work after `timeSlice` and
 /// queues again behind the others.
 ///
-/// A call (`withClient`) may last for hours, and its client cannot stop before the call ends. While such a client
-/// yields, it accepts no further calls. It still accepts single pushes, because refusing them would free nothing. Meanwhile,
-/// idle clients are still stopped to make room for queued ones.
+/// A call (a bulk call, `withClient` or a check) may last for hours, and its client cannot stop before the call ends.
+/// While such a client yields, it accepts no further calls. It still accepts single pushes, because refusing them would
+/// free nothing. Meanwhile, idle clients are still stopped to make room for queued ones.
 struct ConnectionQuota: Sendable {
     typealias ClientID = Int
 
@@ -67,7 +67,7 @@ struct ConnectionQuota: Sendable {
     private var entries: [ClientID: Entry] = [:]
     private var queue: [ClientID] = []
     private var lastID = 0
-    private(set) var used = 0
+    private(set) var totalReserved = 0
 
     init(cap: Int, idleTimeout: Duration) {
         self.cap = max(cap, 1)
@@ -197,7 +197,7 @@ struct ConnectionQuota: Sendable {
     ///   others.
     mutating func ended(_ clientID: ClientID, keepsWaiting: Bool, now: MonotonicInstant) -> [Action] {
         guard var entry = self.entries[clientID], entry.reserved > 0 else { return [] }
-        self.used -= entry.reserved
+        self.totalReserved -= entry.reserved
         entry.reserved = 0
         // A client may end while it is in use. Its users call `leave` later, so they count until then.
         if !keepsWaiting {
@@ -263,13 +263,15 @@ struct ConnectionQuota: Sendable {
         }
     }
 
+    /// Starts queued clients while there is room, and makes room for the rest. If none is queued any more, yielding
+    /// clients resume.
     private mutating func fill(now: MonotonicInstant, into actions: inout [Action]) {
-        while let clientID = self.queue.first, let entry = self.entries[clientID], self.used < self.cap {
+        while let clientID = self.queue.first, let entry = self.entries[clientID], self.totalReserved < self.cap {
             self.queue.removeFirst()
             // Leave at least one connection for each queued client.
-            let room = max(1, self.cap - self.used - self.queue.count)
+            let room = max(1, self.cap - self.totalReserved - self.queue.count)
             let reserved = min(entry.wanted, room)
-            self.used += reserved
+            self.totalReserved += reserved
             self.entries[clientID]?.reserved = reserved
             self.entries[clientID]?.state = .starting
             actions.append(.start(clientID, connections: reserved))

@@ -31,7 +31,7 @@ final class GroupBulkRun: BulkEngine {
         self.source.close()
     }
 
-    /// An arrival before the engine exists needs no wake-up: the engine begins by pulling.
+    /// A push that arrives before the engine exists needs no wake-up: the engine begins by pulling.
     var wake: @Sendable () -> Void {
         { [engineWake] in engineWake.call() }
     }

@@ -158,7 +158,9 @@ extension APNSClientStatus {
             lines.append("no provider token yet")
         }
         if token.heldBackUntil != nil { lines.append("no new provider token for now: APNs has seen too many") }
-        if token.isClockSuspect { lines.append("APNs rejects fresh provider tokens as expired: check the clock") }
+        if token.isClockSuspect {
+            lines.append("APNs refuses new provider tokens because of their issue time: check this machine's clock")
+        }
         if let failure = token.lastFailure { lines.append("signing failed: \(failure)") }
         return lines
     }

@@ -46,8 +46,8 @@ final class BulkSpan: Sendable {
 
     func countResend() { self.state.withLock { $0.resends += 1 } }
 
-    /// A push is sent whose shared fields differ from those of the previous one.
-    func sees(topic: String) {
+    /// Notes the topic of a push that is sent. Called when its headers differ from those of the previous push.
+    func note(topic: String) {
         self.state.withLock { state in
             switch state.topic {
             case .none: state.topic = .one(topic)
@@ -92,8 +92,8 @@ final class BulkSpan: Sendable {
 }
 
 extension BulkSummary {
-    /// Every list contains some devices that no longer exist, so a few rejections are no failure. It is one if all
-    /// pushes are rejected.
+    /// Every list contains some devices that no longer exist, so a few rejections are no failure. It is one if some
+    /// pushes are not processed, not sent or unknown, or if some are rejected and none is accepted.
     fileprivate var isSuspicious: Bool {
         self.notProcessed + self.notSent + self.unknown > 0 || self.rejected > 0 && self.accepted == 0
     }

@@ -2,7 +2,7 @@ import APNSModel
 import Logging
 import Synchronization
 
-/// An observation of the client's connections about APNs as a whole. Each one is logged as one line.
+/// Something that the client's connections find out about APNs as a whole. Each event is logged as one line.
 ///
 /// Event loops write these events without calling a log handler; a task of the client reads and logs them.
 enum ClientEvent: Sendable, Equatable {

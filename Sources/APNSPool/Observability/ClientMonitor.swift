@@ -19,8 +19,9 @@ final class ClientMonitor: Sendable {
 
     let configuration: APNSClientConfiguration
     let tracing: ClientTracing
-    /// The reports of connections to the push host and, below, to the channel management host.
+    /// The events of connections to the push host.
     let events = ClientEvents()
+    /// The events of connections to the host that manages broadcast channels.
     let managementEvents = ClientEvents()
     let healthChanges = EventHub<APNSHealth>()
     let invalidTokens = EventHub<InvalidToken>()
@@ -248,7 +249,7 @@ final class ClientMonitor: Sendable {
         self.logger.error("APNs refuses the provider token", metadata: ["clock": "\(hint)"])
     }
 
-    /// Logs, once, that APNs rejects freshly signed provider tokens as expired.
+    /// Logs, once, that APNs refuses newly signed provider tokens because of their issue time.
     func reportClockSuspect() {
         guard !self.hasLoggedClockSuspect.exchange(true, ordering: .relaxed) else { return }
         self.logger.error(

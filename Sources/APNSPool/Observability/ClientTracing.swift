@@ -22,11 +22,11 @@ final class ClientTracing: Sendable {
         self.configured = configuration.tracer
         self.logging = configuration.logging
         self.environment = configuration.environment
-        self.checkExporter()
+        self.findTracer()
     }
 
     /// Uses the configuration's tracer, or else the tracer of this task.
-    func checkExporter() {
+    func findTracer() {
         let found = self.configured ?? InstrumentationSystem.tracer
         if found is NoOpTracer { return }
         self.state.withLock { $0.tracer = found }
@@ -53,7 +53,7 @@ final class ClientTracing: Sendable {
         return span
     }
 
-    /// The span of a push that could not be prepared.
+    /// Begins and ends the span of a push that could not be prepared.
     func refused(_ error: PushError, topic: String, to token: DeviceToken) {
         guard let span = self.begin("send", topic, kind: "send") else { return }
         span.update { attributes in

@@ -68,7 +68,7 @@ extension Logger {
             self.notice("provider tokens are signed again", metadata: ["credential": "\(credential)"])
         case .failure(let error):
             self.error(
-                "no provider token can be signed; the current one serves until it is 58 minutes old",
+                "no provider token can be signed; an older one, if there is one, serves until it is 58 minutes old",
                 metadata: ["credential": "\(credential)", "error": "\(error)"]
             )
         }

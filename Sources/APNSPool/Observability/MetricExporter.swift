@@ -10,7 +10,7 @@ final class MetricExporter: Sendable {
 
     private struct State {
         var counters: [Key: Counter] = [:]
-        /// The totals passed on so far, under any common labels.
+        /// The totals passed on so far, whatever the common labels were. These keys do not contain them.
         var totals: [Key: Int] = [:]
         var gauges: [Key: Gauge] = [:]
         var timers: [Key: Timer] = [:]

@@ -2,8 +2,8 @@ import Logging
 import SupervisedPool
 import Synchronization
 
-/// Logs the events of one pool without repeating a fault constantly, and reports to the client's monitor. Called on the
-/// pool's thread.
+/// Logs the events of one pool without repeating a fault constantly, and reports to the client's monitor. Called by the
+/// pool's actor.
 final class PoolMonitor: Sendable {
     private struct State {
         var faults = FaultLog<String>()
@@ -27,10 +27,10 @@ final class PoolMonitor: Sendable {
         self.client = client
     }
 
-    /// The reason why no connection can be opened with this configuration; nil once there is one.
+    /// The reason why no connection can be opened with this configuration; nil once a connection is ready.
     var configurationFault: String? { self.state.withLock { $0.configurationFault } }
 
-    /// The reason why a connection was last lost or refused; nil once there is one.
+    /// The reason why a connection was last lost or refused; nil once a connection is ready.
     var lastFault: String? { self.state.withLock { $0.lastFault } }
 
     func report(_ event: PoolEvent) {

@@ -4,8 +4,8 @@ import APNSModel
 /// like a million invalid tokens. Pure.
 ///
 /// It counts accepted pushes only while there are rejections in the window, so it costs nothing in normal operation.
-/// All tokens before the first rejection count as valid. A token with another response keeps its place in the window
-/// and gets the new result.
+/// All tokens before the first rejection count as valid. If a token in the window gets a further response, it keeps its
+/// place and takes the new result.
 struct MassRejectionBreaker: Sendable {
     private struct Entry {
         var token: Int
@@ -30,7 +30,8 @@ struct MassRejectionBreaker: Sendable {
 
     /// The number of rejections in the window that opens the breaker.
     var limit: Int {
-        // Either off, or the share of the window, rounded up. Both numbers are at most 100,000.
+        // `.max` turns the breaker off. Otherwise the limit is the configured share of the current window, rounded up.
+        // The product cannot overflow, because both numbers are at most 100,000.
         guard self.limits.rejections <= self.limits.window else { return .max }
         return (self.limits.rejections * self.window + self.limits.window - 1) / self.limits.window
     }

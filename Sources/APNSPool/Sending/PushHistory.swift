@@ -12,7 +12,8 @@ struct PushHistory: Sendable {
     enum Kind: Sendable {
         case push
         /// A call that manages channels. A repeatable call (any except `create`) is resent when its outcome is unknown.
-        /// A response that settles the matter then counts, regardless of the effect of earlier attempts.
+        /// A later response that settles the state of the channel then decides the outcome, even if the outcome of an
+        /// earlier attempt is unknown.
         case channelCall(isRepeatable: Bool)
     }
 
@@ -35,7 +36,7 @@ struct PushHistory: Sendable {
         self.deadline = deadline
     }
 
-    /// How many times the push was given to a connection that accepted it.
+    /// The number of attempts in which the push was written to a connection, at least in part.
     var attempts: Int { Int(self.attemptCount) }
 
     /// Whether this is a resend. Resends are placed at the front of the queue.

@@ -10,7 +10,7 @@ final class PushSend: SendLoop {
     private let key: SupersedeKey?
     /// Prepares the push again with another timestamp, if its timestamp was filled in.
     private let dated: SupersedeQueue.Dated?
-    // Unchecked: one task owns the object, and nothing that an access calls re-enters it.
+    // Unchecked: one task owns the object, and no access begins during another one.
     @exclusivity(unchecked) private var push: PreparedPush
     @exclusivity(unchecked) private var entry: SupersedeEntry?
 
@@ -74,7 +74,7 @@ final class PushSend: SendLoop {
     }
 
     override func claimWrite() -> AttemptEnd? {
-        guard let entry, !entry.write() else { return nil }
+        guard let entry, !entry.beginWrite() else { return nil }
         return .notSent(.superseded, SupersedeEntry.message, isFinal: true)
     }
 

@@ -35,7 +35,7 @@ class SendLoop {
     final let context: SendContext
     private let destination: SendRoute.Destination
     final let span: CallSpan?
-    // Unchecked: one task owns the object, and nothing that an access calls re-enters it.
+    // Unchecked: one task owns the object, and no access begins during another one.
     @exclusivity(unchecked) final var history: PushHistory
     /// The route of the current attempt.
     @exclusivity(unchecked) private var route: SendRoute?

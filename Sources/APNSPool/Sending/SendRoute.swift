@@ -89,8 +89,8 @@ final class SendRoute: Sendable {
         }
     }
 
-    /// Why nothing is sent while APNs refuses the credential; nil if the attempt may proceed. While the credential is
-    /// refused, each call may admit one push to find out whether that is over.
+    /// Why nothing is sent while APNs refuses the credential; nil if the attempt may proceed. From time to time, one
+    /// attempt may proceed nevertheless, to test whether APNs accepts the credential again.
     func admit(now: MonotonicInstant) -> AttemptEnd? {
         guard let (refusal, retryAfter) = self.settings.breaker.refusal(now: now) else { return nil }
         if self.isProbe { return .credentialReplaced }
@@ -107,7 +107,7 @@ extension AttemptEnd {
     /// The next attempt uses the credential that is active then.
     static let credentialReplaced = AttemptEnd.notSent(
         .connectionLost,
-        "the credential was replaced before it was sent",
+        "its credential was replaced before it was sent",
         isFinal: false
     )
 

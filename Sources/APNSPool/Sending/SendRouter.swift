@@ -73,7 +73,7 @@ final class SendRouter: Sendable {
             route = route.with(token, validUntil: validUntil)
         }
         if let end = route.admit(now: now) { throw end }
-        // Not cached while the credential is refused: each attempt asks whether it is the one that may test it.
+        // Not cached while the credential is refused: each attempt must ask whether it may test the credential.
         if mayProbe, !route.isProbe, !route.settings.breaker.hasFault {
             let route = route
             self.cached.withLock { $0 = route }
@@ -132,7 +132,8 @@ final class SendRouter: Sendable {
             if let actor = route.session.tokenActor.current {
                 switch await self.token(of: actor, until: deadline) {
                 case .success(let token):
-                    // This route is not cached. The next push reads how long the token is valid.
+                    // `.min`: always check whether the token is still valid. This route is not cached, and the next
+                    // push reads how long the token is valid.
                     let signed = route.with(token, validUntil: .init(nanoseconds: .min))
                     if let end = signed.admit(now: self.clock.now) { throw end }
                     return signed

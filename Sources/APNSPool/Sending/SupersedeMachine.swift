@@ -29,7 +29,7 @@ struct SupersedeMachine<Key: Hashable> {
     /// The push that gets the turn after the previous one has its outcome.
     struct Successor: Equatable {
         var ticket: Ticket
-        /// Whether it moves to the front of the queue, because it inherits the place of a superseded push.
+        /// Whether it moves to the front of the pool's queue, because it inherits the place of a superseded push.
         var isHeir: Bool
     }
 
@@ -40,7 +40,7 @@ struct SupersedeMachine<Key: Hashable> {
 
     private enum Phase {
         /// Not written yet. If a newer push is waiting when this one is about to be written, this one is superseded.
-        /// Until then it keeps the key's place in the queue.
+        /// Until then it keeps the key's place in the pool's queue.
         case queued
         /// Superseded: its successor inherits its place.
         case yielded
@@ -123,7 +123,7 @@ struct SupersedeMachine<Key: Hashable> {
 
     /// Records that the push with the turn is about to be written. Returns false if it was superseded and must not be
     /// written.
-    mutating func write(_ key: Key, _ ticket: Ticket) -> Bool {
+    mutating func beginWrite(_ key: Key, _ ticket: Ticket) -> Bool {
         guard var line = self.lines[key], line.holder.ticket == ticket else { return false }
         if line.phase == .queued {
             line.phase = line.holder.isFinal || line.waiting.isEmpty ? .fixed : .yielded

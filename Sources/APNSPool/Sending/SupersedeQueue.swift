@@ -58,8 +58,8 @@ final class SupersedeQueue: Sendable {
         }
     }
 
-    fileprivate func write(_ entry: SupersedeEntry) -> Bool {
-        self.state.withLock { $0.machine.write(entry.key, entry.ticket) }
+    fileprivate func beginWrite(_ entry: SupersedeEntry) -> Bool {
+        self.state.withLock { $0.machine.beginWrite(entry.key, entry.ticket) }
     }
 
     fileprivate func end(_ entry: SupersedeEntry) {
@@ -91,7 +91,7 @@ final class SupersedeEntry: Sendable {
 
     fileprivate func inherit() { self.hasInherited.store(true, ordering: .releasing) }
 
-    /// Whether the push inherits a place at the front of the queue.
+    /// Whether the push may go to the front of the pool's queue, because it inherits the place of a superseded push.
     var isHeir: Bool { self.hasInherited.load(ordering: .acquiring) }
 
     /// Waits for the turn, until the deadline or the task's cancellation.
@@ -103,7 +103,7 @@ final class SupersedeEntry: Sendable {
     }
 
     /// Whether the push may be written. Returns false if a newer push superseded it.
-    func write() -> Bool { self.queue.write(self) }
+    func beginWrite() -> Bool { self.queue.beginWrite(self) }
 
     /// Ends the turn after the push has its outcome. Has no effect if the push never had the turn.
     func end() { self.queue.end(self) }

@@ -1,4 +1,4 @@
-/// One setting of environment variables, files and options: a row of the table in `Docs/Configuration.md`.
+/// One setting that a variable, a file or an option can give: a row of the table in `Docs/Configuration.md`.
 package struct APNSSetting: Sendable {
     /// The key without the prefix: `pool.size`.
     package let key: String

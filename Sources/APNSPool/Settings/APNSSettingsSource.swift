@@ -15,7 +15,7 @@ public struct APNSSettingsSource: Sendable {
         case unusable(String)
     }
 
-    /// The source's name in errors; nil if its keys are sufficient.
+    /// The source's name in errors; nil if the written key shows the source, as the name of an option does.
     let name: String?
     /// The key as written in this source; nil if the source cannot have the key.
     let written: @Sendable (_ path: String) -> String?
@@ -124,7 +124,7 @@ public struct APNSSettingsSource: Sendable {
     package func has(below prefix: String) -> Bool { !self.present(prefix).isEmpty }
 
     /// Errors for the keys below the prefix that are not in the table.
-    func strangers(to rows: [APNSSetting], prefix: String) -> [APNSSettingsError.Fault] {
+    func faultsForUnknownKeys(in rows: [APNSSetting], prefix: String) -> [APNSSettingsError.Fault] {
         let known = rows.compactMap { self.written(APNSSetting.path(prefix, $0.key)) }
         // One environment serves both the library and the tool.
         let others = prefix == "apns" ? SettingsTable.toolKeys.compactMap { self.written("apns.\($0)") } : []
@@ -161,7 +161,7 @@ enum KubernetesService {
     static func advice(_ name: String) -> String {
         let service = name.hasSuffix("_PORT") ? String(name.dropLast("_PORT".count)) : name
         return
-            "Kubernetes has set it, for a service '\(service.lowercased().replacing("_", with: "-"))' of this namespace; "
-            + "set enableServiceLinks: false in the pod's specification, or rename the service"
+            "Kubernetes has set it, for a service '\(service.lowercased().replacing("_", with: "-"))' of this "
+            + "namespace; set enableServiceLinks: false in the pod's specification, or rename the service"
     }
 }

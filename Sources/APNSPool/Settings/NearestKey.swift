@@ -1,6 +1,7 @@
 /// Finds the known name that a misspelled one most likely means. Pure.
 package enum NearestKey {
-    /// The nearest of `names`; nil if none is near: more than a third of the characters would have to change.
+    /// The nearest of `names`: one with the same last part, or the one with the fewest changes, at most a third of the
+    /// characters, or one that begins with `name`. Nil if there is none.
     package static func of(_ name: String, among names: [String]) -> String? {
         let wanted = Array(name.lowercased().utf8.prefix(100))
         // `maxOverflow` means `pool.maxOverflow`, at any edit distance.

@@ -55,7 +55,7 @@ package struct SettingsDraft {
     /// that of a password.
     package mutating func read(_ sources: [APNSSettingsSource]) {
         self.sources = sources
-        for source in sources { self.faults += source.strangers(to: self.rows, prefix: self.prefix) }
+        for source in sources { self.faults += source.faultsForUnknownKeys(in: self.rows, prefix: self.prefix) }
         for setting in self.rows {
             let path = APNSSetting.path(self.prefix, setting.key)
             for (layer, source) in sources.enumerated() {
@@ -91,7 +91,7 @@ package struct SettingsDraft {
                 _ = try configuration.authentication.resolve(wallNow: configuration.wallClock())
             }
         }
-        guard self.isGiven("caFile") || self.isGiven("caPEM") else { return }
+        guard self.hasValue("caFile") || self.hasValue("caPEM") else { return }
         self.check { configuration throws(APNSConfigurationError) in
             _ = try TLSContexts(trust: configuration.trust).context(for: nil)
         }
@@ -149,9 +149,10 @@ package struct SettingsDraft {
         }
     }
 
-    func isGiven(_ key: String) -> Bool { self.parts[key] != nil }
+    /// Whether a source has the setting with a valid value.
+    func hasValue(_ key: String) -> Bool { self.parts[key] != nil }
     /// Whether the setting was given, even with an invalid value, which has already been reported.
-    func isNamed(_ key: String) -> Bool { self.origins[key] != nil }
+    func isFound(_ key: String) -> Bool { self.origins[key] != nil }
     package func text(_ key: String) -> String? { self.parts[key]?.text }
     package func integer(_ key: String) -> Int? { self.parts[key]?.integer }
     package func boolean(_ key: String) -> Bool? { self.parts[key]?.boolean }
@@ -190,7 +191,7 @@ package struct SettingsDraft {
     /// Among settings of one property: the one that was given, or else one that the first source could have, such as an
     /// option.
     private func likeliest(_ rows: [APNSSetting]) -> APNSSetting? {
-        rows.first { self.isNamed($0.key) }
+        rows.first { self.isFound($0.key) }
             ?? rows.first { self.sources.first?.written(APNSSetting.path(self.prefix, $0.key)) != nil } ?? rows.first
     }
 
@@ -211,17 +212,17 @@ package struct SettingsDraft {
 
     // MARK: Mutually exclusive settings
 
-    /// Among mutually exclusive settings, the one from the earliest source.
+    /// Returns the one from the earliest source among mutually exclusive settings, and excludes the others (`exclude`).
     mutating func only(_ keys: [String]) -> String? {
         func layer(_ key: String) -> Int { self.origins[key]?.layer ?? 0 }
-        guard let winner = keys.filter({ self.isGiven($0) }).min(by: { layer($0) < layer($1) }) else { return nil }
+        guard let winner = keys.filter({ self.hasValue($0) }).min(by: { layer($0) < layer($1) }) else { return nil }
         for other in keys where other != winner { self.exclude(other, by: winner) }
         return winner
     }
 
     /// Whether a setting comes from a later source than another one.
     func isLater(_ key: String, than other: String) -> Bool {
-        guard self.isGiven(key), let origin = self.origins[key], let other = self.origins[other] else { return false }
+        guard self.hasValue(key), let origin = self.origins[key], let other = self.origins[other] else { return false }
         return origin.layer > other.layer
     }
 
@@ -233,7 +234,7 @@ package struct SettingsDraft {
     /// Drops a setting that contradicts one of an earlier source. If it is in the same source or an earlier one,
     /// reports an error.
     mutating func exclude(_ key: String, by winner: String) {
-        guard self.isGiven(key), let other = self.origins[winner] else { return }
+        guard self.hasValue(key), let other = self.origins[winner] else { return }
         if self.isLater(key, than: winner) {
             self.drop(key)
         } else {

@@ -202,7 +202,7 @@ package enum SettingsTable {
         } get: {
             "\($0.massRejection.window)"
         }
-        .meaning("Mass rejection is detected over this many device tokens, the latest ones with a response."),
+        .meaning("How many device tokens are examined for mass rejection: the latest ones with a response."),
         APNSSetting("massRejection.rejections", .integer(1...100_000, offIsAllowed: true)) { draft, value in
             guard case .integer(let rejections) = value else { return }
             let old = draft.configuration.massRejection

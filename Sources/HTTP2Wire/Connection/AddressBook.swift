@@ -4,7 +4,7 @@ import Synchronization
 /// Counts which of a host's addresses the connections of one pool use, so that a new connection prefers other
 /// addresses: APNs' names have many addresses, and one of them may be failing.
 package final class AddressBook: Sendable {
-    /// One connection's entries. They are removed when the connection ends.
+    /// The addresses that count as used by one connection. They count until the connection ends.
     final class Entry: Sendable {
         private struct State {
             var addresses: [String] = []

@@ -76,10 +76,11 @@ package final class Connection {
     /// When the last frame arrived that advanced an open stream.
     package private(set) var lastResponse: NIODeadline
     private var seenResponseFrames: UInt64 = 0
-    /// When the connection last went from no open stream to one. A stall is measured from there.
+    /// When the connection last went from no open stream to one, or last sent requests that a path check had held. See
+    /// `quietSince`.
     private var busySince: NIODeadline
     /// The channels being connected: one for each address that is tried, or the one to the proxy.
-    private(set) var connecting: [any Channel] = []
+    private(set) var pendingChannels: [any Channel] = []
     private var resolver: SystemResolver?
     /// When requests stop waiting for a larger send window, unless it grows before.
     private var windowDeadline: NIODeadline?
@@ -175,12 +176,12 @@ package final class Connection {
         guard self.state == .connecting else {
             return channel.eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel)
         }
-        self.connecting.append(channel)
+        self.pendingChannels.append(channel)
         return channel.eventLoop.makeSucceededVoidFuture()
     }
 
     private func start(on channel: any Channel) {
-        self.connecting.removeAll()
+        self.pendingChannels.removeAll()
         self.resolver = nil
         guard self.state != .closed else {
             channel.close(mode: .all, promise: nil)
@@ -191,11 +192,11 @@ package final class Connection {
             self.add(self.handler, to: channel)
             return
         }
-        // Closed with the connection if that ends before the proxy's response.
-        self.connecting.append(channel)
+        // If the connection ends before the proxy responds, it closes this channel.
+        self.pendingChannels.append(channel)
         let machine = ProxyConnect(proxy, host: self.configuration.host, port: self.configuration.port)
         let handler = ProxyHandler(machine) { result in
-            self.connecting.removeAll()
+            self.pendingChannels.removeAll()
             switch result {
             case .success: self.add(self.handler, to: channel)
             case .failure(let error): self.wireIsClosed(nil, error)
@@ -305,7 +306,7 @@ package final class Connection {
         let now = self.now
         self.busySince = now
         let decision = self.pathCheck.becomesBusy(now)
-        if self.pathCheck.isChecking { session.holdsRequests = true }
+        if self.pathCheck.isChecking { session.waitsForPathCheck = true }
         if decision == .ping { self.broken = self.broken ?? self.sendPing(session) }
     }
 
@@ -339,7 +340,7 @@ package final class Connection {
         }
     }
 
-    /// Resets the stream with this tag, if it is still open.
+    /// Resets the stream with this tag if it is still open, or withdraws the held request with this tag.
     package func cancel(tag: UInt64) {
         guard let session else { return }
         session.cancel(tag: tag)
@@ -347,7 +348,7 @@ package final class Connection {
         self.deliverResults()
     }
 
-    /// Streams that have no result yet.
+    /// The number of streams and held requests without a result.
     package var openStreams: Int { self.session?.openCount ?? 0 }
 
     /// When the last frame of a response arrived, or when the connection last went from no open stream to one,
@@ -429,8 +430,8 @@ package final class Connection {
     /// Sends the requests that waited for the path check, because the path works.
     private func sendHeld() {
         guard let session else { return }
-        session.holdsRequests = false
-        // A stall is measured from here.
+        session.waitsForPathCheck = false
+        // The requests count as opened now; see `quietSince`.
         self.busySince = self.now
         do throws(WireError) {
             try session.openHeld()
@@ -445,7 +446,7 @@ package final class Connection {
 
     private var now: NIODeadline { self.configuration.clock.now(on: self.loop) }
 
-    /// Arms the connection's only timer for the earliest of its deadlines.
+    /// Arms the connection's only timer for this deadline, unless the timer is already armed for an earlier one.
     private func arm(_ deadline: NIODeadline) {
         guard self.state != .closed, deadline < self.timerDeadline else { return }
         self.timer?.cancel()
@@ -461,7 +462,7 @@ package final class Connection {
         guard self.state != .closed else { return }
         let now = self.now
         if self.state == .connecting, now >= self.connectDeadline {
-            let way = self.configuration.proxy.map { "TCP, CONNECT by the proxy '\($0)'" } ?? "TCP"
+            let way = self.configuration.proxy.map { "TCP, the tunnel of the proxy '\($0)'" } ?? "TCP"
             self.fail(
                 WireError(
                     .connectTimeout,
@@ -494,7 +495,7 @@ package final class Connection {
     private static let windowPatience = TimeAmount.milliseconds(500)
 
     private func watchWindow(_ session: HTTP2Session?) {
-        guard let session, session.isHoldingRequests, !session.holdsRequests else { return }
+        guard let session, session.hasHeldRequests, !session.waitsForPathCheck else { return }
         let deadline = self.now + Self.windowPatience
         self.windowDeadline = deadline
         self.seenWindowUpdates = session.windowUpdates
@@ -505,7 +506,7 @@ package final class Connection {
         guard let session, let windowDeadline, now >= windowDeadline else { return nil }
         self.windowDeadline = nil
         do {
-            if session.isHoldingRequests, session.windowUpdates == self.seenWindowUpdates {
+            if session.hasHeldRequests, session.windowUpdates == self.seenWindowUpdates {
                 try session.relaxSendWindow()
             }
         } catch {
@@ -574,8 +575,8 @@ extension Connection: WireOwner {
         self.addressEntry.end()
         self.resolver?.cancelQueries()
         self.resolver = nil
-        for channel in self.connecting { channel.close(mode: .all, promise: nil) }
-        self.connecting.removeAll()
+        for channel in self.pendingChannels { channel.close(mode: .all, promise: nil) }
+        self.pendingChannels.removeAll()
         if let session {
             self.deliverResponsesBeforeGoAway(of: session)
             // A GOAWAY that arrived in the same bytes as the end explains the end.

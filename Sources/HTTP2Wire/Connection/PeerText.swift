@@ -19,7 +19,7 @@ package enum PeerText {
     }
 
     package static func printable(_ bytes: some Collection<UInt8>) -> String {
-        // No scalar has more than four bytes.
+        // A scalar has at most four bytes, so this cut damages only a scalar beyond the limit.
         self.printable(String(decoding: bytes.prefix(Self.limit + 4), as: UTF8.self))
     }
 

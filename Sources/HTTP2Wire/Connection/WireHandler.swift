@@ -89,7 +89,7 @@ final class WireHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard self.state != .closed else { return }
         self.tls.feed(self.unwrapInboundIn(data))
-        self.digest()
+        self.processInput()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
@@ -136,7 +136,7 @@ final class WireHandler: ChannelInboundHandler {
             self.session?.giveUpUnwritten(cause: error.streamCause)
             if self.state == .open { try? self.encrypt(context) }
             self.tls.closeNotify()
-            // Written even if the channel is not writable, because its buffer ends with it.
+            // Written even if the channel is not writable: the channel is closed next, so its buffer grows no further.
             self.write(context)
             self.end(error)
             context.close(mode: .all, promise: nil)
@@ -160,7 +160,7 @@ final class WireHandler: ChannelInboundHandler {
         self.flush()
     }
 
-    private func digest() {
+    private func processInput() {
         if self.state == .handshaking { self.stepHandshake() }
         while self.state == .open, let session, let context {
             switch self.tls.read(into: self.piece) {

@@ -1,7 +1,7 @@
 import CAPNSNghttp2
 
-// The C callbacks. Each one recovers the session and calls one of its methods. The methods that call nghttp2 hold no
-// `mutating` access, so a callback never reads a property that such an access holds open.
+// The C callbacks. Each one recovers the session and calls one of its methods. No method calls nghttp2 during a
+// `mutating` access to a property, so a callback never reads a property that is being changed.
 extension HTTP2Session {
     static func install(_ callbacks: OpaquePointer) {
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { session, frame, context in
@@ -53,7 +53,7 @@ extension HTTP2Session {
         }
     }
 
-    /// nghttp2 reads the body of a stream. `source` is the stream's index plus 1.
+    /// nghttp2 calls this to read the body of a stream. `source` is the stream's index plus 1.
     static let readBody: capns_data_read_callback = { _, streamID, buffer, length, flags, source, context in
         guard let context, let buffer, let flags, let source else {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
@@ -151,7 +151,7 @@ extension HTTP2Session {
         } else if self.streams[index].fields.byteCount + name.count + value.count <= StreamTable.fieldLimit {
             if self.role == .client {
                 // The same number of bytes as the list needs for it.
-                guard self.keeps(name.count + value.count + 4) else { return }
+                guard self.countKept(name.count + value.count + 4) else { return }
             }
             self.streams[index].fields.append(name: name, value: value)
         }
@@ -163,7 +163,7 @@ extension HTTP2Session {
         // large".
         let limit = self.role == .client ? self.configuration.responseBodyLimit : 16 * StreamTable.bodyLimit
         let count = min(limit - self.streams[index].body.count, data.count)
-        guard count > 0, self.role == .server || self.keeps(count) else { return }
+        guard count > 0, self.role == .server || self.countKept(count) else { return }
         self.noteProgress(index)
         self.streams[index].body.append(contentsOf: data.prefix(count))
     }

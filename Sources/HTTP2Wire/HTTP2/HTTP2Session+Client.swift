@@ -227,7 +227,7 @@ extension HTTP2Session {
 
     /// Counts this many more bytes as kept for incomplete responses. Returns `false`, and counts nothing, if that would
     /// exceed the limit.
-    func keeps(_ count: Int) -> Bool {
+    func countKept(_ count: Int) -> Bool {
         guard self.keptBytes + count <= max(StreamTable.keptLimit, self.configuration.responseBodyLimit) else {
             return false
         }

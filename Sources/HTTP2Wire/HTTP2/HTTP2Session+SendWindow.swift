@@ -1,15 +1,15 @@
 import CAPNSNghttp2
 
 extension HTTP2Session {
-    /// Whether requests are being held, for the send window or because of `holdsRequests`.
-    package var isHoldingRequests: Bool { !self.held.isEmpty }
+    /// Whether requests are being held: for the send window, or because the path is being checked.
+    package var hasHeldRequests: Bool { !self.held.isEmpty }
 
     private var sendWindow: Int { self.withSession { Int(nghttp2_session_get_remote_window_size($0)) } ?? 0 }
 
     /// Whether a request must be held. Its HEADERS must not be sent if its body cannot follow, because a request that
     /// was written may have been processed.
     func mustHold(bodyCount: Int, isBulk: Bool) -> Bool {
-        if self.holdsRequests { return true }
+        if self.waitsForPathCheck { return true }
         guard bodyCount > 0 else { return false }
         return self.held.isWaiting(isBulk: isBulk)
             || !self.windowRule.admits(
@@ -39,7 +39,7 @@ extension HTTP2Session {
 
     /// Opens streams for held requests, as far as the send window allows.
     func openHeld() throws(WireError) {
-        if self.holdsRequests { return }
+        if self.waitsForPathCheck { return }
         while let request = self.held.first {
             let stream = request.stream
             let window = self.sendWindow
@@ -51,8 +51,8 @@ extension HTTP2Session {
                     committed: self.uncopiedBodyBytes
                 )
             else {
-                // Without an open stream, the server has responded to everything it received, so waiting would never
-                // end.
+                // Without an open stream, the server has responded to everything it received. It has no reason to
+                // enlarge the window, so waiting would never end.
                 if window > 0, self.streams.count == 0, self.windowRule.relax(isProof: true) { continue }
                 return
             }

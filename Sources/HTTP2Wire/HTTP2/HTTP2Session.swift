@@ -38,10 +38,10 @@ package final class HTTP2Session {
         package var responseBodyLimit = StreamTable.bodyLimit
         /// For a server: its first SETTINGS_MAX_CONCURRENT_STREAMS.
         package var maxConcurrentStreams: UInt32 = 100
-        /// For a server: a smaller limit to announce in the first SETTINGS_MAX_CONCURRENT_STREAMS instead of
-        /// `maxConcurrentStreams`, until the limit is set again. By itself, nghttp2 would immediately refuse streams
-        /// that a client opened before it could know the limit. With this setting, streams above it are refused only
-        /// after the client has acknowledged it (RFC 9113, section 6.5.3).
+        /// For a server: a smaller limit that its first SETTINGS_MAX_CONCURRENT_STREAMS announces instead of
+        /// `maxConcurrentStreams`. It applies until the server submits another limit. nghttp2 by itself would refuse
+        /// streams that a client opened before the client knew the limit. With this setting, streams above the limit
+        /// are refused only after the client has acknowledged it (RFC 9113, section 6.5.3).
         package var announcedMaxConcurrentStreams: UInt32?
         /// For a server: how many RST_STREAM frames a client may send at once (burst) and per second (rate) before the
         /// session ends.
@@ -57,16 +57,16 @@ package final class HTTP2Session {
         package init() {}
     }
 
-    /// The largest stream id in use before the connection should be replaced (RFC 9113, section 5.1.1).
+    /// Once the next stream id reaches this value, the connection should be replaced (RFC 9113, section 5.1.1).
     static let lastUsableStreamID: Int32 = Int32.max - 2048
 
     let role: Role
     let configuration: Configuration
     let streams = StreamTable()
-    // Unchecked: confined to one event loop, and no access re-enters these properties.
+    // `@exclusivity(unchecked)`: the session is confined to one event loop, and no access re-enters these properties.
     /// The bodies being sent.
     @exclusivity(unchecked) var bodies = RefCountTable<[UInt8]>()
-    /// Header blocks whose memory nghttp2 may still read.
+    /// The header blocks of requests whose HEADERS nghttp2 has not produced yet, including held requests.
     @exclusivity(unchecked) private var fixed = RefCountTable<FixedFields>()
     /// The fixed fields that are laid out in `scratch`, and their number.
     private var laidOut: (entry: Int32, shared: ObjectIdentifier, credential: ObjectIdentifier?, count: Int)?
@@ -100,16 +100,17 @@ package final class HTTP2Session {
     /// Why nghttp2 itself ended the session: the peer violated the protocol.
     var violation: WireError?
     private(set) var hasSubmittedGoAway = false
-    /// The number of streams without a result.
+    /// The number of streams and held requests without a result.
     var openCount = 0
-    /// Counts frames that advanced an open stream: final HEADERS, DATA with a body, RST_STREAM. A change shows that the
-    /// peer is working on requests. Frames on closed streams and 1xx blocks do not show that, so they are not counted.
+    /// Counts frames that advanced an open stream: final HEADERS, DATA of which bytes are kept, RST_STREAM. A change
+    /// shows that the peer is working on requests. Frames on closed streams and 1xx blocks do not show that, so they
+    /// are not counted.
     var responseFrames: UInt64 = 0
     /// The number of streams whose HEADERS nghttp2 has not produced yet.
     var unwrittenCount = 0
     // Unchecked like `bodies`, because each push accesses them.
     /// Whether new requests are held, because the path to the peer is being checked.
-    @exclusivity(unchecked) package var holdsRequests = false
+    @exclusivity(unchecked) package var waitsForPathCheck = false
     /// The requests being held.
     @exclusivity(unchecked) var held = HeldRequests()
     @exclusivity(unchecked) var windowRule = SendWindowRule()
@@ -125,8 +126,9 @@ package final class HTTP2Session {
     private let memory = SessionMemory()
     private var session: OpaquePointer?
     private var variableNames: HeaderBlock
-    /// The variable names that have been sent once, so that HPACK can refer to them by index.
+    /// The variable names that have been sent once, so that HPACK can refer to them by index: one bit per name.
     private var introducedNames: UInt32 = 1
+    /// The fields of the message that is being passed to nghttp2.
     let scratch: UnsafeMutableBufferPointer<nghttp2_nv>
 
     package init(role: Role, configuration: Configuration) throws(WireError) {
@@ -211,7 +213,7 @@ package final class HTTP2Session {
             self.refusedStreams.removeAll()
         }
         if self.hasGoAway || self.openCount > self.peerMaxConcurrentStreams {
-            // nghttp2 would keep them silently until the peer allows more streams, or forever.
+            // nghttp2 would silently keep unwritten requests until the peer allows more streams, or forever.
             self.giveUpUnwritten(cause: self.hasGoAway ? .goAway : .noCapacity)
         }
         if !self.held.isEmpty { try self.openHeld() }
@@ -229,7 +231,7 @@ package final class HTTP2Session {
     }
 
     private func announce(_ limit: UInt32, in frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-        let copy = self.announced(limit, in: frame)
+        let copy = self.copy(of: frame, announcing: limit)
         self.firstFrame = copy
         return UnsafeRawBufferPointer(start: copy.baseAddress, count: frame.count)
     }
@@ -312,7 +314,7 @@ package final class HTTP2Session {
         var count: Int { self.shared.fields.count + (self.credential?.fields.count ?? 0) }
     }
 
-    /// Lays out the fields that a request shares with others, and keeps their memory.
+    /// Lays out in `scratch` the fields that a request shares with others, and retains their memory.
     ///
     /// - Returns: The entry, with one additional use that the caller must release; `nil` if there are too many fields.
     func layOut(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
@@ -359,7 +361,8 @@ package final class HTTP2Session {
         if self.fixed.release(entry: entry), self.laidOut?.entry == entry { self.laidOut = nil }
     }
 
-    /// Adds the values of one request to the fields that are laid out, for a call of nghttp2, which copies the values.
+    /// Adds the variable fields of one request to the fields that are laid out. nghttp2 copies their values when the
+    /// request is submitted.
     ///
     /// - Parameters:
     ///   - values: Exactly as many bytes as the sum of `lengths`.
@@ -380,8 +383,8 @@ package final class HTTP2Session {
             field.valuelen = length
             field.flags = UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
             position += length
-            // "No index" is HPACK's never-indexed form. The first time, the field is sent without it, so that the table
-            // learns the name and later fields need one byte for it. nghttp2 never indexes `:path`.
+            // NO_INDEX selects HPACK's never-indexed form. The first time, the field is sent without this flag, so that
+            // the table learns the name. Later fields then need one byte for the name. nghttp2 never indexes `:path`.
             let bit = UInt32(1) << UInt32(index)
             if index == 0 {
                 self.scratch[0] = field

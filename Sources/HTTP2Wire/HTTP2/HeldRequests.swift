@@ -3,9 +3,9 @@ import NIOCore
 /// A request to submit to nghttp2.
 struct NewStream {
     var lengths: SIMD8<UInt16>
-    /// An entry of the session's fixed fields, laid out before the request is opened or held.
+    /// An entry of the session's `fixed`: the header blocks that the request shares with others.
     var fixed: Int32
-    /// An entry of the session's bodies.
+    /// An entry of the session's `bodies`.
     var body: Int32
     var bodyCount: Int
     var tag: UInt64
@@ -16,7 +16,7 @@ struct NewStream {
 /// A request that is held until its body fits into the connection's send window, or until the path check has succeeded.
 /// It has not been passed to nghttp2, so no part of it has been written.
 struct HeldRequest {
-    /// While the request is held, it retains each of its entries once.
+    /// While the request is held, it retains its entries `fixed` and `body` once each.
     var stream: NewStream
     /// The offset of its values, in bytes, among all values that the lane has ever held.
     fileprivate var position: Int

@@ -9,8 +9,8 @@
 /// Selects the fields that are kept of a client's ordinary responses (status 200), so that a response without new
 /// information uses no memory. Responses with another status are kept in full.
 package struct ResponseFilter: Sendable {
-    /// The variable name, by its index among the session's names, whose value the peer repeats in its response. An
-    /// equal value (ignoring ASCII case) is not kept.
+    /// The variable field that the peer repeats in its response, as an index of the session's variable names. An equal
+    /// value (ignoring ASCII case) is not kept.
     package var echoed: Int
     /// The names, in lower case, of the fields that are kept.
     package var kept: [StaticString]
@@ -41,8 +41,8 @@ struct EchoedValue {
         if self.count > 0 { self.words = Self.words(value) }
     }
 
-    /// Whether the texts are equal, ignoring ASCII case. A few pairs of other characters compare equal too, but they do
-    /// not occur in ids or header values.
+    /// Whether the texts are equal, ignoring ASCII case. Some pairs of other characters compare equal too, such as a
+    /// digit and a control character. No id contains both characters of such a pair.
     func matches(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         guard self.count > 0, value.count == Int(self.count) else { return false }
         let other = Self.words(value)

@@ -1,7 +1,7 @@
 /// Decides how much of the connection's send window a request must leave free (RFC 9113, section 5.2).
 struct SendWindowRule {
-    /// How many bytes bulk requests leave to others: enough for a few bodies. If the window is smaller than four times
-    /// this, a quarter of the window.
+    /// How many bytes bulk requests leave to others: enough for a few bodies. If the largest window so far is smaller
+    /// than four times this, they leave a quarter of that window.
     static let bulkReserve = 16 * 1024
 
     /// When a request may be sent. A server may refill the window only when less is left than the reserve, or than a
@@ -20,7 +20,7 @@ struct SendWindowRule {
     /// The largest window seen so far.
     private(set) var largest = 0
     private(set) var strictness = Strictness.reserve
-    /// The strictest level that the server has been proved to work with. `strictness` never returns above it.
+    /// The server has been proved not to work with any stricter level. `strictness` never returns above it.
     private var proven = Strictness.reserve
 
     /// Whether a body may begin now.
@@ -45,7 +45,7 @@ struct SendWindowRule {
     ///
     /// - Parameter isProof: Whether the server has responded to everything it received, which proves that it refills
     ///   the window only below the level required so far. The relaxation then lasts as long as the connection.
-    /// - Returns: Whether the rule could be relaxed any further.
+    /// - Returns: Whether the rule was relaxed: `false` if it was already at its last level.
     mutating func relax(isProof: Bool) -> Bool {
         guard let next = Strictness(rawValue: self.strictness.rawValue - 1) else { return false }
         self.strictness = next

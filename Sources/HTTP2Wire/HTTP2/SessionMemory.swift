@@ -19,8 +19,8 @@ final class SessionMemory {
     /// How many bytes are kept of each size: enough for the requests of a few batches.
     static let keptBytes = 32 * 1024
     private static let step = 16
-    /// Makes a block and its header fill an allocation of the system's allocator, which has 8 bytes of its own before
-    /// it.
+    /// The system's allocator puts 8 bytes of its own before each allocation. With this padding, a block and our header
+    /// fill the rest of such an allocation exactly.
     private static let padding = 8
     private static let classCount = 64
     /// The size of a block is stored before it, in a header long enough to keep the block aligned.

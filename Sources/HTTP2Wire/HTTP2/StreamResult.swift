@@ -74,7 +74,7 @@ package struct StreamResult: Sendable {
     /// Whether `fields` and `body` are empty.
     package var isBare: Bool { self.details == nil }
 
-    /// The result of a request that no connection accepted.
+    /// The result of a request that never got a stream.
     package static func notSent(_ cause: StreamCause, tag: UInt64 = 0) -> StreamResult {
         StreamResult(tag: tag, ending: .notSent, cause: cause)
     }

@@ -9,7 +9,7 @@ package import NIOCore
 #endif
 
 /// One connection, established step by step to find what is wrong on the path to a server. Each step blocks its thread,
-/// at most for the given timeout.
+/// at most for the given timeout. Only `lookUp` has no timeout.
 package final class NetworkProbe {
     /// A response to a request.
     package struct Response: Sendable {
@@ -88,7 +88,7 @@ package final class NetworkProbe {
     /// Performs the TLS handshake even if the certificate is not trusted. The report contains the reason.
     package func handshake(_ context: TLSContext, host: String) throws(WireError) -> HandshakeReport {
         let session = try TLSSession(context: context, peerName: host)
-        session.toleratesDistrust()
+        session.tolerateDistrust()
         let deadline = NIODeadline.now() + self.timeout
         while true {
             let step = session.handshake()

@@ -44,7 +44,7 @@ package struct HandshakeReport: Sendable {
 extension TLSSession {
     /// Makes the handshake continue with an untrusted certificate, to learn as much as possible about the server. Do
     /// not send anything confidential on such a connection.
-    func toleratesDistrust() {
+    func tolerateDistrust() {
         SSL_set_verify(self.ssl, SSL_VERIFY_NONE, nil)
     }
 

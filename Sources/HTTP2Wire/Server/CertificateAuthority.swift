@@ -56,8 +56,8 @@ package final class CertificateAuthority {
     /// trust.
     package var privateKeyPEM: String { Self.pem(of: self.key) }
 
-    /// Issues a server certificate for `names` (host names or IP addresses). Without names, the certificate is valid
-    /// for no host: its subject is `localhost`, and it has no alternative names.
+    /// Issues a certificate for `names` (host names or IP addresses), for a server or a client. Without names, it is
+    /// valid for no host: its subject is `localhost`, and it has no alternative names.
     ///
     /// - Parameters:
     ///   - names: The host names or IP addresses.

@@ -25,7 +25,7 @@ package final class HeaderReporting: Sendable {
 
 extension HTTP2Session {
     /// Copies the server's first SETTINGS frame (RFC 9113, section 6.5.1), replacing the limit of streams.
-    func announced(_ limit: UInt32, in frame: UnsafeRawBufferPointer) -> UnsafeMutableRawBufferPointer {
+    func copy(of frame: UnsafeRawBufferPointer, announcing limit: UInt32) -> UnsafeMutableRawBufferPointer {
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(frame.count, 1), alignment: 8)
         copy.copyMemory(from: frame)
         guard frame.count >= 9, frame[3] == 4, frame[4] == 0 else { return copy }  // type SETTINGS, no ACK
@@ -35,7 +35,8 @@ extension HTTP2Session {
         return copy
     }
 
-    /// Whether a new stream is within the limit that the client has acknowledged.
+    /// Whether a new stream is within the limit that the client has acknowledged. If not, the stream is recorded in
+    /// `refusedStreams`.
     func admits(_ index: Int) -> Bool {
         guard let limit = self.announcedLimit, self.isLimitAcknowledged, self.streams.count > Int(limit) else {
             return true

@@ -12,8 +12,8 @@ struct OpenSSLErrors {
     }
 
     /// Initializes OpenSSL without its handler for `exit()`. That handler frees OpenSSL's tables while the threads of
-    /// a server may still use them, and the error queue of a thread that ends after it is never freed. The process
-    /// ends anyway, so nothing needs to be freed. Has no effect if another library initialized OpenSSL before.
+    /// a server may still use them. A thread that ends after the handler has run never frees its error queue. The
+    /// process ends anyway, so nothing needs to be freed. Has no effect if another library initialized OpenSSL before.
     private static let withoutExitHandler: Int32 = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
 
     static func drain() -> OpenSSLErrors {

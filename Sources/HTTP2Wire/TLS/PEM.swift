@@ -41,10 +41,10 @@ enum PEM {
         guard let bio = self.memory(text) else { return nil }
         defer { BIO_free(bio) }
         guard let passphrase else {
-            // Without the callback, OpenSSL prompts on the terminal.
+            // With neither a callback nor an argument, OpenSSL would prompt on the terminal.
             return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil).map(EVPKey.init(owning:))
         }
-        // Without a callback, OpenSSL uses the argument as the passphrase.
+        // With an argument and no callback, OpenSSL uses the argument as the passphrase.
         return passphrase.withCString {
             PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0)).map(EVPKey.init(owning:))
         }

@@ -51,7 +51,8 @@ package struct SystemTrustRoots: Sendable, Hashable {
         if let directories = self.directories {
             _ = X509_STORE_load_path(store, directories)
             // OpenSSL searches the directory for a subject only if the store holds no certificate with that subject.
-            if let lookup = X509_STORE_add_lookup(store, X509_LOOKUP_hash_dir()) {  // the existing one
+            // `X509_STORE_load_path` has added this lookup already, so this call only returns it.
+            if let lookup = X509_STORE_add_lookup(store, X509_LOOKUP_hash_dir()) {
                 for certificate in own { Self.load(X509_get_subject_name(certificate.pointer), by: lookup) }
             }
         }

@@ -236,7 +236,8 @@ final class TLSSession {
     private func handshakeError(_ errors: OpenSSLErrors) -> WireError {
         if let error = self.verificationError { return error }
         if errors.firstReason == Self.alertOffset + 40, capns_certificate_was_requested(self.ssl) == 1 {
-            // TLS 1.2 has no separate alert for a missing certificate (RFC 5246, section 7.4.6).
+            // Alert 40 is handshake_failure. TLS 1.2 has no separate alert for a missing certificate (RFC 5246, section
+            // 7.4.6).
             return Self.clientCertificateRefused(errors, peerName: self.peerName)
         }
         return Self.alertError(errors, peerName: self.peerName)
@@ -250,12 +251,13 @@ final class TLSSession {
         return WireError(.tlsFailure, "TLS failed: \(errors.text)")
     }
 
-    /// The error for an alert from the peer. OpenSSL reports it as reason 1000 + alert number (RFC 8446, section 6.2).
+    /// The error for an alert from the peer, or for a peer that does not speak TLS. OpenSSL reports an alert as reason
+    /// 1000 + alert number (RFC 8446, section 6.2).
     private static func alertError(_ errors: OpenSSLErrors, peerName: String) -> WireError? {
         switch errors.firstReason {
         case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_PACKET_LENGTH_TOO_LONG:
             return WireError(.notTLS, "'\(peerName)' does not speak TLS on this port")
-        case Self.alertOffset + 120:
+        case Self.alertOffset + 120:  // no_application_protocol
             return self.noHTTP2(peerName: peerName, chosen: nil)
         default:
             return self.isAboutClientCertificate(errors)

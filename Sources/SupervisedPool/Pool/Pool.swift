@@ -1,8 +1,8 @@
 /// Leases the streams of a few workers that connect and reconnect by themselves: poolboy for HTTP/2.
 ///
-/// A pool runs only once; a supervisor creates a new one at each start. The pool never waits for a worker, so its own
-/// methods do not block on a connection. Reports and check-ins arrive through a mailbox, in the order in which they
-/// were posted.
+/// A pool runs only once; a supervisor creates a new one at each start. The pool itself never waits for a worker, so a
+/// worker that connects slowly delays only the callers that wait for it. Reports and check-ins arrive through a
+/// mailbox, in the order in which they were posted.
 ///
 /// The state lives in an actor. This class adds the worker's type to it.
 public final class Pool<Worker: PoolWorker>: Sendable {
@@ -43,8 +43,8 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///
     /// - Parameters:
     ///   - worker: The worker.
-    ///   - id: Its index in the pool, and the generation of its context. A worker whose index is beyond the pool's size
-    ///     is surplus; see ``reconfigure(_:)``.
+    ///   - id: Its index in the pool, and the generation of its context. A worker whose index is `size + maxOverflow`
+    ///     or above is surplus; see ``reconfigure(_:)``.
     ///   - context: The context that was passed to the worker's `run`.
     public func register(_ worker: Worker, id: WorkerID, for context: ChildContext) {
         self.register(worker, id: id)
@@ -69,7 +69,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// - Parameters:
     ///   - wanted: How many streams the caller can use. The lease has at least one. It has more only as far as the
     ///     other waiting checkouts still get their share.
-    ///   - deadline: How long to wait. If the deadline has passed, the checkout fails immediately.
+    ///   - deadline: Until when to wait. If the deadline has passed, the checkout fails immediately.
     ///   - bytes: The memory that the caller holds while it waits, in bytes, counted against
     ///     ``PoolConfiguration/maxQueuedBytes``.
     ///   - block: Whether to wait. If `false` and no stream is free, the checkout fails with `full`.
@@ -106,7 +106,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///
     /// - Parameters:
     ///   - wanted: How many streams the caller can use; see ``checkout(wanted:deadline:bytes:block:lane:atFront:)``.
-    ///   - deadline: How long to wait for a stream. `body` may take longer.
+    ///   - deadline: Until when to wait for a stream. `body` may take longer.
     ///   - block: Whether to wait. If `false` and no stream is free, the checkout fails with `full`.
     ///   - lane: The lane to wait in. Interactive work takes precedence over bulk work.
     ///   - body: Uses the lease's worker, and must not store it. It may call ``PoolLease/markBroken()``, even before it
@@ -169,7 +169,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///
     /// - Parameters:
     ///   - workers: How many; 1 by default, at most `size + maxOverflow`.
-    ///   - deadline: How long to wait.
+    ///   - deadline: Until when to wait.
     /// - Throws: ``PoolError`` if the workers are not ready by the deadline, or as soon as it is certain that they will
     ///   not be.
     public func waitUntilReady(_ workers: Int = 1, deadline: MonotonicInstant) async throws(PoolError) {
@@ -183,7 +183,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///
     /// - Parameters:
     ///   - workers: How many workers should be ready, including those that already are; at most `size + maxOverflow`.
-    ///   - deadline: How long to wait. Connecting continues after it.
+    ///   - deadline: Until when to wait. Connecting continues after it.
     /// - Throws: ``PoolError``, as in ``waitUntilReady(_:deadline:)``.
     public func prewarm(_ workers: Int, deadline: MonotonicInstant) async throws(PoolError) {
         await self.core.prewarm(workers)
@@ -232,8 +232,8 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// Confirms that the workers with these indexes have been ended, as ``retireSurplus()`` required, or did not exist.
     /// If the pool has grown again, new workers may be started with these indexes. Never blocks, and may be called from
     /// any thread.
-    public func ended(_ places: [Int]) {
-        self.core.mailbox.post(.ended(places), isUrgent: true)
+    public func ended(_ indexes: [Int]) {
+        self.core.mailbox.post(.ended(indexes), isUrgent: true)
     }
 
     // MARK: Drain and status

@@ -45,8 +45,8 @@ public struct PoolConfiguration: Sendable, Hashable {
     public var connectSpacing: Duration
     /// How long an overflow worker may go without a checkout before it is disconnected. 1 ms or more; 5 min by default.
     public var idleTimeout: Duration
-    /// How long the pool may have no ready worker, while attempts fail, before it counts as unavailable. 10 s by
-    /// default.
+    /// How long the pool may have no ready worker, while workers fail to connect, before it counts as unavailable. 10 s
+    /// by default.
     public var unavailableAfter: Duration
     /// What happens to checkouts while the pool is unavailable. `fail` by default.
     public var whenUnavailable: WhenUnavailable

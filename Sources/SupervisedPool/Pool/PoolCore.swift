@@ -406,7 +406,7 @@ actor PoolCore {
         if Task.isCancelled { throw self.machine.error(.cancelled, now) }
         try await self.observe(self.machine.awaitRetirable(now: now), .distantFuture)
         self.advance(self.clock.now)
-        return self.machine.sealRetirable()
+        return self.machine.handOverRetirable()
     }
 
     // MARK: Drain and status

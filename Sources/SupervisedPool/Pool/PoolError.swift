@@ -104,7 +104,7 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
             "the caller was cancelled."
         case .unavailable:
             "no worker can connect. Check the network and the peer's status; set whenUnavailable to wait if checkouts "
-                + "should outlast it."
+                + "should wait for the end of the outage."
         case .configurationFault:
             "no worker can connect until the configuration is changed."
         case .shuttingDown:
@@ -118,7 +118,7 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         case .invariantBroken:
             "more streams were returned than were leased. This is a defect in the code that returns them."
         default:
-            "see the code."
+            "the error's code gives the reason."
         }
     }
 }

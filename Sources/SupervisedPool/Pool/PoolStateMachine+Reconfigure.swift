@@ -2,7 +2,7 @@ extension PoolStateMachine {
     /// Applies another configuration, which has already been validated.
     ///
     /// Workers beyond the new number become surplus: they get no more work, finish the work they have, and are ended by
-    /// their owner; see ``sealRetirable()``. Waiting checkouts keep waiting, even if they exceed a reduced bound of the
+    /// their owner; see ``handOverRetirable()``. Waiting checkouts keep waiting, even if they exceed a reduced bound of the
     /// queue, and expire at the time that was set when they began to wait.
     mutating func reconfigure(_ new: PoolConfiguration) {
         let old = self.configuration
@@ -86,25 +86,25 @@ extension PoolStateMachine {
         if self.phase == .stopped || self.hasRetirableOrNoSurplus { return .reached }
         return .wait(
             self.queue.append(
-                WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: .distantFuture, since: now, lane: .retirements)
+                WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: .distantFuture, since: now, list: .retirements)
             )
         )
     }
 
     /// Returns the surplus workers that are no longer needed. They are not used again until ``ended(_:now:)`` confirms
     /// that their owner has ended them.
-    mutating func sealRetirable() -> [Int] {
+    mutating func handOverRetirable() -> [Int] {
         guard self.phase != .stopped else { return [] }
         let found = self.workers.indices.filter { self.workers[$0].isRetirable }
-        for index in found { self.workers[index].isSealed = true }
+        for index in found { self.workers[index].isHandedOver = true }
         return found
     }
 
     /// The owner has ended these workers. If a worker is registered now, it is a successor and stays: the end of its
     /// predecessor was processed before its own registration.
     mutating func ended(_ places: [Int], now: MonotonicInstant) {
-        for index in places where self.workers.indices.contains(index) && self.workers[index].isSealed {
-            self.workers[index].isSealed = false
+        for index in places where self.workers.indices.contains(index) && self.workers[index].isHandedOver {
+            self.workers[index].isHandedOver = false
             self.workers[index].isEnded = self.workers[index].isSurplus && self.workers[index].state == .absent
             self.workers[index].isKeepPending = !self.workers[index].isOverflow && self.workers[index].isAskable
         }
@@ -114,7 +114,7 @@ extension PoolStateMachine {
 
     private var hasRetirableOrNoSurplus: Bool {
         var isAnyLeft = false
-        for worker in self.workers where worker.isSurplus && !worker.isSealed && !worker.isEnded {
+        for worker in self.workers where worker.isSurplus && !worker.isHandedOver && !worker.isEnded {
             if worker.isRetirable { return true }
             isAnyLeft = true
         }
@@ -140,7 +140,7 @@ extension PoolStateMachine {
 extension PoolStateMachine.Worker {
     /// Whether the worker can be ended without losing work.
     fileprivate var isRetirable: Bool {
-        guard self.isSurplus, !self.isSealed, !self.isEnded, self.leased + self.leasedEarlier == 0, !self.isOpening
+        guard self.isSurplus, !self.isHandedOver, !self.isEnded, self.leased + self.leasedEarlier == 0, !self.isOpening
         else { return false }
         return self.state == .idle || self.state == .absent
     }

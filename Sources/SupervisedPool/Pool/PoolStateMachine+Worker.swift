@@ -20,7 +20,7 @@ extension PoolStateMachine {
         /// Beyond the pool's current number of workers: it gets no work and is not asked to connect.
         var isSurplus = false
         /// Its owner was notified that it may be ended, and will end it even if the pool grows again.
-        var isSealed = false
+        var isHandedOver = false
         /// Its owner has ended it. The entry is removed once it is the last one.
         var isEnded = false
         /// It was asked to give up its connection and has not reported since.
@@ -31,7 +31,7 @@ extension PoolStateMachine {
         var session = 0
         /// The first session of this registration.
         var firstSession = 1
-        /// Whether `leased` counts: the session is ready or draining.
+        /// Whether it has a session, ready or draining. Only then can `leased` be more than 0.
         var isSessionOpen = false
         var capacity = 0 {
             didSet { self.reserve = self.capacity * self.reservePercent / 100 }
@@ -50,23 +50,24 @@ extension PoolStateMachine {
         var lastCheckoutNumber = 0
         /// When the session should be replaced; `nil` if that was already requested or is not planned.
         var replaceAt: MonotonicInstant?
+        /// The session is new, or the setting has changed: `replaceAt` must be computed from the maximum lifetime.
         var needsLifetime = false
         /// Until this time, the capacity is only the peer's first value and will probably grow.
         var growsUntil = MonotonicInstant(nanoseconds: .min)
-        /// It should be connected because it is a base worker, and has not been asked yet.
+        /// It should be connected, as a base worker or to prewarm the pool, and has not been asked yet.
         var isKeepPending = false
         /// It should be connected as soon as it registers, although it is an overflow worker.
         var isPrewarmWanted = false
         /// It was asked to connect and has not reported since; a report is expected by this time.
         var askedUntil: MonotonicInstant?
         /// It is not asked again before this time, whatever the demand, because it may fail immediately each time.
-        var mayAsk = MonotonicInstant(nanoseconds: .min)
+        var askableFrom = MonotonicInstant(nanoseconds: .min)
         /// Demand does not shorten this backoff, either because the failed attempt was already made for that demand, or
         /// because the cause is a fault in the configuration.
         var isBackoffFixed = false
         /// When its last backoff began.
         var backingOffSince = MonotonicInstant(nanoseconds: .min)
-        /// Its session was begun before ``replaceAll(now:)``.
+        /// It began to open its next session before ``replaceAll(now:)``.
         var isOutdated = false
         var replaceReason = PoolWorkerDisconnectReason.lifetime
 
@@ -76,7 +77,7 @@ extension PoolStateMachine {
             self.reservePercent = min(max(0, reservePercent), 90)
         }
 
-        var isLeaving: Bool { self.isSurplus || self.isSealed }
+        var isLeaving: Bool { self.isSurplus || self.isHandedOver }
 
         /// Streams that a checkout of this lane may get.
         func free(_ lane: PoolLane) -> Int {
@@ -136,7 +137,7 @@ extension PoolStateMachine {
             reservePercent: self.configuration.interactiveReservePercent
         )
         worker.isSurplus = old.isSurplus
-        worker.isSealed = old.isSealed
+        worker.isHandedOver = old.isHandedOver
         worker.state = .idle
         worker.generation = id.generation
         worker.session = old.session
@@ -191,7 +192,7 @@ extension PoolStateMachine {
                 self.mayShortenBackoff = true
             }
             // Demand that already existed before this attempt does not justify another one.
-            let isDemandNew = self.queue.wanting == 0 && self.lastUse < self.workers[index].backingOffSince
+            let isDemandNew = self.queue.wanting == 0 && self.lastWithoutStream < self.workers[index].backingOffSince
             self.workers[index].closeSession()
             self.workers[index].state = .backingOff(until: until)
             self.workers[index].backingOffSince = now
@@ -354,7 +355,7 @@ extension PoolStateMachine {
 
         if !isReady, self.queue.wanting + unqueuedDemand > 0 || self.isUseWanted,
             let index = self.workers.firstIndex(where: {
-                $0.isAskable && (isTime || (self.isUseWanted && $0.mayAsk <= now))
+                $0.isAskable && (isTime || (self.isUseWanted && $0.askableFrom <= now))
             })
         {
             return self.ask(index, .use, now, using: &random, into: &actions)
@@ -389,7 +390,7 @@ extension PoolStateMachine {
         let spacing = max(.zero, self.configuration.connectSpacing)
         let jitter = Int64.random(in: 0...max(0, spacing.saturatedNanoseconds / 5), using: &random)
         self.nextConnect = now.advanced(by: spacing).advanced(by: .nanoseconds(jitter))
-        self.workers[index].mayAsk = self.nextConnect
+        self.workers[index].askableFrom = self.nextConnect
         let id = WorkerID(index: index, generation: self.workers[index].generation)
         actions.append(.connect(id, reason))
         actions.append(.event(.askedToConnect(id, reason)))
@@ -412,7 +413,7 @@ extension PoolStateMachine {
     }
 
     /// Disconnects idle overflow workers and replaces old sessions, one at a time.
-    mutating func retireWorkers(
+    mutating func disconnectWorkers(
         _ now: MonotonicInstant,
         using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
@@ -428,7 +429,7 @@ extension PoolStateMachine {
             }
             let id = WorkerID(index: index, generation: self.workers[index].generation)
             if self.workers[index].isOverflow, self.workers[index].leased == 0,
-                self.idleTime(self.workers[index]) <= now
+                self.idleDeadline(self.workers[index]) <= now
             {
                 // It gets no more work, even if it has not received the request yet.
                 self.workers[index].state = .draining
@@ -447,7 +448,7 @@ extension PoolStateMachine {
         }
     }
 
-    private func idleTime(_ worker: Worker) -> MonotonicInstant {
+    private func idleDeadline(_ worker: Worker) -> MonotonicInstant {
         worker.lastCheckout.advanced(by: max(.milliseconds(1), self.configuration.idleTimeout))
     }
 
@@ -465,8 +466,8 @@ extension PoolStateMachine {
             if self.queue.count > 0 { consider(worker.growsUntil) }
             if let replaceAt = worker.replaceAt { consider(max(replaceAt, self.nextConnect)) }
             guard worker.isOverflow else { continue }
-            consider(self.idleTime(worker))
-            if self.idleTime(worker) <= now {
+            consider(self.idleDeadline(worker))
+            if self.idleDeadline(worker) <= now {
                 // Its streams have been leased for a long time. Their return does not wake the pool, so check again
                 // soon.
                 consider(now.advanced(by: max(.milliseconds(1), self.configuration.idleTimeout / 8)))

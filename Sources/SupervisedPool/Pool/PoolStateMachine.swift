@@ -37,7 +37,7 @@ struct PoolStateMachine {
         var atFront = false
 
         /// The list in which it waits.
-        var queueLane: WaiterQueue.Lane {
+        var list: WaiterQueue.ListName {
             switch self.lane {
             case .interactive: self.atFront ? .front : .interactive
             case .bulk: self.atFront ? .bulkFront : .bulk
@@ -79,10 +79,10 @@ struct PoolStateMachine {
 
     /// Connects that can wait are not requested before this time.
     var nextConnect = MonotonicInstant(nanoseconds: .min)
-    /// Whether a checkout has found no connection since the last connect was requested.
+    /// Whether a checkout has found no free stream since the last connect was requested.
     var isUseWanted = false
-    /// When a checkout last found no connection.
-    var lastUse = MonotonicInstant(nanoseconds: .min)
+    /// When a checkout last found no free stream.
+    var lastWithoutStream = MonotonicInstant(nanoseconds: .min)
     /// Whether lasting demand may shorten a backoff: only once per outage. Otherwise every backoff would be cut short,
     /// and a fleet under load would reconnect once a second.
     var mayShortenBackoff = true
@@ -129,8 +129,8 @@ struct PoolStateMachine {
         let failed = self.queue.count
         let status = self.status(now)
         let retryAfter = self.retryAfter(code, now)
-        for lane in WaiterQueue.Lane.allCases where lane != .drains && lane != .retirements {
-            while let id = self.queue.first(lane), let waiter = self.queue.remove(id) {
+        for list in WaiterQueue.ListName.allCases where list != .drains && list != .retirements {
+            while let id = self.queue.first(list), let waiter = self.queue.remove(id) {
                 let error = PoolError(
                     code: code,
                     waited: waiter.since.duration(to: now),
@@ -147,8 +147,8 @@ struct PoolStateMachine {
     /// Ends the pool: all waiters are completed, and later ones fail immediately.
     mutating func stop(now: MonotonicInstant, into actions: inout [PoolAction]) {
         self.failWaiters(.poolStopped, now: now, into: &actions)
-        for lane in [WaiterQueue.Lane.drains, .retirements] {
-            while let id = self.queue.first(lane), self.queue.remove(id) != nil { actions.append(.reached(id)) }
+        for list in [WaiterQueue.ListName.drains, .retirements] {
+            while let id = self.queue.first(list), self.queue.remove(id) != nil { actions.append(.reached(id)) }
         }
         self.phase = .stopped
     }
@@ -195,7 +195,7 @@ struct PoolStateMachine {
                 bytes: min(bytes, 1 << 40),
                 deadline: request.deadline,
                 since: now,
-                lane: request.queueLane,
+                list: request.list,
                 agesAt: request.atFront ? .distantFuture : self.agesAt(now)
             )
         )
@@ -204,18 +204,18 @@ struct PoolStateMachine {
         return .wait(id)
     }
 
-    /// Records that a checkout has found no connection.
+    /// Records that a checkout has found no free stream.
     private mutating func wantUse(_ now: MonotonicInstant) {
         self.isUseWanted = true
-        self.lastUse = now
+        self.lastWithoutStream = now
     }
 
     /// Whether no other waiter is entitled to a free stream before this request.
     private mutating func isFirst(_ request: Request) -> Bool {
         switch request.lane {
-        case .interactive: self.queue.urgentCount == 0
+        case .interactive: self.queue.interactiveCount == 0
         case .bulk:
-            self.queue.urgentCount == 0 && (request.atFront ? self.queue.count(.bulkFront) : self.queue.bulkCount) == 0
+            self.queue.interactiveCount == 0 && (request.atFront ? self.queue.count(.bulkFront) : self.queue.bulkCount) == 0
         }
     }
 
@@ -239,7 +239,7 @@ struct PoolStateMachine {
         if self.isDraining { return .failed(self.error(.shuttingDown, now)) }
         if self.phase == .running, let refusal = self.refusal(now) { return .failed(self.error(refusal, now)) }
         let id = self.queue.append(
-            WaiterQueue.Waiter(wanted: wanted, bytes: 0, deadline: deadline, since: now, lane: .observers)
+            WaiterQueue.Waiter(wanted: wanted, bytes: 0, deadline: deadline, since: now, list: .awaitingReady)
         )
         self.wantUse(now)
         self.settle(now: now, using: &random, into: &actions)
@@ -251,7 +251,7 @@ struct PoolStateMachine {
         if self.phase == .stopped || self.isQuiet { return .reached }
         if deadline <= now { return .failed(self.error(.timedOut, now)) }
         return .wait(
-            self.queue.append(WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: deadline, since: now, lane: .drains))
+            self.queue.append(WaiterQueue.Waiter(wanted: 0, bytes: 0, deadline: deadline, since: now, list: .drains))
         )
     }
 
@@ -304,7 +304,7 @@ struct PoolStateMachine {
             self.evaluateAvailability(now, into: &actions)
             self.serve(now, into: &actions)
             self.openWorkers(now, unqueuedDemand, using: &random, into: &actions)
-            self.retireWorkers(now, using: &random, into: &actions)
+            self.disconnectWorkers(now, using: &random, into: &actions)
             self.reportRetirements(into: &actions)
         }
         self.nextDeadline = self.queue.earliestDeadline ?? .distantFuture
@@ -316,26 +316,26 @@ struct PoolStateMachine {
             let code: PoolError.Code =
                 waiter.deadline > now
                 ? .waitedTooLong
-                : self.phase == .notStarted ? .notRunning : waiter.lane == .observers ? .notReady : .timedOut
+                : self.phase == .notStarted ? .notRunning : waiter.list == .awaitingReady ? .notReady : .timedOut
             actions.append(.fail(id, self.error(code, now, since: waiter.since)))
         }
     }
 
     private mutating func serve(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
-        if self.queue.count(.observers) > 0 {
+        if self.queue.count(.awaitingReady) > 0 {
             // Waiters that want more workers than there are now are satisfied when all are ready.
             let isAll = self.readyCount >= self.configuration.workerCount
             let ready = isAll ? Int.max : self.readyCount
-            for id in self.queue.all(.observers) where self.queue[id].map({ $0.wanted <= ready }) ?? false {
+            for id in self.queue.all(.awaitingReady) where self.queue[id].map({ $0.wanted <= ready }) ?? false {
                 _ = self.queue.remove(id)
                 actions.append(.reached(id))
             }
         }
-        while let id = self.queue.firstUrgent, let index = self.pick(.interactive), let waiter = self.queue.remove(id) {
-            let count = self.share(waiter.wanted, .interactive, waiting: self.queue.urgentCount, index)
+        while let id = self.queue.firstInteractive, let index = self.pick(.interactive), let waiter = self.queue.remove(id) {
+            let count = self.share(waiter.wanted, .interactive, waiting: self.queue.interactiveCount, index)
             actions.append(.lease(id, self.lease(index, count, now), count: count))
         }
-        guard self.queue.urgentCount == 0 else { return }
+        guard self.queue.interactiveCount == 0 else { return }
         while let id = self.queue.firstBulk, let index = self.pick(.bulk), let waiter = self.queue.remove(id) {
             let count = self.share(waiter.wanted, .bulk, waiting: self.queue.count, index)
             actions.append(.lease(id, self.lease(index, count, now), count: count))
@@ -373,8 +373,8 @@ struct PoolStateMachine {
 
     /// The worker that serves next, if any has a free stream.
     ///
-    /// This method and the next two that a checkout calls are mutating, because the compiler would otherwise copy the
-    /// whole state machine for the call.
+    /// This method, `isFirst` and `share` change nothing. They are mutating, because the compiler would otherwise copy
+    /// the whole state machine for the call.
     private mutating func pick(_ lane: PoolLane) -> Int? {
         var best = -1
         for index in self.workers.indices where self.workers[index].free(lane) > 0 {

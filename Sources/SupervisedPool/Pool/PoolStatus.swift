@@ -4,7 +4,7 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
     public enum State: Sendable, Hashable {
         /// A stream is free, or another worker can still connect to provide one.
         case ready
-        /// At least one overflow worker is connected or connecting.
+        /// Like ``ready``, and at least one overflow worker is connected or connecting.
         case overflow
         /// No stream is free, and no further worker can connect.
         case full
@@ -12,11 +12,12 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
 
     /// Whether checkouts can be served.
     public enum Availability: Sendable, Hashable {
-        /// A worker is ready.
+        /// A worker is ready, or no worker has failed or been lost.
         case available
-        /// No worker is ready, but for less than ``PoolConfiguration/unavailableAfter`` or without a failed attempt.
+        /// No worker has been ready since `since`. Either this has lasted for less than
+        /// ``PoolConfiguration/unavailableAfter``, or no worker has failed to connect.
         case degraded(since: MonotonicInstant)
-        /// No worker has been ready since `since`, and attempts fail. The next attempt is made at `nextProbe`.
+        /// No worker has been ready since `since`, and workers fail to connect. The next one connects at `nextProbe`.
         case unavailable(since: MonotonicInstant, nextProbe: MonotonicInstant)
     }
 
@@ -34,7 +35,7 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
             case ready
             /// Its session finishes the work it has and accepts no more.
             case draining
-            /// Its last attempt failed. The next one is made at this time.
+            /// It failed to connect, or lost its session. It connects again at this time.
             case backingOff(until: MonotonicInstant)
         }
         /// The worker's index and generation.

@@ -6,11 +6,11 @@ public enum PoolWorkerConnectReason: Sendable, Hashable {
     case prewarm
     /// More checkouts are waiting than the connected workers can serve.
     case demand
-    /// A checkout is waiting, and no worker is connected or connecting.
+    /// A checkout is waiting or has just failed, and no worker is connected or connecting.
     case use
     /// A checkout is waiting, and all workers are backing off: connect now instead of at the end of the backoff.
-    /// Requested only once when demand arises. While the demand lasts and attempts keep failing, the backoffs run to
-    /// their end.
+    /// The pool asks for this once, when the demand arises. While the demand lasts and workers keep failing to connect,
+    /// the backoffs run to their end.
     case shortenBackoff
 }
 
@@ -118,7 +118,7 @@ public enum WorkerReport: Sendable {
     case latency(Duration)
     /// The session accepts no more work. Leased streams may finish.
     case draining
-    /// The attempt failed or the session was lost. The worker retries by itself at that time.
+    /// The worker failed to connect, or its session was lost. It connects again by itself at that time.
     case backingOff(until: MonotonicInstant, fault: PoolFault? = nil)
     /// It has no connection and waits until it is asked to connect.
     case idle

@@ -8,8 +8,8 @@ struct WaiterID: Hashable, Sendable {
 /// once the slab has grown, and a heap of deadlines. Heap entries may outlive their waiters; they are removed in bulk
 /// when more than about half of them are stale.
 struct WaiterQueue {
-    /// The lists, in the order in which they are served.
-    enum Lane: Int, CaseIterable {
+    /// The lists. Checkouts are served in the order of the first four; the others do not wait for a stream.
+    enum ListName: Int, CaseIterable {
         /// Resent interactive work, before all others.
         case front
         case interactive
@@ -17,7 +17,7 @@ struct WaiterQueue {
         case bulkFront
         case bulk
         /// Waiting for ready workers, not for a stream.
-        case observers
+        case awaitingReady
         /// Waiting until nothing is leased and no checkout waits for a stream.
         case drains
         /// Waiting until a surplus worker can be ended.
@@ -25,12 +25,12 @@ struct WaiterQueue {
     }
 
     struct Waiter {
-        /// A number of streams; for an observer, of ready workers.
+        /// A number of streams; in the list `awaitingReady`, of ready workers. 0 in the last two lists.
         var wanted: Int
         var bytes: Int
         var deadline: MonotonicInstant
         var since: MonotonicInstant
-        var lane: Lane
+        var list: ListName
         /// The time at which the waiter reaches the maximum queue age.
         var agesAt = MonotonicInstant.distantFuture
 
@@ -54,23 +54,23 @@ struct WaiterQueue {
     private var nodes: [Node] = []
     /// The head of the list of unused nodes.
     private var unused = -1
-    private var lists = [List](repeating: List(), count: Lane.allCases.count)
+    private var lists = [List](repeating: List(), count: ListName.allCases.count)
     private var heap: [(deadline: MonotonicInstant, id: WaiterID)] = []
     /// The total size of the waiting checkouts, in bytes.
     private(set) var bytes = 0
 
     /// Checkouts that wait for streams.
-    var count: Int { self.urgentCount + self.bulkCount }
+    var count: Int { self.interactiveCount + self.bulkCount }
     /// Waiting checkouts that may use any free stream.
-    var urgentCount: Int { self.count(.front) + self.count(.interactive) }
+    var interactiveCount: Int { self.count(.front) + self.count(.interactive) }
     /// Waiting checkouts that must leave the interactive reserve free.
     var bulkCount: Int { self.count(.bulkFront) + self.count(.bulk) }
     /// All waiters that need a worker.
-    var wanting: Int { self.count + self.count(.observers) }
+    var wanting: Int { self.count + self.count(.awaitingReady) }
     /// All waiters.
     var total: Int { self.wanting + self.count(.drains) + self.count(.retirements) }
 
-    func count(_ lane: Lane) -> Int { self.lists[lane.rawValue].count }
+    func count(_ list: ListName) -> Int { self.lists[list.rawValue].count }
 
     subscript(id: WaiterID) -> Waiter? {
         guard self.nodes.indices.contains(id.index), self.nodes[id.index].isWaiting,
@@ -80,20 +80,20 @@ struct WaiterQueue {
     }
 
     /// The next checkout to be given a stream, which may be any free one.
-    var firstUrgent: WaiterID? { self.first(.front) ?? self.first(.interactive) }
+    var firstInteractive: WaiterID? { self.first(.front) ?? self.first(.interactive) }
 
     /// The next bulk checkout to be given a stream.
     var firstBulk: WaiterID? { self.first(.bulkFront) ?? self.first(.bulk) }
 
-    func first(_ lane: Lane) -> WaiterID? {
-        let head = self.lists[lane.rawValue].head
+    func first(_ list: ListName) -> WaiterID? {
+        let head = self.lists[list.rawValue].head
         return head < 0 ? nil : WaiterID(index: head, generation: self.nodes[head].generation)
     }
 
-    /// All waiters of a lane, in order.
-    func all(_ lane: Lane) -> [WaiterID] {
+    /// All waiters of a list, in order.
+    func all(_ list: ListName) -> [WaiterID] {
         var ids: [WaiterID] = []
-        var index = self.lists[lane.rawValue].head
+        var index = self.lists[list.rawValue].head
         while index >= 0 {
             ids.append(WaiterID(index: index, generation: self.nodes[index].generation))
             index = self.nodes[index].next
@@ -102,7 +102,7 @@ struct WaiterQueue {
     }
 
     mutating func append(_ waiter: Waiter) -> WaiterID {
-        let list = waiter.lane.rawValue
+        let list = waiter.list.rawValue
         let index: Int
         if self.unused >= 0 {
             index = self.unused
@@ -132,7 +132,7 @@ struct WaiterQueue {
     mutating func remove(_ id: WaiterID) -> Waiter? {
         guard let waiter = self[id] else { return nil }
         let index = id.index
-        let list = waiter.lane.rawValue
+        let list = waiter.list.rawValue
         let node = self.nodes[index]
         if node.previous >= 0 { self.nodes[node.previous].next = node.next } else { self.lists[list].head = node.next }
         if node.next >= 0 {

@@ -102,8 +102,8 @@ public struct ChildSpec: Sendable {
         self.run = run
     }
 
-    /// Creates the specification of a supervisor that is a child of another one. It is asked to stop, and its parent
-    /// waits as long as its own children take.
+    /// Creates the specification of a supervisor that is a child of another one. The parent asks it to stop, and waits
+    /// as long as it takes to stop its own children.
     ///
     /// - Parameters:
     ///   - id: The child's name, unique among its siblings.

@@ -20,7 +20,7 @@ public struct ChildStatus: Sendable, Hashable {
     public let state: State
     /// How many times it has been started.
     public let generation: Int
-    /// When it is restarted.
+    /// After which ends the supervisor restarts it.
     public let restart: ChildSpec.Restart
     /// Whether it is a worker or a supervisor.
     public let kind: ChildSpec.Kind

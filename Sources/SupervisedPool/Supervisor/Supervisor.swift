@@ -78,8 +78,8 @@ public actor Supervisor {
     /// If the task is cancelled, the children are also stopped in reverse order, but they are cancelled immediately.
     ///
     /// - Throws: ``SupervisorError`` if a child failed at its first start, if children failed too often, if two
-    ///   children have the same name, or if the supervisor has run before; `CancellationError` if the task was
-    ///   cancelled. In every case, nothing is left running.
+    ///   children have the same name, if a specification is invalid, or if the supervisor has run before;
+    ///   `CancellationError` if the task was cancelled. In every case, nothing is left running.
     public func run() async throws {
         try await self.serve(nil)
     }
@@ -101,8 +101,8 @@ public actor Supervisor {
     /// Adds a child, starts it, and returns when it has started.
     ///
     /// - Returns: The value passed to ``ChildContext/started(_:)``; `nil` if the child has ended in the meantime.
-    /// - Throws: `childExists`, `startFailed` (the specification is not kept), `childTerminated`, `notRunning`,
-    ///   `shuttingDown`, `cancelled`.
+    /// - Throws: `childExists`, `invalidSpec`, `startFailed` (the specification is not kept), `childTerminated`,
+    ///   `notRunning`, `shuttingDown`, `cancelled`.
     @discardableResult
     public func startChild(_ spec: ChildSpec) async throws(SupervisorError) -> (any Sendable)? {
         try await self.execute(.start(spec), startResultOf: spec.id)

@@ -8,10 +8,11 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
 
         /// There were more restarts than the intensity allows. All children have been stopped.
         public static let intensityExceeded = Code(rawValue: "intensityExceeded")
-        /// A child threw before it had started. If this happened at the supervisor's own start, all children have been
-        /// stopped.
+        /// A child threw before it had started, or did not start in time. If this happened at the supervisor's own
+        /// start, all children have been stopped.
         public static let startFailed = Code(rawValue: "startFailed")
-        /// A child had not called ``ChildContext/started(_:)`` by the end of its ``ChildSpec/startTimeout``.
+        /// A child had not called ``ChildContext/started(_:)`` by the end of its ``ChildSpec/startTimeout``. This is
+        /// the error of a ``ChildFailure``; the supervisor itself reports ``startFailed``.
         public static let startTimedOut = Code(rawValue: "startTimedOut")
         /// `run` was called twice. A supervisor runs only once; create a new one.
         public static let alreadyRunning = Code(rawValue: "alreadyRunning")

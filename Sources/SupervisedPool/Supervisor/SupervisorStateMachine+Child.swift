@@ -78,7 +78,7 @@ extension SupervisorStateMachine {
         self.children[index].state = .idle
         self.children[index].hasTimedOut = false
         self.children[index].isDeaf = false
-        // While the whole tree is being stopped, the operation waits for another child's end.
+        // If the operation waits for another child, because the whole tree is being stopped, nothing follows.
         guard self.awaited == child.spec.id else { return }
         self.awaited = nil
         guard let running = self.operation else { return }
@@ -86,7 +86,8 @@ extension SupervisorStateMachine {
         case .boot:
             self.end(self.error(.startFailed, child: child.spec.id), now)
         case .restart:
-            // This counts as a restart, and the restart is retried after the inputs that have arrived in the meantime.
+            // The restart is retried after the inputs that have arrived in the meantime. The retry also counts as a
+            // restart.
             self.children[index].isRestarting = true
             self.operation = nil
             self.pending.append(.tryAgain(child.spec.id, generation: child.generation))

@@ -426,15 +426,15 @@ extension SupervisorStateMachine {
             self.restart(index, now)
         case .transient:
             self.children[index].state = .idle
-            self.endIfInsignificant(without: child.spec, now)
+            self.applyAutoShutdown(after: child.spec, now)
         case .temporary:
             self.children.remove(at: index)
-            self.endIfInsignificant(without: child.spec, now)
+            self.applyAutoShutdown(after: child.spec, now)
         }
     }
 
     /// Applies OTP's automatic shutdown after a significant child has ended by itself.
-    private mutating func endIfInsignificant(without spec: ChildSpec, _ now: MonotonicInstant) {
+    private mutating func applyAutoShutdown(after spec: ChildSpec, _ now: MonotonicInstant) {
         guard spec.isSignificant else { return }
         switch self.autoShutdown {
         case .never:
@@ -456,10 +456,10 @@ extension SupervisorStateMachine {
             self.end(failure, now)
             return
         }
-        let pause = self.pause(index, now)
-        self.actions.append(.event(.restarting(id, after: pause)))
-        guard pause > .zero else { return self.restartAffected(by: index) }
-        self.children[index].state = .waiting(until: now.advanced(by: pause))
+        let delay = self.restartDelay(index, now)
+        self.actions.append(.event(.restarting(id, after: delay)))
+        guard delay > .zero else { return self.restartAffected(by: index) }
+        self.children[index].state = .waiting(until: now.advanced(by: delay))
         // The siblings that will be restarted with it must not run without it in the meantime.
         let siblings = self.affected(by: index).reversed().filter {
             $0.spec.id != id && ($0.isAlive || $0.isRestarting)
@@ -469,7 +469,7 @@ extension SupervisorStateMachine {
     }
 
     /// How long the restart waits. A child that has run for longer than the period starts over with a fresh backoff.
-    private mutating func pause(_ index: ChildList.Index, _ now: MonotonicInstant) -> Duration {
+    private mutating func restartDelay(_ index: ChildList.Index, _ now: MonotonicInstant) -> Duration {
         guard self.children[index].backoff != nil else { return .zero }
         if self.children[index].runningSince.duration(to: now) > self.window.intensity.period {
             self.children[index].backoff?.reset()

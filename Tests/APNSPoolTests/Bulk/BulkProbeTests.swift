@@ -38,11 +38,11 @@ struct BulkProbeTests {
     @Test("The last response of a batch releases its probe")
     func lastResponse() async throws {
         try await self.withProbe { credentials, candidate, batch in
-            var groups = BulkGroups()
-            let tag = groups.insert(batch)
-            #expect(groups.close(tag) == 0)
+            var batches = PendingBatches()
+            let tag = batches.insert(batch)
+            #expect(batches.close(tag) == 0)
             #expect(!self.mayProbe(candidate, credentials))
-            groups.releaseIfDone(BulkGroups.number(tag))
+            batches.releaseIfDone(PendingBatches.number(tag))
             #expect(self.mayProbe(candidate, credentials))
         }
     }

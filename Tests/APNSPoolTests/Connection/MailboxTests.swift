@@ -170,37 +170,37 @@ struct BulkGroupsTests {
     }
 
     @Test func eachPushIsClosedOnce() {
-        var groups = BulkGroups()
-        let first = groups.insert(batch([7, 8, 9], BulkCollector()))
-        let second = groups.insert(batch([1], BulkCollector()))
-        #expect(BulkGroups.contains(first) && !BulkGroups.contains(12))
-        #expect(groups.waiting() == [first, first | 1, first | 2, second])
-        #expect(groups.close(first | 1) == 8)
-        #expect(groups.close(first | 1) == nil)
-        #expect(groups.close(first | 3) == nil, "it has three pushes")
-        #expect(groups.close(second + 6400) == nil, "there is no such batch")
-        #expect(groups.waiting() == [first, first | 2, second])
-        groups.releaseIfDone(BulkGroups.number(first))
-        #expect(groups.close(first) == 7)
-        #expect(groups.close(first | 2) == 9)
-        groups.releaseIfDone(BulkGroups.number(first))
-        #expect(groups.destination(BulkGroups.number(first)) == nil)
+        var batches = PendingBatches()
+        let first = batches.insert(batch([7, 8, 9], BulkCollector()))
+        let second = batches.insert(batch([1], BulkCollector()))
+        #expect(PendingBatches.contains(first) && !PendingBatches.contains(12))
+        #expect(batches.waiting() == [first, first | 1, first | 2, second])
+        #expect(batches.close(first | 1) == 8)
+        #expect(batches.close(first | 1) == nil)
+        #expect(batches.close(first | 3) == nil, "it has three pushes")
+        #expect(batches.close(second + 6400) == nil, "there is no such batch")
+        #expect(batches.waiting() == [first, first | 2, second])
+        batches.releaseIfDone(PendingBatches.number(first))
+        #expect(batches.close(first) == 7)
+        #expect(batches.close(first | 2) == 9)
+        batches.releaseIfDone(PendingBatches.number(first))
+        #expect(batches.destination(PendingBatches.number(first)) == nil)
         // The place is used again.
-        #expect(groups.insert(batch([3], BulkCollector())) == first)
+        #expect(batches.insert(batch([3], BulkCollector())) == first)
     }
 
     @Test func aFullBatchUsesEveryBit() {
-        var groups = BulkGroups()
-        let tag = groups.insert(batch(Array(100..<164), BulkCollector()))
-        #expect(groups.waiting().count == 64)
-        #expect((0..<64 as Range<UInt64>).map { groups.close(tag | $0) } == (100..<164).map { $0 })
-        #expect(groups.waiting().isEmpty)
+        var batches = PendingBatches()
+        let tag = batches.insert(batch(Array(100..<164), BulkCollector()))
+        #expect(batches.waiting().count == 64)
+        #expect((0..<64 as Range<UInt64>).map { batches.close(tag | $0) } == (100..<164).map { $0 })
+        #expect(batches.waiting().isEmpty)
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
     func itAgreesWithADictionary(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
-        var groups = BulkGroups()
+        var batches = PendingBatches()
         var model: [UInt64: Int] = [:]
         // The keys of the model, for a draw that takes no sorting.
         var tags: [UInt64] = []
@@ -208,7 +208,7 @@ struct BulkGroupsTests {
         for _ in 0..<500 {
             if Bool.random(using: &random) || model.isEmpty {
                 let count = Int.random(in: 1...64, using: &random)
-                let tag = groups.insert(batch(Array(next..<next + count), BulkCollector()))
+                let tag = batches.insert(batch(Array(next..<next + count), BulkCollector()))
                 for position in 0..<count {
                     #expect(model.updateValue(next + position, forKey: tag | UInt64(position)) == nil)
                     tags.append(tag | UInt64(position))
@@ -219,12 +219,12 @@ struct BulkGroupsTests {
                     guard let place = tags.indices.randomElement(using: &random) else { break }
                     tags.swapAt(place, tags.count - 1)
                     let tag = tags.removeLast()
-                    #expect(groups.close(tag) == model.removeValue(forKey: tag))
-                    groups.releaseIfDone(BulkGroups.number(tag))
+                    #expect(batches.close(tag) == model.removeValue(forKey: tag))
+                    batches.releaseIfDone(PendingBatches.number(tag))
                 }
             }
         }
-        #expect(Set(groups.waiting()) == Set(model.keys))
+        #expect(Set(batches.waiting()) == Set(model.keys))
     }
 }
 

@@ -55,7 +55,7 @@ struct AuthenticationKeyTests {
 
     @Test("Every form in which the key of a .p8 file arrives is read", arguments: goodTexts)
     func good(name: String, text: String) throws {
-        let signer = try #require(try Self.pem(text).resolve(), "\(name)")
+        let signer = try #require(try Self.pem(text).makeSigner(), "\(name)")
         #expect(signer.identifiers.keyID == Self.keyID)
     }
 
@@ -211,8 +211,8 @@ struct AuthenticationKeyTests {
     @Test("The signer of a key's text has the key's public half; without a token there is no signer")
     func publicHalf() throws {
         let publicKey = try ES256PublicKey(pem: KeyTexts.publicKey).rawRepresentation
-        try #expect(Self.pem(KeyTexts.p256).resolve()?.publicKey == publicKey)
-        try #expect(APNSAuthentication.withoutToken.resolve() == nil)
+        try #expect(Self.pem(KeyTexts.p256).makeSigner()?.publicKey == publicKey)
+        try #expect(APNSAuthentication.withoutToken.makeSigner() == nil)
     }
 
     @Test("Neither description nor dump shows the key")
@@ -231,7 +231,7 @@ struct AuthenticationKeyTests {
         var authentication = Self.pem(KeyTexts.p256)
         for minutes in [20, 50, 60] {
             authentication.tokenRefreshInterval = .seconds(minutes * 60)
-            try #expect(authentication.resolve() != nil)
+            try #expect(authentication.makeSigner() != nil)
         }
         for seconds in [Int.min, -1, 0, 1199, 3601, Int.max] {
             authentication.tokenRefreshInterval = .seconds(seconds)
@@ -253,7 +253,7 @@ struct AuthenticationNameTests {
     func named(name: String) throws {
         try withFile(name, KeyTexts.p256.utf8) { path in
             for keyID in [nil, Self.keyID, " \(Self.keyID)\n"] {
-                let signer = try APNSAuthentication.token(keyFile: path, keyID: keyID, teamID: "ABBM6U9RM5\n").resolve()
+                let signer = try APNSAuthentication.token(keyFile: path, keyID: keyID, teamID: "ABBM6U9RM5\n").makeSigner()
                 #expect(signer?.identifiers.keyID == Self.keyID)
                 #expect(signer?.identifiers.teamID == Self.teamID)
             }
@@ -267,7 +267,7 @@ struct AuthenticationNameTests {
             #expect(error.code == .missing)
             #expect(error.setting == "authentication.keyID")
             let named = APNSAuthentication.token(keyFile: path, keyID: Self.keyID, teamID: Self.teamID)
-            try #expect(named.resolve() != nil)
+            try #expect(named.makeSigner() != nil)
         }
     }
 
@@ -359,7 +359,7 @@ struct AuthenticationNameTests {
         Thread.detachNewThread {
             let authentication = APNSAuthentication.token(keyFile: path, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
             do throws(APNSConfigurationError) {
-                _ = try authentication.resolve()
+                _ = try authentication.makeSigner()
             } catch {
                 found.withLock { $0 = error }
             }

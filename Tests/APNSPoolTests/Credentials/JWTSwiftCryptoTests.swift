@@ -11,7 +11,7 @@
         func keyOfFile() async throws {
             let signer = try #require(
                 try withFile("AuthKey_9UC9ZLQ8YW.p8", KeyTexts.p256.utf8) { path in
-                    try APNSAuthentication.token(keyFile: path, teamID: "ABBM6U9RM5").resolve()
+                    try APNSAuthentication.token(keyFile: path, teamID: "ABBM6U9RM5").makeSigner()
                 }
             )
             let key = try P256.Signing.PrivateKey(pemRepresentation: KeyTexts.p256).publicKey
@@ -36,7 +36,7 @@
                     teamID: "ABBM6U9RM5"
                 ),
             ]
-            for form in forms { #expect(try form.resolve()?.publicKey == publicKey) }
+            for form in forms { #expect(try form.makeSigner()?.publicKey == publicKey) }
         }
     }
 #endif

@@ -47,7 +47,7 @@ struct JWTTests {
     func keyOfFile() async throws {
         try await #require(
             try withFile("AuthKey_9UC9ZLQ8YW.p8", KeyTexts.p256.utf8) { path in
-                try APNSAuthentication.token(keyFile: path, teamID: "ABBM6U9RM5").resolve()
+                try APNSAuthentication.token(keyFile: path, teamID: "ABBM6U9RM5").makeSigner()
             }
         ).jwt(issuedAt: 1).split(separator: ".").map(String.init).withParts { header, claims, signature in
             // What `openssl pkey -pubout` makes of the same key.

@@ -48,7 +48,7 @@ struct SignerTests {
     @Test(arguments: [false, true])
     func aSignatureInEitherFormMakesAToken(givesDER: Bool) async throws {
         let remote = try RemoteKey(givesDER: givesDER)
-        let signer = try #require(try self.authentication(remote).resolve())
+        let signer = try #require(try self.authentication(remote).makeSigner())
         // Numbers with leading zeros make DER shorter: some hundred tokens have some of them.
         for time in 0..<300 {
             let parts = try await signer.jwt(issuedAt: Int64(time)).split(separator: ".")
@@ -71,7 +71,7 @@ struct SignerTests {
                 keyID: Self.keyID,
                 teamID: Self.teamID
             )
-            #expect(try authentication.resolve()?.publicKey == ES256PrivateKey(der: der).publicKey.rawRepresentation)
+            #expect(try authentication.makeSigner()?.publicKey == ES256PrivateKey(der: der).publicKey.rawRepresentation)
         }
         let error = try configurationError(
             .token(privateKeyBytes: [0x30, 0x03, 1, 2], keyID: Self.keyID, teamID: Self.teamID)

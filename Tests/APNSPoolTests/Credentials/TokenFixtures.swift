@@ -128,5 +128,5 @@ func withFile<Result>(
 
 /// The configuration error of making a signer; a test failure when there is none.
 func configurationError(_ authentication: APNSAuthentication) throws -> APNSConfigurationError {
-    try #require(throws: APNSConfigurationError.self) { try authentication.resolve() }
+    try #require(throws: APNSConfigurationError.self) { try authentication.makeSigner() }
 }

@@ -47,8 +47,8 @@ private final class Bench {
         machine.signingFailed(now: now, wallNow: wall)
     }
 
-    func signerIsGone() -> Bool {
-        machine.signerIsGone(now: now, wallNow: wall)
+    func useWithoutSigning() -> Bool {
+        machine.useWithoutSigning(now: now, wallNow: wall)
     }
 
     func expired(_ generation: Int) -> TokenStateMachine.ExpiredDecision {
@@ -257,7 +257,7 @@ struct TokenStateMachineTests {
         #expect(bench.expired(1) == .refresh)
         _ = try bench.order()
         #expect(bench.signingFailed().isFailure)
-        #expect(!bench.signerIsGone())
+        #expect(!bench.useWithoutSigning())
     }
 
     @Test("Expired within 60 s of the signature: the clock is wrong, nothing is signed")

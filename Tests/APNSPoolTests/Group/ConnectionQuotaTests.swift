@@ -22,7 +22,7 @@ struct ConnectionQuotaTests {
     @Test func aLaneStartsWithItsFirstUseAndStopsWhenItIdles() {
         var quota = ConnectionQuota(cap: 10, idleTimeout: .seconds(600))
         let clientID = quota.add(connections: 4)
-        #expect(quota.used == 0)
+        #expect(quota.totalReserved == 0)
         let (admission, actions) = quota.enter(clientID, now: at(0))
         #expect(admission == .wait && actions == [.start(clientID, connections: 4)])
         #expect(quota.started(clientID, now: at(1)) == [])
@@ -34,7 +34,7 @@ struct ConnectionQuotaTests {
         #expect(quota.sweep(now: at(619)) == [])
         #expect(quota.sweep(now: at(620)) == [.stop(clientID)])
         #expect(quota.ended(clientID, keepsWaiting: true, now: at(621)) == [])
-        #expect(quota.used == 0 && quota.state(clientID) == .stopped)
+        #expect(quota.totalReserved == 0 && quota.state(clientID) == .stopped)
     }
 
     @Test func theOneThatIdledLongestMakesRoom() {
@@ -77,7 +77,7 @@ struct ConnectionQuotaTests {
             }
         }
         #expect(started == [4, 1])
-        #expect(quota.used == 5)
+        #expect(quota.totalReserved == 5)
     }
 
     @Test func whoWaitsAndGivesUpIsForgotten() {
@@ -250,7 +250,7 @@ struct ConnectionQuotaTests {
                 default: note(quota.sweep(now: at(now)))
                 }
                 let reserved = starting.values.reduce(0, +) + running.values.reduce(0, +)
-                #expect(quota.used == reserved && reserved <= cap, "\(run.replay(seed))")
+                #expect(quota.totalReserved == reserved && reserved <= cap, "\(run.replay(seed))")
                 // Nobody waits for room while a client is idle, unless room is on its way.
                 let isWanted = known.contains { quota.state($0) == .queued }
                 let idles = running.keys.contains { quota.state($0) == .running && quota.users($0) == 0 }

@@ -20,7 +20,7 @@ struct SupersedeMachineTests {
             self.machine.arrive(key, isFinal: isFinal, timestamp: timestamp)
         }
         func claim(_ key: Int, _ ticket: UInt64) -> SupersedeMachine<Int>.Standing { self.machine.claim(key, ticket) }
-        func write(_ key: Int, _ ticket: UInt64) -> Bool { self.machine.write(key, ticket) }
+        func beginWrite(_ key: Int, _ ticket: UInt64) -> Bool { self.machine.beginWrite(key, ticket) }
         func end(_ key: Int, _ ticket: UInt64) -> Successor? { self.machine.end(key, ticket) }
     }
 
@@ -28,7 +28,7 @@ struct SupersedeMachineTests {
         let machine = Machine()
         let first = machine.arrive(0, isFinal: false)
         #expect(first.goes && first.superseded == nil)
-        #expect(machine.write(0, first.ticket))
+        #expect(machine.beginWrite(0, first.ticket))
         let second = machine.arrive(0, isFinal: false)
         let third = machine.arrive(0, isFinal: false)
         #expect(!second.goes && !third.goes && third.superseded == second.ticket)
@@ -44,17 +44,17 @@ struct SupersedeMachineTests {
         let machine = Machine()
         let first = machine.arrive(0, isFinal: false)
         let second = machine.arrive(0, isFinal: false)
-        #expect(!machine.write(0, first.ticket))
+        #expect(!machine.beginWrite(0, first.ticket))
         #expect(machine.end(0, first.ticket) == .init(ticket: second.ticket, isHeir: true))
         // The heir is sent whatever comes.
         let third = machine.arrive(0, isFinal: false)
         #expect(third.superseded == nil)
-        #expect(machine.write(0, second.ticket))
+        #expect(machine.beginWrite(0, second.ticket))
         #expect(machine.end(0, second.ticket) == .init(ticket: third.ticket, isHeir: false))
         // One whose successor has gone before it was its turn is sent after all.
         let fourth = machine.arrive(0, isFinal: false)
         #expect(machine.claim(0, fourth.ticket) == .withdrawn)
-        #expect(machine.write(0, third.ticket))
+        #expect(machine.beginWrite(0, third.ticket))
     }
 
     @Test func finalOnesAreNeverReplaced() {
@@ -65,10 +65,10 @@ struct SupersedeMachineTests {
         #expect(other.superseded == update.ticket)
         let third = machine.arrive(0, isFinal: true)
         #expect(third.superseded == nil)
-        #expect(machine.write(0, end.ticket))
+        #expect(machine.beginWrite(0, end.ticket))
         #expect(machine.end(0, end.ticket)?.ticket == other.ticket)
         #expect(machine.claim(0, third.ticket) == .withdrawn)
-        #expect(machine.write(0, other.ticket))
+        #expect(machine.beginWrite(0, other.ticket))
         #expect(machine.end(0, other.ticket) == nil)
     }
 
@@ -153,7 +153,7 @@ struct SupersedeMachineTests {
                 case 1:
                     guard let holder, model.pushes[holder].state != .told else { continue }
                     let isReplaced = model.pushes[holder].state == .holding && model.isReplaced(holder)
-                    #expect(machine.write(key, model.pushes[holder].ticket) == !isReplaced, comment)
+                    #expect(machine.beginWrite(key, model.pushes[holder].ticket) == !isReplaced, comment)
                     model.pushes[holder].state = isReplaced ? .told : .written
                 case 2:
                     guard let holder else { continue }

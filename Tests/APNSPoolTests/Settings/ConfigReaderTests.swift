@@ -58,7 +58,7 @@
             )
             #expect(read.pool.size == 4 && read.timeouts.response == .milliseconds(2500) && read.retry.resendsUnknown)
             #expect(!read.retry.retriesInternalServerError)
-            #expect(try read.authentication.resolve()?.identifiers.keyID == "9UC9ZLQ8YW")
+            #expect(try read.authentication.makeSigner()?.identifiers.keyID == "9UC9ZLQ8YW")
         }
 
         @Test func whatIsWrongInAJSONFileIsNamed() async throws {

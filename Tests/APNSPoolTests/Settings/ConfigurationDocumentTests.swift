@@ -89,7 +89,7 @@ struct ConfigurationDocumentTests {
         }
         let source = APNSSettingsSource.environment(variables)
         let configuration = try APNSClientConfiguration(settings: [source])
-        #expect(source.strangers(to: SettingsTable.settings, prefix: "apns") == [])
+        #expect(source.faultsForUnknownKeys(in: SettingsTable.settings, prefix: "apns") == [])
         #expect(configuration.pool.size == 2)
         #expect(configuration.timeouts.deadline == .seconds(10))
     }

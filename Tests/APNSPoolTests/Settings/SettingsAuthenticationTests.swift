@@ -15,7 +15,7 @@ struct SettingsAuthenticationTests {
         for form in forms {
             let variables = ["APNS_PRIVATE_KEY": form, "APNS_KEY_ID": "9UC9ZLQ8YW", "APNS_TEAM_ID": "ABBM6U9RM5"]
             let configuration = try APNSClientConfiguration(settings: [.environment(variables)])
-            #expect(try configuration.authentication.resolve()?.identifiers.keyID == "9UC9ZLQ8YW")
+            #expect(try configuration.authentication.makeSigner()?.identifiers.keyID == "9UC9ZLQ8YW")
             #expect(configuration.environment == .production)
         }
     }
@@ -112,7 +112,7 @@ struct SettingsAuthenticationTests {
             .environment(["APNS_PRIVATE_KEY": KeyTexts.p256, "APNS_HOST": "localhost"]), source(file),
         ])
         #expect(configuration.environment.host == "localhost")
-        #expect(try configuration.authentication.resolve()?.identifiers.keyID == "9UC9ZLQ8YW")
+        #expect(try configuration.authentication.makeSigner()?.identifiers.keyID == "9UC9ZLQ8YW")
     }
 
     @Test func aKeyInAWrongPlaceIsNotShown() {

@@ -42,7 +42,7 @@ struct SettingsSourceTests {
         #expect(configuration.pool.strategy == .leastLoaded)
         #expect(configuration.timeouts.response == .milliseconds(2500))
         #expect(configuration.retry.resendsUnknown)
-        #expect(try configuration.authentication.resolve()?.identifiers.keyID == "9UC9ZLQ8YW")
+        #expect(try configuration.authentication.makeSigner()?.identifiers.keyID == "9UC9ZLQ8YW")
     }
 
     @Test func whatIsWrongInAFileIsNamedWithTheFile() {

@@ -6,7 +6,7 @@ import TestSupport
 struct PoolModel {
     struct Waiting {
         let id: WaiterID
-        let lane: WaiterQueue.Lane
+        let list: WaiterQueue.ListName
         let wanted: Int
         let bytes: Int
         let deadline: MonotonicInstant
@@ -21,7 +21,7 @@ struct PoolModel {
         var isOpen = false
         var capacity = 0
         /// Its owner has been told that it may be ended.
-        var isSealed = false
+        var isHandedOver = false
         /// Its owner has ended it.
         var isEnded = false
     }
@@ -48,11 +48,11 @@ struct PoolModel {
     var total: Int { configuration.size + configuration.maxOverflow }
 
     /// Whether it gets no work and is not asked to connect.
-    func isLeaving(_ index: Int) -> Bool { index >= total || workers[index].isSealed }
+    func isLeaving(_ index: Int) -> Bool { index >= total || workers[index].isHandedOver }
 
     /// Whether its owner may end it.
     func isRetirable(_ index: Int) -> Bool {
-        index >= total && !workers[index].isSealed && !workers[index].isEnded
+        index >= total && !workers[index].isHandedOver && !workers[index].isEnded
             && leased(index) + leasedEarlier(index) == 0
             && (workers[index].state == .idle || workers[index].state == .absent)
     }
@@ -147,18 +147,18 @@ struct PoolModel {
         }
     }
 
-    mutating func checkout(_ lane: WaiterQueue.Lane, wanted: Int, bytes: Int, within: Duration, block: Bool) {
-        let isBulk = lane.isBulk
-        let isResent = lane == .front || lane == .bulkFront
+    mutating func checkout(_ list: WaiterQueue.ListName, wanted: Int, bytes: Int, within: Duration, block: Bool) {
+        let isBulk = list.isBulk
+        let isResent = list == .front || list == .bulkFront
         let before = waiting.filter { waiter in
-            switch lane {
-            case .bulk: waiter.lane != .observers
-            case .bulkFront: waiter.lane != .observers && waiter.lane != .bulk
-            default: waiter.lane == .front || waiter.lane == .interactive
+            switch list {
+            case .bulk: waiter.list != .awaitingReady
+            case .bulkFront: waiter.list != .awaitingReady && waiter.list != .bulk
+            default: waiter.list == .front || waiter.list == .interactive
             }
         }
         let hadFree = workers.indices.contains { free($0, bulk: isBulk) > 0 }
-        let depth = waiting.count { $0.lane != .observers }
+        let depth = waiting.count { $0.list != .awaitingReady }
         let bytesBefore = waiting.reduce(0) { $0 + $1.bytes }
         let decision = bench.checkout(
             wanted: wanted,
@@ -184,7 +184,7 @@ struct PoolModel {
             waiting.append(
                 Waiting(
                     id: id,
-                    lane: lane,
+                    list: list,
                     wanted: wanted,
                     bytes: bytes,
                     deadline: bench.now.advanced(by: within),
@@ -228,21 +228,21 @@ struct PoolModel {
     /// The owner takes what can be ended, and ends it now or later.
     mutating func retire() {
         let expected = workers.indices.filter { isRetirable($0) }
-        let sealed = bench.machine.sealRetirable()
+        let sealed = bench.machine.handOverRetirable()
         // One that was asked to connect and has not answered may do so yet.
         if !Set(sealed).isSubset(of: expected) { mistake("\(sealed) may be ended? Only \(expected)") }
         if !sealed.isEmpty { saw("retired") }
-        for index in sealed { workers[index].isSealed = true }
+        for index in sealed { workers[index].isHandedOver = true }
     }
 
     /// The owner has ended some of those that it may end.
     mutating func end(_ indices: [Int]) {
         for index in indices {
             // Its end is seen first, unless there was nobody and somebody has come since.
-            if workers[index].isSealed, workers[index].state != .absent, Bool.random(using: &bench.random) {
+            if workers[index].isHandedOver, workers[index].state != .absent, Bool.random(using: &bench.random) {
                 report(.gone, index)
             }
-            workers[index].isSealed = false
+            workers[index].isHandedOver = false
             workers[index].isEnded = index >= total && workers[index].state == .absent
         }
         forgetEnded()
@@ -268,7 +268,7 @@ struct PoolModel {
             waiting.append(
                 Waiting(
                     id: id,
-                    lane: .observers,
+                    list: .awaitingReady,
                     wanted: wanted,
                     bytes: 0,
                     deadline: bench.now.advanced(by: within),
@@ -343,10 +343,10 @@ struct PoolModel {
         }
         let left = waiting.filter { !isCompleted($0, bench) }
         if left.count != waiting.count {
-            let line: [WaiterQueue.Lane] = [.front, .interactive, .bulkFront, .bulk]
+            let line: [WaiterQueue.ListName] = [.front, .interactive, .bulkFront, .bulk]
             // Whoever was served must have stood before all those who were not: within a lane, and the lanes in order.
-            for (index, lane) in line.enumerated() {
-                let all = waiting.filter { $0.lane == lane }
+            for (index, list) in line.enumerated() {
+                let all = waiting.filter { $0.list == list }
                 let served = all.filter { bench.leases[$0.id] != nil }
                 let isLeft = { (waiter: Waiting) in left.contains { $0.id == waiter.id } }
                 if let firstLeft = all.firstIndex(where: isLeft),
@@ -354,13 +354,13 @@ struct PoolModel {
                 {
                     mistake("not first in, first out")
                 }
-                if !served.isEmpty, left.contains(where: { line[..<index].contains($0.lane) }) {
-                    mistake("\(lane) was served before those that go before it")
+                if !served.isEmpty, left.contains(where: { line[..<index].contains($0.list) }) {
+                    mistake("\(list) was served before those that go before it")
                 }
                 for waiter in served {
                     guard let (origin, count) = bench.leases[waiter.id] else { continue }
                     saw("leased to a waiter")
-                    recordLease(origin, count, waiter.wanted, isBulk: lane.isBulk)
+                    recordLease(origin, count, waiter.wanted, isBulk: list.isBulk)
                     if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("served after its time") }
                 }
             }
@@ -380,15 +380,15 @@ struct PoolModel {
         let ready = workers.count { $0.state == .ready }
         for waiter in waiting {
             if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("waits beyond its time") }
-            if waiter.lane == .observers, min(waiter.wanted, total) <= ready {
+            if waiter.list == .awaitingReady, min(waiter.wanted, total) <= ready {
                 mistake("still waits for ready workers")
             }
         }
-        let isUrgentWaiting = waiting.contains { $0.lane == .front || $0.lane == .interactive }
-        let isBulkWaiting = waiting.contains { $0.lane.isBulk }
+        let isInteractiveWaiting = waiting.contains { $0.list == .front || $0.list == .interactive }
+        let isBulkWaiting = waiting.contains { $0.list.isBulk }
         for index in workers.indices {
             if isLeaving(index), workers[index].state == .ready { mistake("a surplus worker is ready for work") }
-            if isUrgentWaiting, free(index, bulk: false) > 0 { mistake("waiters beside a free stream") }
+            if isInteractiveWaiting, free(index, bulk: false) > 0 { mistake("waiters beside a free stream") }
             if isBulkWaiting, free(index, bulk: true) > 0 { mistake("bulk waiters beside a free stream") }
         }
     }
@@ -396,9 +396,9 @@ struct PoolModel {
     private mutating func compare() {
         if let broken = bench.machine.broken { mistake(broken) }
         let status = bench.machine.status(bench.now)
-        let depth = waiting.count { $0.lane != .observers }
+        let depth = waiting.count { $0.list != .awaitingReady }
         if status.queueDepth != depth { mistake("\(depth) wait, the status says \(status.queueDepth)") }
-        if status.bulkQueueDepth != waiting.count(where: { $0.lane.isBulk }) { mistake("bulk queue") }
+        if status.bulkQueueDepth != waiting.count(where: { $0.list.isBulk }) { mistake("bulk queue") }
         if status.queuedBytes != waiting.reduce(0, { $0 + $1.bytes }) { mistake("queued bytes") }
         if status.capacity != workers.reduce(0, { $0 + $1.capacity }) { mistake("capacity") }
         if status.workers.count != workers.count { mistake("\(workers.count) places, not \(status.workers.count)") }
@@ -417,6 +417,6 @@ struct PoolModel {
     }
 }
 
-extension WaiterQueue.Lane {
+extension WaiterQueue.ListName {
     fileprivate var isBulk: Bool { self == .bulk || self == .bulkFront }
 }

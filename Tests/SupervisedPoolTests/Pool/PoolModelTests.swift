@@ -69,14 +69,14 @@ struct PoolModelTests {
         let index = Int.random(in: 0..<model.workers.count, using: &random)
         switch Int.random(in: 0..<204, using: &random) {
         case 0..<80:
-            let lane: WaiterQueue.Lane =
+            let list: WaiterQueue.ListName =
                 switch Int.random(in: 0..<10, using: &random) {
                 case 0: Bool.random(using: &random) ? .front : .bulkFront
                 case 1..<6: .interactive
                 default: .bulk
                 }
             model.checkout(
-                lane,
+                list,
                 wanted: Bool.random(using: &random) ? 1 : Int.random(in: 2...20, using: &random),
                 bytes: Int.random(in: 0...10, using: &random),
                 within: .milliseconds(Int.random(in: 1...20_000, using: &random)),
@@ -150,7 +150,7 @@ struct PoolModelTests {
             model.follow()
             model.retire()
             if Bool.random(using: &random) {
-                model.end(model.workers.indices.filter { model.workers[$0].isSealed && Bool.random(using: &random) })
+                model.end(model.workers.indices.filter { model.workers[$0].isHandedOver && Bool.random(using: &random) })
             }
         default:
             // Quiet for long enough that overflow workers idle and sessions grow old.

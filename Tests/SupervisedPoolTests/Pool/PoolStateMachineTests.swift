@@ -148,7 +148,7 @@ struct PoolCheckoutTests {
         let now = MonotonicInstant(nanoseconds: 0)
         for step in 0..<100_000 {
             let id = queue.append(
-                .init(wanted: 1, bytes: 1, deadline: now.advanced(by: .seconds(step)), since: now, lane: .bulk)
+                .init(wanted: 1, bytes: 1, deadline: now.advanced(by: .seconds(step)), since: now, list: .bulk)
             )
             if step > 0 { #expect(queue.remove(id) != nil) }
         }

@@ -162,7 +162,7 @@ struct PoolTransitionTests {
             configuration.maxOverflow = input == .larger ? 1 : 0
             model.reconfigure(configuration)
         case .retire: model.retire()
-        case .end: model.end(model.workers.indices.filter { model.workers[$0].isSealed })
+        case .end: model.end(model.workers.indices.filter { model.workers[$0].isHandedOver })
         }
     }
 
@@ -219,10 +219,10 @@ extension PoolModel {
             key +=
                 "|\(PoolStatus.Worker.State.name(worker.state)) \(worker.capacity) \(leased(index)) \(leasedEarlier(index))"
             key += " \(machine.isKeepPending) \(machine.isOutdated) \(machine.isBackoffFixed) \(asked.debugDescription)"
-            key += " \(replace.debugDescription) \(machine.isSurplus) \(machine.isSealed) \(machine.isEnded)"
+            key += " \(replace.debugDescription) \(machine.isSurplus) \(machine.isHandedOver) \(machine.isEnded)"
             key += " \(machine.isDismissed) \(machine.isOverflow)"
         }
-        for waiter in waiting { key += "|\(waiter.lane) \(bench.now.duration(to: waiter.deadline))" }
+        for waiter in waiting { key += "|\(waiter.list) \(bench.now.duration(to: waiter.deadline))" }
         let unknown = held.reduce(0) { $0 + $1.value }
         return key + "|\(unknown) \(bench.machine.isUseWanted) \(bench.machine.isUnavailable)"
     }

@@ -58,11 +58,11 @@ struct Page: ParsableCommand {
         let page = """
             # Benchmarks
 
-            Written by `make bench-report`; figures by hand would be out of date. \(machine)
+            `make bench-report` writes this page. \(machine)
 
-            **Ratios matter, not times.** Another machine, or another hour of this one, gives other microseconds; what is \
-            measured side by side in the same minutes stays comparable. Client and server run on the same machine, so \
-            throughput here is what the client can do and not what APNs will take.
+            **Compare ratios, not times.** Times differ between machines, and between hours on one machine. Figures \
+            that were measured side by side in the same minutes can be compared. Client and server run on the same \
+            machine, so the throughput is what the client can send, not what APNs accepts.
             \(tables)
             ## Charts
             \(charts)
@@ -71,23 +71,24 @@ struct Page: ParsableCommand {
     }
 
     private static let comparisonText = """
-        Two yardsticks. h2load is nghttp2's own load tool: it does no more than the protocol needs, and sends one id \
-        over and over. `floor` is the least that a correct client can cost: some 250 lines of C over nghttp2 and OpenSSL \
-        (`Benchmarks/floor.c`), one connection, a path and an apns-id of its own for each push, whole TLS records. All \
-        send to the same server, in turns, client and server on a core each; the least of each \
-        counts, since what disturbs a run only adds to it. Single pushes depend most on the machine: what hundreds of \
-        waiting tasks hold does not fit into a core's own cache, and the next one is shared with neighbours.
+        The table compares the library with two programs. h2load is nghttp2's own load tool: it does no more than the \
+        protocol needs, and sends the same apns-id with every push. `floor` is the least that a correct client can \
+        cost: some 250 lines of C over nghttp2 and OpenSSL (`Benchmarks/floor.c`), one connection, a path and an \
+        apns-id of its own for each push, whole TLS records. All send to the same server, in turns, client and server \
+        on a core each. The lowest figure of each program counts, because a disturbance can only add to it. Single \
+        pushes depend most on the machine: the memory of hundreds of waiting tasks does not fit into a core's own \
+        cache, and the core shares the next larger cache with other cores.
         """
 
     private static let goalsText = """
-        Each in processes of its own; peak memory is that of the whole process. Most of an idle pool's resident set are \
-        pages of the program's and the libraries' files (Swift, Foundation, OpenSSL), which processes share and of which \
-        the system maps sixteen where one is touched.
+        Each goal is measured in processes of its own; peak memory is that of the whole process. Most of an idle \
+        pool's resident set are pages of the program's and the libraries' files (Swift, Foundation, OpenSSL). \
+        Processes share these pages, and the system maps sixteen pages when a process touches one.
         """
 
     private static let instructionsText = """
-        Counted by valgrind. They hardly differ from run to run, so a change that adds more than three percent fails \
-        `make bench-instructions`.
+        Counted by valgrind. They hardly differ from run to run, so a figure of more than three percent above its \
+        limit fails `make bench-instructions`.
         """
 
     private func table(_ title: String, _ text: String, _ path: String?) throws -> String {

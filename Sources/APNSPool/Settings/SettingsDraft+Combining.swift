@@ -1,4 +1,4 @@
-/// Combines settings that belong together into parts of the configuration.
+/// Combines settings (`parts`) into values of the configuration.
 extension SettingsDraft {
     mutating func setService() {
         let server = self.only(["environment", "host", "endpoint"])
@@ -36,7 +36,7 @@ extension SettingsDraft {
             )
             return
         }
-        guard let first = keys.first(where: { self.isGiven($0) }) else { return }
+        guard let first = keys.first(where: { self.hasValue($0) }) else { return }
         var proxy = self.configuration.proxy ?? .init(host: "", port: 0)
         if let host = self.text("proxy.host") { proxy.host = host }
         if let port = self.integer("proxy.port") { proxy.port = port }
@@ -59,7 +59,7 @@ extension SettingsDraft {
         let limits = self.configuration.massRejection
         let keys = ["massRejection.rejections", "massRejection.window"]
         guard limits.rejections > limits.window, limits.rejections != MassRejectionLimits.off.rejections,
-            let given = keys.first(where: { self.isNamed($0) })
+            let given = keys.first(where: { self.isFound($0) })
         else { return }
         let what = "\(limits.rejections) refused tokens cannot be among the last \(limits.window)"
         self.complain(given, .conflict, "\(what); use 'off' for no limit")
@@ -68,7 +68,7 @@ extension SettingsDraft {
     /// Reports a missing setting that another setting requires.
     private mutating func require(_ key: String, with other: String) {
         // A setting that was given with an invalid value has already been reported.
-        guard !self.isNamed(key) else { return }
+        guard !self.isFound(key) else { return }
         self.complain(key, .missing, "it is not set, and '\(self.given(other))' needs it")
     }
 
@@ -142,7 +142,7 @@ extension SettingsDraft {
             let key = self.text("certificateKeyFile")
             return .certificate(certificateFile: path, keyFile: key, passphrase: self.passphrase())
         }
-        if self.isGiven("certificateKeyFile") {
+        if self.hasValue("certificateKeyFile") {
             self.complain("certificateKeyFile", .conflict, "'\(path)' is a PKCS#12 file, which contains its key")
         }
         return .certificate(pkcs12File: path, passphrase: self.passphrase() ?? "")
@@ -179,19 +179,19 @@ extension SettingsDraft {
     /// one.
     private mutating func findOrphans() {
         // A credential that was given with an invalid value has already been reported.
-        guard Self.credentials.allSatisfy({ !self.isNamed($0.key) }) else { return }
+        guard Self.credentials.allSatisfy({ !self.isFound($0.key) }) else { return }
         var hasBase = true
         if case .withoutToken = self.configuration.authentication.credential { hasBase = false }
         var isComplete = true
         for (credential, keys) in [("keyFile", Self.tokenCompanions), ("certificateFile", Self.passphrases)] {
             // The token file may accompany a key that the program sets itself.
-            for key in keys where self.isGiven(key) && !(hasBase && key == "tokenFile") {
+            for key in keys where self.hasValue(key) && !(hasBase && key == "tokenFile") {
                 isComplete = false
                 self.complain(key, .missing, "it belongs to a credential, but \(self.name(credential)) is not set")
             }
         }
         for (credential, key) in [("certificateFile", "certificateKeyFile"), ("certificate", "certificateKey")]
-        where self.isGiven(key) {
+        where self.hasValue(key) {
             isComplete = false
             self.complain(key, .missing, "it belongs to a credential, but \(self.name(credential)) is not set")
         }
