@@ -68,8 +68,8 @@ lint: toolchain ## Check the format of the sources, and file names, retired name
 	.ci/lint
 
 format: toolchain ## Bring the sources into form
-	@# Regular files alone: it would put a copy in the place of a symbolic link.
-	find $(SOURCES) -type f -name '*.swift' -exec swift format --in-place {} +
+	@# Only regular files, because it would replace a symbolic link with a copy; and not the packages in build folders.
+	find $(SOURCES) -name '.build*' -prune -o -type f -name '*.swift' -exec swift format --in-place {} +
 
 docs: toolchain ## Write the documentation of all products to .build/docs; fails for a symbol without any
 	@.ci/install-packages build

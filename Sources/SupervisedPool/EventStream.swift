@@ -50,7 +50,8 @@ package final class EventHub<Element: Sendable>: Sendable {
     private let state = Mutex(State())
     private let gap: @Sendable (Int) -> Element?
 
-    /// - Parameter gap: Makes the element that stands for a number of missed events, or returns `nil` if there is none.
+    /// - Parameter gap: Makes the element that stands for a number of missed events. Returns `nil` if the element type
+    ///   has no such element.
     package init(gap: @escaping @Sendable (Int) -> Element? = { _ in nil }) {
         self.gap = gap
     }

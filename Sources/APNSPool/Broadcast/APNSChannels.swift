@@ -16,7 +16,7 @@ public struct CreatedChannel: Sendable, Hashable, Codable {
     public var id: ChannelID
     /// Which of its broadcasts APNs stores, as you requested.
     public var storage: MessageStoragePolicy
-    /// The call's `apns-request-id`, as APNs returned it.
+    /// The call's `apns-request-id`.
     public var requestID: APNSID
     /// How many times the call was sent.
     public var attempts: Int
@@ -87,8 +87,8 @@ extension PushError.Code {
 /// ```
 /// Each call ends by its deadline, with a result or one `PushError`. The error's certainty says whether APNs may have
 /// performed the call. Calls that can be repeated (all but `create`) are resent if their outcome is unknown. A `create`
-/// is never resent, because that might create a second channel: after the certainty `unknown`, use `list` to find out
-/// whether there is a new one.
+/// is not, because that might create a second channel: after the certainty `unknown`, use `list` to find out whether
+/// there is a new one.
 ///
 /// The host and port are `environment.managementHost` and `managementPort`. The first call opens the connection, and it
 /// closes after `pool.idleTimeout` without calls. Provider token, proxy, trust and timeouts are those of the pushes.

@@ -40,7 +40,8 @@ final class BulkCollector: Sendable {
 
     private let state = Mutex(State())
 
-    /// Adds results. Called on a connection's event loop, at most once per tick.
+    /// Adds results. A connection calls it on its event loop, usually once per tick. A closed connection calls it on
+    /// the task that tries to send.
     func deliver(_ items: [Item]) {
         let (waiter, onLast) = self.state.withLock { state in
             if let abandoned = state.abandoned {

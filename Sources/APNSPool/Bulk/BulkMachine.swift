@@ -1,5 +1,6 @@
 // This folder: bulk calls. `BulkMachine` decides, `BulkRun` performs, and `BulkCollector` brings results from the
-// connections' event loops. The public types are in APNSModel/Bulk. Sending decides whether a push is resent.
+// connections' event loops. The public types are in APNSModel/Bulk. The folder Sending decides whether a push is
+// resent.
 
 import APNSModel
 import SupervisedPool
@@ -43,7 +44,7 @@ struct BulkMachine {
         /// Nothing is sent before `until`, for this reason.
         case held(because: AttemptEnd, until: MonotonicInstant)
         /// One push at a time, until there is a response.
-        case probing(because: AttemptEnd)
+        case oneByOne(because: AttemptEnd)
     }
 
     private enum Input {
@@ -89,7 +90,7 @@ struct BulkMachine {
     private var hasPulled = false
     private var orders = BulkControl.Orders()
     private var limiter: RateLimiter?
-    /// The part of the last requested pull that the rate limit allows.
+    /// The turns that were taken from the rate limiter for the last requested pull and are not used yet.
     private var allowance = 0
     /// A queue. The elements before `head` have already been removed.
     private var waiting: [Waiting] = []
@@ -122,7 +123,7 @@ struct BulkMachine {
     var hold: AttemptEnd? {
         switch self.flow {
         case .open: nil
-        case .held(let cause, _), .probing(let cause): cause
+        case .held(let cause, _), .oneByOne(let cause): cause
         }
     }
 
@@ -182,13 +183,14 @@ struct BulkMachine {
     private var submittable: Int {
         switch self.flow {
         case .open: self.waitingCount
-        case .held, .probing: self.inFlight == 0 ? min(1, self.waitingCount) : 0
+        case .held, .oneByOne: self.inFlight == 0 ? min(1, self.waitingCount) : 0
         }
     }
 
     /// The number of elements that may be pulled now.
     private mutating func allowedPulls(_ now: MonotonicInstant) -> Int {
         if self.input == .over || self.isInputEmpty { return 0 }
+        // The closed input may still contain elements that it read earlier. They are pulled to be ended.
         if self.stop != nil, !self.isStopUnreported { return Self.batchSize }
         if self.orders.isPaused, self.input == .open { return 0 }
         if self.stop != nil { return 1 }
@@ -203,7 +205,7 @@ struct BulkMachine {
         switch self.flow {
         case .open: min(Self.batchSize, self.limit - self.inFlight - self.resends.count) - self.waitingCount
         // One element, which tests whether sending works again.
-        case .held, .probing: self.unfinished == 0 ? 1 : 0
+        case .held, .oneByOne: self.unfinished == 0 ? 1 : 0
         }
     }
 
@@ -238,8 +240,8 @@ struct BulkMachine {
 
     /// Stops sending for this reason. Pushes on a connection finish.
     ///
-    /// - Parameter mustBeReported: whether at least one element must end with this reason, so that the caller learns it. An
-    ///   element is pulled for this if necessary.
+    /// - Parameter mustBeReported: whether at least one element must end with this reason, so that the caller learns
+    ///   it. An element is pulled for this if necessary.
     mutating func stop(_ end: AttemptEnd, mustBeReported: Bool = false) {
         if self.stop == nil {
             self.stop = end
@@ -309,7 +311,7 @@ struct BulkMachine {
     /// Records that `count` pushes were handed to a connection.
     mutating func submitted(_ count: Int) {
         self.inFlight += count
-        if count > 0, case .held(let cause, _) = self.flow { self.flow = .probing(because: cause) }
+        if count > 0, case .held(let cause, _) = self.flow { self.flow = .oneByOne(because: cause) }
     }
 
     /// Records that the checkout was given up or its streams were returned. A new checkout is needed.
@@ -349,7 +351,7 @@ struct BulkMachine {
     // MARK: Results
 
     /// Records that `count` pushes came back from a connection.
-    mutating func landed(_ count: Int) { self.inFlight -= count }
+    mutating func received(_ count: Int) { self.inFlight -= count }
 
     /// Queues the push for a resend, not before `notBefore`.
     mutating func resend(_ index: Int, deadline: MonotonicInstant, notBefore: MonotonicInstant) {
@@ -357,7 +359,7 @@ struct BulkMachine {
         self.nextResend = min(self.nextResend, notBefore)
     }
 
-    /// Records that APNs responded to a push. Ends a hold, or the time in which pushes are sent one by one (`probing`).
+    /// Records that APNs responded to a push. Ends a hold, or the time in which pushes are sent one by one (`oneByOne`).
     mutating func receivedResponse() {
         guard case .open = self.flow else {
             self.flow = .open
@@ -368,7 +370,7 @@ struct BulkMachine {
 
     /// Records that a push was written and got no response.
     mutating func receivedNoResponse() {
-        if case .open = self.flow { self.flow = .probing(because: Self.noResponse) }
+        if case .open = self.flow { self.flow = .oneByOne(because: Self.noResponse) }
     }
 
     /// Records a response which proves that the environment and topic are right.

@@ -11,14 +11,15 @@ import SupervisedPool
 /// results come back in arrays through the collector.
 ///
 /// Sending starts with the first call of `next()`. A run that is dropped stops pulling; pushes in flight finish. The
-/// run knows only the indices of the elements, because generic code that a user's module cannot specialise would cost
-/// more than the sending.
+/// run is not generic: it knows only the indices of the elements. A user's module could not specialise its code, and
+/// unspecialised code would cost more than the sending.
 final class BulkRun: BulkEngine {
     private struct PendingPush {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
-        /// The route that the push was sent by, as an index into `routes`; -1: none yet.
+        /// The route that the push was sent by, as an index into `routes`; -1: not sent yet, or the route is in
+        /// `probes`.
         var route: Int32 = -1
         /// The number of elements pulled before this one.
         var sequence: UInt64
@@ -323,7 +324,7 @@ final class BulkRun: BulkEngine {
             self.checkoutFailed(route.end(error))
         case .leased(let lease):
             guard let renewed = self.context.router.renewed(route, now: self.context.clock.now) else {
-                // The token expired meanwhile, and no stream is held while a new one is signed.
+                // The token expired meanwhile. No stream is held while a new token is signed.
                 route.pool.checkin(lease.origin, count: lease.count)
                 return self.machine.checkoutWithdrawn()
             }
@@ -469,7 +470,7 @@ final class BulkRun: BulkEngine {
                 self.learn(from: end, item.index)
                 self.end(item.index, end)
             }
-            self.machine.landed(items.count)
+            self.machine.received(items.count)
         }
     }
 

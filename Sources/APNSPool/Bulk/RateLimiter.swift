@@ -1,8 +1,8 @@
 import APNSModel
 import SupervisedPool
 
-/// A token bucket that limits the rate of a bulk call. Turns that are not used within 0.01 s are lost, so that a pause
-/// is not followed by a burst. Pure.
+/// A token bucket that limits the rate of a bulk call. Each push takes one turn. Turns that are not used within 0.01 s
+/// are lost, so that a pause is not followed by a burst. Pure.
 struct RateLimiter: Sendable {
     /// How long unused turns are kept, in seconds.
     static let burstTime = 0.01

@@ -48,8 +48,8 @@ public struct APNSClientConfiguration: Sendable {
         /// The pause between two connects of the pool. APNs treats many connects at once as an attack. Default 1 s;
         /// zero to an hour.
         public var connectSpacing: Duration
-        /// After this long without any connection, pushes fail at once instead of waiting. Default 10 s; 100 ms to an
-        /// hour.
+        /// After this long without any connection, pushes fail at once instead of waiting, unless `whenUnavailable` is
+        /// `wait`. Default 10 s; 100 ms to an hour.
         public var unavailableAfter: Duration
         /// Whether pushes wait or fail after `unavailableAfter` without a connection. Default: they fail at once.
         public var whenUnavailable: WhenUnavailable

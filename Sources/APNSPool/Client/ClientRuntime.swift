@@ -179,7 +179,7 @@ final class ClientRuntime: Sendable {
                 let until = self.clock.now.advanced(by: pause)
                 self.sending.router.pause(until: until)
                 self.monitor.signal()
-                await self.rest(until: until, session)
+                await self.pause(until: until, session)
                 self.sending.router.pause(until: nil)
                 self.monitor.signal()
                 if Task.isCancelled || self.lifecycle.current != .running || session.isStopped { return }
@@ -189,7 +189,7 @@ final class ClientRuntime: Sendable {
     }
 
     /// Waits until the instant, or until the client drains or the session is stopped.
-    private func rest(until instant: MonotonicInstant, _ session: CredentialSession) async {
+    private func pause(until instant: MonotonicInstant, _ session: CredentialSession) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { _ = await self.lifecycle.drainRequested.wait(until: instant, clock: self.clock) }
             group.addTask { await session.stopping.wait() }

@@ -117,22 +117,22 @@ enum ClientTree {
     }
 
     /// - Parameters:
-    ///   - door: opens when the worker may begin; nil: immediately.
+    ///   - latch: opens when the worker may begin; nil: immediately.
     ///   - pool: returns the pool that the worker belongs to. Called at each start.
     private static func connection(
         _ runtime: ClientRuntime,
         _ index: Int,
         isBase: @escaping @Sendable () -> Bool,
         settings: ConnectionSettings,
-        after door: Latch? = nil,
+        after latch: Latch? = nil,
         pool: @escaping @Sendable () -> Pool<ConnectionActor>
     ) -> ChildSpec {
         // Every generation of a worker uses the same event loop.
         let loop = runtime.group.next()
         return ChildSpec(id: Self.workerID(index), shutdown: .within(.seconds(1))) { context in
-            if let door {
+            if let latch {
                 context.started()
-                await door.wait()
+                await latch.wait()
             }
             let worker = ConnectionActor(
                 id: WorkerID(index: index, generation: context.generation),

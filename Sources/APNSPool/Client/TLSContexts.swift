@@ -11,7 +11,7 @@ final class TLSContexts: Sendable {
         self.trust = trust
     }
 
-    /// - Throws: `trustRootsUnusable`; a `certificate…` code if OpenSSL rejects the certificate only at this point.
+    /// - Throws: `trustRootsUnusable`; `notACertificate` if OpenSSL rejects the certificate only at this point.
     func context(for certificate: TLSIdentity?) throws(APNSConfigurationError) -> TLSContext {
         guard certificate == nil else { return try self.make(certificate) }
         if let context = self.plain.withLock({ $0 }) { return context }

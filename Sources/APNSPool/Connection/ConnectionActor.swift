@@ -1,6 +1,6 @@
 // This folder: one connection of the pool. It determines when the connection connects, drains and is replaced, and how
-// pushes reach its event loop. Sockets, TLS and HTTP/2 are in HTTP2Wire. Sending evaluates what a response means for a
-// push.
+// pushes reach its event loop. Sockets, TLS and HTTP/2 are in HTTP2Wire. The folder Sending evaluates what a response
+// means for a push.
 
 import APNSModel
 import APNSBasics
@@ -8,7 +8,8 @@ import HTTP2Wire
 import NIOCore
 import SupervisedPool
 
-/// A pool worker: an actor whose executor is its event loop. It owns the session that accepts new streams and the
+/// A pool worker: an actor whose executor is its event loop. It opens one `Connection` after another; in this folder,
+/// a session is one of them, identified by a number. The worker owns the session that accepts new streams and the
 /// sessions that drain.
 ///
 /// Tasks send it messages through its mailbox instead of calling the actor. This costs one lock per push, and one
@@ -30,7 +31,7 @@ actor ConnectionActor: PoolWorker {
     // Unchecked: no access begins during another one. To resume a continuation only schedules its task.
     @exclusivity(unchecked) private var pending = PendingPushes()
     @exclusivity(unchecked) private var batches = PendingBatches()
-    /// The session that received pushes in this tick which have not been flushed.
+    /// The session with pushes of this tick that are not flushed yet; nil if there are none.
     private var unflushed: Int?
     private var messages: [ConnectionMailbox.Message] = []
     private var ending: CheckedContinuation<Void, Never>?
@@ -287,7 +288,7 @@ actor ConnectionActor: PoolWorker {
             mayReplace: { self.shared.replacements.take(now: now) }
         )
         self.perform(evaluation.actions)
-        if evaluation.provesCredential { self.shared.breaker.accepted(isPushAccepted: evaluation.provesTopic) }
+        if evaluation.provesCredential { self.shared.breaker.accepted(provesTopic: evaluation.provesTopic) }
         if evaluation.responses > 0 {
             self.shared.retries.recordResponses(evaluation.responses, invalid: evaluation.invalidTokens, now: now)
         }

@@ -16,7 +16,7 @@ import SupervisedPool
 ///
 /// Not shown: `holding`, and the way back to `idle` when the pool no longer needs the connection.
 ///
-/// Network failures are states here, never errors. Only a broken invariant ends the actor.
+/// Network failures are states here, never errors. Only a broken invariant makes the actor fail.
 struct ConnectionStateMachine {
     enum State: Equatable {
         /// There is no session and none is wanted: the pool has not asked for one yet or no longer needs it, or the
@@ -29,8 +29,8 @@ struct ConnectionStateMachine {
         /// The session is kept, but gets no new streams before `until`, because it responded with 503 before it was
         /// proven to work. Next: `ready`, `connecting`, `backingOff`, `idle`.
         case holding(session: Int, until: MonotonicInstant)
-        /// There is no session. Connects at `until`, or earlier on request unless the configuration is at fault. Next:
-        /// `connecting`, `idle`.
+        /// There is no session. At `until`, a base worker connects and an overflow worker becomes idle. Both connect
+        /// earlier on request unless the configuration is at fault. Next: `connecting`, `idle`.
         case backingOff(until: MonotonicInstant, isConfiguration: Bool)
         case stopped
     }
@@ -74,6 +74,7 @@ struct ConnectionStateMachine {
     var streamCap: Int
     /// Whether this is a base worker, which reconnects by itself. An overflow worker waits for a request.
     private let isBase: Bool
+    /// The number of streams that the peer allows on the current session.
     private var limit = 0
     /// Whether the current session has received a response that proves that it works.
     private var isProven = false
@@ -131,8 +132,9 @@ struct ConnectionStateMachine {
     /// Records a 403 about the provider token or the credential. Experience shows that such a connection refuses every
     /// later token too.
     ///
-    /// - Parameter mayReplace: as in `receivedServiceUnavailable`. A session that was never proven to work is replaced
-    ///   only within the budget. Otherwise a server that refuses every token would cause a storm of handshakes.
+    /// - Parameter mayReplace: whether the pool's replacement budget allows a replacement. Called only for a session
+    ///   that was never proven to work: without this limit, a server that refuses every token would cause a storm of
+    ///   handshakes.
     mutating func tokenRefused(session: Int, mayReplace: () -> Bool) -> [Action] {
         switch self.state {
         case .ready(session), .holding(session, _):

@@ -10,8 +10,9 @@ struct PendingPushes {
 
     private var entries: [Entry] = []
     private var free: [Int] = []
-    /// The probable index of the push with a ticket, for the newest tickets. Indexed by the ticket's lowest bits. The
-    /// size is a power of two that grows with the entries, because most connections never have many.
+    /// For each of the newest tickets, the probable index of its push. The position in this array is the ticket's
+    /// lowest bits. The size is a power of two. It starts small and grows with the entries, because most connections
+    /// never have many.
     private var hints = [Int32](repeating: 0, count: 64)
     private static let mostHints = 4096
 
@@ -121,7 +122,7 @@ struct PendingBatches {
         return self.batches[number].map { Int($0.indices[position]) }
     }
 
-    /// The recipients of this batch's results.
+    /// The collector that receives this batch's results, and the lease to which its streams are returned.
     func destination(_ number: Int) -> (collector: BulkCollector, origin: LeaseOrigin)? {
         self.batches[number].map { ($0.collector, $0.origin) }
     }
@@ -143,7 +144,8 @@ struct PendingBatches {
     }
 }
 
-/// Results of bulk calls, collected over one tick, with one delivery and one check-in for each call and lease.
+/// Collects the results of bulk calls over one tick. Successive results of the same call and lease are delivered and
+/// checked in together.
 struct BulkResults {
     private var destination: (collector: BulkCollector, origin: LeaseOrigin)?
     private var number = -1

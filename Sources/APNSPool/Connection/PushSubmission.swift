@@ -30,6 +30,6 @@ struct PushBatch: Sendable {
     var indices: [Int32]
     var collector: BulkCollector
     var origin: LeaseOrigin
-    /// Ends with the last result of the batch, because the consumer of the call may never read that result.
+    /// Ended by the last result of the batch, even if the call's consumer never reads that result.
     var probe: RotationProbe?
 }

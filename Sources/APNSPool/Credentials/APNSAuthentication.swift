@@ -24,8 +24,8 @@ public struct APNSAuthentication: Sendable {
     /// How long a provider token is used before the next one is signed: 20 to 60 minutes, by default 50.
     ///
     /// The interval starts at the token's first use. Two limits of APNs override it: a token is replaced at the age of
-    /// 55 minutes, because APNs refuses tokens older than one hour, and it is never replaced within 20 minutes of its
-    /// first use, because APNs refuses that too.
+    /// 55 minutes, because APNs refuses tokens older than one hour, and a token that APNs accepts is not replaced
+    /// within 20 minutes of its first use, because APNs refuses that too.
     public var tokenRefreshInterval: Duration = .seconds(50 * 60)
 
     /// The source that shares the signed provider token with other processes. Default nil: this client signs its own.

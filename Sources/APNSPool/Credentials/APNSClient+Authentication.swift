@@ -40,7 +40,8 @@ extension APNSClient {
     /// Files are also checked automatically: see `APNSAuthentication.fileCheckInterval`.
     ///
     /// - Parameter time: As for ``replaceAuthentication(_:within:)``.
-    /// - Returns: False if the files hold the same key or certificate as before, or if there are no files.
+    /// - Returns: False if there are no files, or if they hold the same key or certificate as before and it was not
+    ///   revoked.
     /// - Throws: ``APNSAuthenticationError``. The old credential then stays active.
     @discardableResult
     public func reloadAuthentication(

@@ -1,7 +1,7 @@
 import SupervisedPool
 import Synchronization
 
-/// A client's single `CredentialStateMachine`, shared by its connections.
+/// The `CredentialStateMachine` of one credential, shared by the connections of its session.
 ///
 /// Connections report evidence from their event loops, and each attempt queries it before it is sent.
 /// While the credential is trusted, a query or a report of success costs one atomic load.
@@ -15,7 +15,8 @@ final class CredentialBreaker: Sendable {
 
     /// - Parameters:
     ///   - isOnTrial: Whether this is a candidate that may replace the active credential.
-    ///   - onEvent: Called once when a fault is declared and once when it ends, on the connections' event loops.
+    ///   - onEvent: Called once when a fault is declared, once when it ends, and with the verdict of a trial. Called on
+    ///     the connections' event loops.
     init(isOnTrial: Bool = false, onEvent: @escaping @Sendable (CredentialStateMachine.Event) -> Void = { _ in }) {
         self.machine = Mutex(CredentialStateMachine(isOnTrial: isOnTrial))
         self.isTroubled = Atomic(isOnTrial)
@@ -36,10 +37,10 @@ final class CredentialBreaker: Sendable {
         }
     }
 
-    /// - Parameter isPushAccepted: See `CredentialStateMachine.accepted`.
-    func accepted(isPushAccepted: Bool = true) {
+    /// - Parameter provesTopic: See `CredentialStateMachine.accepted`.
+    func accepted(provesTopic: Bool = true) {
         guard self.isTroubled.load(ordering: .relaxed) else { return }
-        self.change { ($0.accepted(isPushAccepted: isPushAccepted), ()) }
+        self.change { ($0.accepted(provesTopic: provesTopic), ()) }
     }
 
     /// A connection completed TLS and SETTINGS. See `CredentialStateMachine.connected`.

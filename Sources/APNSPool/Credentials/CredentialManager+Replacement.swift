@@ -62,7 +62,7 @@ extension CredentialManager {
             group.cancelAll()
             return first
         }
-        // An acceptance wins over a timeout.
+        // An acceptance wins over a timeout: then there is no trial to give up, and the session is not retired.
         if self.giveUp(session) || end != .event(.accepted) && session.isRetired {
             switch end {
             case .event(.refused(let words)):
@@ -114,7 +114,7 @@ extension CredentialManager {
             case .hopeless(let words): return .event(.refused(words))
             case .notYet:
                 if Task.isCancelled { return .timeOver }
-                // The reason for its retirement is among the events.
+                // Leaves the switch: the next event below says why the session was retired.
                 if session.isRetired { break }
                 try? await self.clock.sleep(until: self.clock.now.advanced(by: pause))
                 pause = min(pause * 2, Self.longestTrialPause)

@@ -1,7 +1,7 @@
 import APNSModel
 import SupervisedPool
 
-/// Whether APNs accepts the client's credential. All connections of the client share this value.
+/// Whether APNs accepts one credential. All connections with this credential share this value.
 ///
 /// ```
 ///            refused by a fresh connection          the same by another one
@@ -12,9 +12,9 @@ import SupervisedPool
 /// ```
 /// From `probing`, a refusal leads to `declared` with twice the hold-off, and an acceptance to `trusted`.
 ///
-/// One refusal is weak evidence: a single APNs server can be confused for a while, and connections that refused one
-/// provider token have been seen to refuse every later one. After a declared fault, pushes are held back to spare APNs
-/// a storm of requests that must fail (pushy#454, #609, #1078).
+/// One refusal is weak evidence: a single APNs server can be confused for a while, and APNs has been seen to refuse
+/// every later provider token on a connection on which it refused one. After a declared fault, pushes are held back to
+/// spare APNs a storm of requests that must fail (pushy#454, #609, #1078).
 struct CredentialStateMachine: Sendable {
     /// The refusal and the way it arrived.
     enum Refusal: Hashable, Sendable {
@@ -92,7 +92,7 @@ struct CredentialStateMachine: Sendable {
         switch self.state {
         case .onTrial:
             // The active credential continues to serve, so one refusal is enough.
-            self.holdOff(refusal, Self.firstHoldOff, now)
+            self.declare(refusal, Self.firstHoldOff, now)
             return .refusedOnTrial(refusal)
         case .trusted:
             if isFresh { self.state = .suspected(refusal, by: source) }
@@ -110,20 +110,20 @@ struct CredentialStateMachine: Sendable {
             return .declared(refusal, holdOff: Self.firstHoldOff)
         case .declared(_, let until, let holdOff):
             // Responses to pushes already under way when the fault was declared carry no new evidence.
-            if now >= until { self.holdOff(refusal, holdOff * 2, now) }
+            if now >= until { self.declare(refusal, holdOff * 2, now) }
         case .probing(_, _, let holdOff):
-            self.holdOff(refusal, holdOff * 2, now)
+            self.declare(refusal, holdOff * 2, now)
         }
         return nil
     }
 
     /// A push got a response that requires a valid credential.
     ///
-    /// - Parameter isPushAccepted: Whether APNs accepted the push, so the credential is valid for its topic too. A trial
-    ///   requires this.
-    mutating func accepted(isPushAccepted: Bool = true) -> Event? {
+    /// - Parameter provesTopic: Whether the response proves that the credential is valid for the push's topic too. A
+    ///   trial requires this.
+    mutating func accepted(provesTopic: Bool = true) -> Event? {
         if self.state == .onTrial {
-            guard isPushAccepted else { return nil }
+            guard provesTopic else { return nil }
             self.state = .trusted
             return .proven
         }
@@ -141,7 +141,7 @@ struct CredentialStateMachine: Sendable {
         }
     }
 
-    private mutating func holdOff(_ refusal: Refusal, _ time: Duration, _ now: MonotonicInstant) {
+    private mutating func declare(_ refusal: Refusal, _ time: Duration, _ now: MonotonicInstant) {
         let time = min(time, Self.longestHoldOff)
         self.state = .declared(refusal, until: now.advanced(by: time), holdOff: time)
     }

@@ -164,7 +164,7 @@ enum PrivateKeyText {
         return text
     }
 
-    /// Converts `\n` and `\r` written as two or more characters to line ends. PEM and base64 contain no other
+    /// Converts the letters `n` and `r` after one or more backslashes to line ends. PEM and base64 contain no other
     /// backslashes.
     private static func withoutEscapes(_ text: ArraySlice<UInt8>) -> [UInt8] {
         let backslash = UInt8(ascii: "\\")

@@ -89,7 +89,7 @@ struct ProviderTokenSigner: Sendable {
 /// The reason why there is no provider token.
 struct TokenError: Error, Sendable, Hashable, CustomStringConvertible {
     enum Code: Sendable, Hashable {
-        /// The signer failed, and no older token is usable.
+        /// The signer or the token source failed, or did not return in time.
         case signingFailed
         /// The token actor has ended. Its successor, or a later attempt, may have a token.
         case stopped

@@ -110,7 +110,7 @@ public struct ProviderTokenRequest: Sendable {
             && self.age(token) >= .zero - TokenPolicy.futureTolerance
     }
 
-    /// The `iat` of the oldest tokens that are still usable.
+    /// Tokens with an `iat` after this one are still usable.
     var oldestUsable: Int64 {
         self.now.subtractingReportingOverflow(TokenPolicy.usableAge.components.seconds).partialValue
     }

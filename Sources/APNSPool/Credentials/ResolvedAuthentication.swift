@@ -16,7 +16,7 @@ struct ResolvedAuthentication: Sendable {
         self.policy = policy
     }
 
-    /// The name of the credential shown to APNs, without secrets.
+    /// A readable name of the credential, without secrets.
     var name: String {
         if let certificate {
             return "certificate '\(certificate.commonName)', valid until \(CivilDate.text(certificate.notAfter))"

@@ -114,7 +114,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
                 throw TokenError(
                     .signingFailed,
                     code == EWOULDBLOCK
-                        ? "Another process has held '\(self.path).lock' for \(self.lockTimeout)."
+                        ? "Another process holds '\(self.path).lock'; the longest wait is \(self.lockTimeout)."
                         : "'\(self.path).lock' cannot be locked: \(SystemError(code: code))."
                 )
             }

@@ -50,6 +50,7 @@ struct SignerCallMachine: Sendable {
     /// The limit of abandoned calls that have not returned. At this limit, no call is made until one of them returns.
     /// Otherwise a signer that blocks its thread would take up one thread after another.
     static let abandonedLimit = 4
+    /// The number of abandoned calls that have not returned.
     private var abandonedCalls = 0
     private var state = State.idle
     private var lastNumber = 0

@@ -9,9 +9,9 @@ import Synchronization
     import Darwin
 #endif
 
-/// Obtains signatures for the provider token of one key, one call at a time, each in a separate task. Callers only
-/// wait, so a cancelled caller affects no other. The cache's machine decides when a token is needed; `SignerCallMachine` decides
-/// how to handle a slow call.
+/// Obtains signatures for the provider token of one key. It makes one call at a time, each in a separate task; only an
+/// abandoned call may still run beside the next one. Callers only wait, so a cancelled caller affects no other. The
+/// cache's machine decides when a token is needed; `SignerCallMachine` decides how to handle a slow call.
 ///
 /// A signer and a token source are user code. Nothing awaits the tasks that run them: a call that never returns delays
 /// neither pushes beyond `TokenPolicy.longestWait` nor the end of this actor.

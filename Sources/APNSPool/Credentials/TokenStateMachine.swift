@@ -20,7 +20,7 @@ struct TokenPolicy: Sendable, Hashable {
     static let futureTolerance = Duration.seconds(60)
     /// How long new signatures are held back after `TooManyProviderTokenUpdates`.
     static let holdBack = Duration.seconds(20 * 60)
-    /// The wait after the first failed refresh, doubling to `longestRetry`, while the old token is usable.
+    /// The wait after the first failed signature. It doubles up to `longestRetry`.
     static let firstRetry = Duration.seconds(5)
     static let longestRetry = Duration.seconds(60)
     /// How long a request waits for a signature before it gets the old token or an error.

@@ -5,7 +5,8 @@ struct TrialEvents: Sendable {
         case inconclusive
         case accepted
         case refused(String)
-        /// Another trial has begun, the authentication was revoked, or the client or the candidate's tree has ended.
+        /// Another trial has begun, another credential is active without a trial, the authentication was revoked, or
+        /// the client or the candidate's tree has ended.
         case superseded
     }
 

@@ -120,7 +120,8 @@ final class ClientGroupCore: Sendable {
             )
         }
         let resolved = try app.authentication.resolve(wallNow: self.configuration.client.wallClock())
-        let owner = self.configuration.isolation == .perApp ? "app/\(app.name)" : resolved.credentialID ?? "app/\(app.name)"
+        let ownPool = "app/\(app.name)"
+        let owner = self.configuration.isolation == .perApp ? ownPool : resolved.credentialID ?? ownPool
         let pool = self.live.settings.pool
         let isFree = self.state.withLock { state in
             guard mayReplace || state.apps[app.name] == nil else { return false }
@@ -259,8 +260,8 @@ final class ClientGroupCore: Sendable {
         )
     }
 
-    // The functions up to `leave` are not inlined: their temporary values would otherwise occupy the task's memory for
-    // the duration of the push.
+    // `use` and `leave` are not inlined: their temporary values would otherwise occupy the task's memory for the
+    // duration of the push.
 
     /// Returns a running client of the app. `leave` must follow.
     @inline(never)

@@ -11,8 +11,8 @@ import SupervisedPool
 ///                                                             └──▶ yielding ──last one leaves──▶ stopping
 /// ```
 /// A client keeps the connections that it was started with until it stops. If there are too few, the client that has
-/// idled longest stops. If none is idle, the client that has run longest accepts no further work after `timeSlice` and
-/// queues again behind the others.
+/// idled longest stops. If none is idle, the first client that gets new work after it has run for `timeSlice` accepts
+/// no further work and queues again behind the others.
 ///
 /// A call (a bulk call, `withClient` or a check) may last for hours, and its client cannot stop before the call ends.
 /// While such a client yields, it accepts no further calls. It still accepts single pushes, because refusing them would

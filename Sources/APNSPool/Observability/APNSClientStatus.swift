@@ -28,10 +28,10 @@ public struct APNSClientStatus: Sendable, CustomStringConvertible {
     /// Whether APNs refuses the credential on each new connection. Pushes then fail at once with the code `credential`,
     /// except for an occasional push that tests the credential.
     public var hasCredentialFault: Bool
-    /// Whether APNs rejects so many device tokens that the environment or topic must be wrong (see
+    /// Whether APNs rejects so many device tokens that the environment, the topic or the key must be wrong (see
     /// `APNSClientConfiguration.massRejection`).
     public var suspectsMisconfiguration: Bool
-    /// The results of the client's final drain; nil while it runs, and if it never ran.
+    /// The results of the client's final drain; nil until the client has ended, and if the client never ran.
     public var drain: DrainReport?
 
     /// Values that only the text report shows.

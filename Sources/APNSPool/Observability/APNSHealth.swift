@@ -4,7 +4,8 @@
 /// wait in vain. Only `stopped` is final: in all other states the client keeps retrying, so you need not restart a
 /// process because its client is `failing`.
 public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
-    /// The client does not run yet, or it has had no connection yet and has not failed for long: pushes wait.
+    /// The client does not run yet, or it has waited for its first connection for less than `pool.unavailableAfter`:
+    /// pushes wait.
     case starting
     /// The client works normally.
     case serving
@@ -31,7 +32,7 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
 
             /// The last connection was lost and another one is being opened; pushes wait for it.
             public static let reconnecting = Code(rawValue: "reconnecting")
-            /// APNs rejects so many device tokens that the environment or the topic must be wrong.
+            /// APNs rejects so many device tokens that the environment, the topic or the key must be wrong.
             public static let suspectedMisconfiguration = Code(rawValue: "suspected-misconfiguration")
             /// APNs responds with 503 more often than connections may be replaced: fewer pushes are sent concurrently.
             public static let overload = Code(rawValue: "overload")

@@ -2,7 +2,8 @@ import APNSModel
 import Logging
 import Synchronization
 
-/// Something that the client's connections find out about APNs as a whole. Each event is logged as one line.
+/// Something that the client's connections find out about APNs as a whole. Each event is logged as one line, except the
+/// verdict of a trial, which the code that runs the trial logs.
 ///
 /// Event loops write these events without calling a log handler; a task of the client reads and logs them.
 enum ClientEvent: Sendable, Equatable {
@@ -26,8 +27,8 @@ final class ClientEvents: Sendable {
 
     func write(_ event: ClientEvent) { self.continuation.yield(event) }
 
-    /// How many connections use fewer streams than they could, because APNs responds with 503 and no further
-    /// connections may be opened.
+    /// How many connections use fewer streams than they could, because APNs responds with 503 and no more connections
+    /// may be replaced.
     var degradedConnections: Int { self.degraded.load(ordering: .relaxed) }
 
     /// A connection became degraded or recovered.

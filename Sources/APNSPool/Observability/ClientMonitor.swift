@@ -6,8 +6,8 @@ import Logging
 import SupervisedPool
 import Synchronization
 
-/// Turns a client's events into health, log lines, metrics and spans. Every method returns at once and may be called
-/// from any thread.
+/// Turns a client's events into health, log lines, metrics and spans. Every method but `run` returns at once, and every
+/// method may be called from any thread.
 final class ClientMonitor: Sendable {
     private struct State {
         var health = APNSHealth.starting

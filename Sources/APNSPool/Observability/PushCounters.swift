@@ -2,7 +2,7 @@ import APNSModel
 import Synchronization
 
 /// Counts pushes by type, outcome and reason. Counting is always on: an accepted single push costs one addition, and a
-/// bulk call adds all accepted pushes of a tick at once.
+/// bulk call adds many accepted pushes of one type at once.
 final class PushCounters: Sendable {
     struct Key: Hashable, Sendable {
         var type: String

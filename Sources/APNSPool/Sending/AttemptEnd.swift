@@ -51,7 +51,8 @@ extension AttemptEnd {
         case .notSent:
             switch result.cause {
             case .deadline:
-                // Only the time limit of this attempt may have passed, because its connection accepted no more bytes.
+                // Not final if only the time limit of this attempt has passed: its connection accepted no more bytes,
+                // but another one may.
                 self = .notSent(.deadlineExceeded, "the deadline came before it was sent", isFinal: isPastDeadline)
             case .cancelled:
                 self = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
@@ -134,8 +135,8 @@ extension AttemptEnd {
                 """
         case .waitedTooLong:
             return """
-                no stream became free within pool.maxQueueAge (\(status.queueDepth) pushes wait): send less at once, or \
-                raise pool.size or pool.maxOverflow
+                no stream became free within pool.maxQueueAge (\(status.queueDepth) pushes wait): send less at once, \
+                or raise pool.size or pool.maxOverflow
                 """
         case .full:
             return "all \(status.capacity) streams are taken: send less at once, or raise pool.maxOverflow"

@@ -25,6 +25,7 @@ struct PushHistory: Sendable {
     // Small integers, because one of these exists for every push in flight.
     private var attemptCount: Int32 = 0
     private var unsent: Int32 = 0
+    /// The error of all attempts so far, with the strongest `Certainty` among them.
     private var strongest: PushError?
     private var usedSecondChance = false
     private var hasOtherToken = false
@@ -101,7 +102,8 @@ struct PushHistory: Sendable {
             self.unsent += 1
         case .unknown(let code, let message):
             self.strongest = self.merged(PushError(code: code, certainty: .unknown, message: message))
-            // Never resend after the deadline, a cancellation or shutdown.
+            // A lost connection or a response timeout (`deadlineExceeded`), but not a cancellation or shutdown. After
+            // the push's own deadline, the check at the end of this method prevents a resend.
             guard policy.resendsUnknown, code == .connectionLost || code == .deadlineExceeded,
                 self.attempts < policy.maxAttempts
             else { return self.finish() }
@@ -133,7 +135,7 @@ struct PushHistory: Sendable {
         case (403, .invalidProviderToken) where !self.hasOtherToken:
             return false
         case (403, .expiredProviderToken), (403, .unrelatedKeyIDInToken), (403, .invalidProviderToken):
-            // Allowed once, on a new session and with a fresh token.
+            // Allowed once, on a new connection and with a fresh token.
             defer { self.usedSecondChance = true }
             return !self.usedSecondChance
         default: return false

@@ -59,7 +59,7 @@ final class PushSend: SendLoop {
             return outcome
         }
         switch await self.entry?.wait(until: self.history.deadline, clock: self.context.clock) {
-        case .goes?, nil:
+        case .hasTurn?, nil:
             return nil
         case .superseded?:
             return self.fail(.superseded, SupersedeEntry.message)

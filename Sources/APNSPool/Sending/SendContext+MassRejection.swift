@@ -31,8 +31,8 @@ extension SendContext {
             """
             \(breaker.rejections) of the last \(breaker.window) device tokens were refused \
             (\(rejection.reason?.rawValue ?? "\(rejection.status)")): check the environment (\(environment.name)), the \
-            host (\(environment)), the topic (\(topic)) and the credential (\(self.credentialName)); the tokens are most \
-            likely good
+            host (\(environment)), the topic (\(topic)) and the credential (\(self.credentialName)); the tokens are \
+            most likely good
             """,
             isFinal: true
         )

@@ -6,7 +6,7 @@ import APNSModel
 import HTTP2Wire
 import SupervisedPool
 
-/// Sends one request until its outcome is certain. Never throws, and ends by its deadline.
+/// Sends one request, in as many attempts as it needs, until it has an outcome. Never throws, and ends by its deadline.
 ///
 /// The request first waits for its turn. Each attempt then takes a route, checks out a stream, sends the request and
 /// evaluates the response. Another attempt follows where that is safe.

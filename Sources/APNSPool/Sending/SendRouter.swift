@@ -1,8 +1,9 @@
 import SupervisedPool
 import Synchronization
 
-/// Creates the route of each attempt. Caches the last signed route for pushes until something changes, for at most 30
-/// s. Not cached are routes that probe, routes under a refused credential, and routes of broadcasts and channel calls.
+/// Creates the route of each attempt. Caches the last usable route for pushes until something changes; a route with a
+/// provider token for at most 30 s. Not cached are routes that probe, routes under a refused credential, and routes of
+/// broadcasts and channel calls.
 final class SendRouter: Sendable {
     private let credentials: CredentialManager
     private let lifecycle: ClientLifecycle
@@ -84,7 +85,7 @@ final class SendRouter: Sendable {
     /// Whether nothing has changed since the route was made.
     func isCurrent(_ route: SendRoute) -> Bool { route.version == self.version.current }
 
-    /// Returns the route with the current provider token. Changes only the token.
+    /// Returns the route with the current provider token. The credential session and the pool stay the same.
     ///
     /// - Returns: the route itself if its token is unchanged; nil if a token must be signed first.
     func renewed(_ route: SendRoute, now: MonotonicInstant) -> SendRoute? {

@@ -9,7 +9,7 @@ struct SupersedeMachine<Key: Hashable> {
     struct Arrival: Equatable {
         var ticket: Ticket
         /// Whether the push gets the turn immediately.
-        var goes: Bool
+        var hasTurn: Bool
         /// The waiting push that this one superseded.
         var superseded: Ticket?
         /// At least the requested timestamp, and higher than all others of the key.
@@ -19,7 +19,7 @@ struct SupersedeMachine<Key: Hashable> {
     /// The state of a push when its wait ends.
     enum Standing: Equatable {
         /// It has the turn.
-        case goes
+        case hasTurn
         /// A newer push superseded it.
         case superseded
         /// It was still waiting and has been removed.
@@ -93,12 +93,12 @@ struct SupersedeMachine<Key: Hashable> {
     mutating func arrive(_ key: Key, isFinal: Bool, timestamp: Int64? = nil) -> Arrival {
         self.nextTicket &+= 1
         let push = Push(ticket: self.nextTicket, isFinal: isFinal)
-        var arrival = Arrival(ticket: push.ticket, goes: false)
+        var arrival = Arrival(ticket: push.ticket, hasTurn: false)
         guard var line = self.lines[key] else {
             var line = Line(holder: push, timestamp: self.takeTimestamp(key))
             arrival.timestamp = line.raise(timestamp)
             self.lines[key] = line
-            arrival.goes = true
+            arrival.hasTurn = true
             return arrival
         }
         arrival.timestamp = line.raise(timestamp)
@@ -114,7 +114,7 @@ struct SupersedeMachine<Key: Hashable> {
     /// Ends the push's wait for any reason. A push that is still waiting is removed.
     mutating func claim(_ key: Key, _ ticket: Ticket) -> Standing {
         guard var line = self.lines[key] else { return .superseded }
-        if line.holder.ticket == ticket { return .goes }
+        if line.holder.ticket == ticket { return .hasTurn }
         guard let index = line.waiting.firstIndex(where: { $0.ticket == ticket }) else { return .superseded }
         line.waiting.remove(at: index)
         self.lines[key] = line

@@ -40,7 +40,7 @@ final class SupersedeQueue: Sendable {
         let (entry, stamp, replaced) = self.state.withLock { state in
             let arrival = state.machine.arrive(key, isFinal: isFinal, timestamp: timestamp)
             let entry = SupersedeEntry(queue: self, key: key, ticket: arrival.ticket)
-            if arrival.goes {
+            if arrival.hasTurn {
                 entry.latch.open()
             } else {
                 state.waiters[arrival.ticket] = entry
@@ -110,7 +110,7 @@ final class SupersedeEntry: Sendable {
 
     /// Removes the push from the queue, whether it waits or has the turn.
     func leave() {
-        if self.queue.claim(self) == .goes { self.end() }
+        if self.queue.claim(self) == .hasTurn { self.end() }
     }
 
     static let message = "a newer push with the same key replaced it"

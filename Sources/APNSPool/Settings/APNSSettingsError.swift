@@ -4,11 +4,13 @@ public struct APNSSettingsError: Error, Sendable, Hashable, CustomStringConverti
     public struct Fault: Sendable, Hashable, CustomStringConvertible {
         /// The kind of error.
         public let code: APNSConfigurationError.Code
-        /// The setting's key with its prefix, as in `Docs/Configuration.md`: `apns.pool.size`.
+        /// The setting's key with its prefix, as in `Docs/Configuration.md`: `apns.pool.size`. For an unknown setting:
+        /// its name in the source. For a file that cannot be used: its path.
         public let key: String
         /// The key as written in its source: `APNS_POOL_SIZE`. For a missing setting: how you could write it.
         public let written: String
-        /// The location of the setting: `environment`, or a file's name. Nil if the setting is missing.
+        /// The location of the setting: `environment`, or a file's name. Nil if `written` is sufficient, and if the
+        /// setting is missing.
         public let source: String?
         /// The value found, unless it is a secret, and the expected value.
         public let message: String

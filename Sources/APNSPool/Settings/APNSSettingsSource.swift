@@ -21,15 +21,16 @@ public struct APNSSettingsSource: Sendable {
     let written: @Sendable (_ path: String) -> String?
     /// Looks a key up.
     let find: @Sendable (_ path: String, APNSSetting) -> Finding?
-    /// All keys below the prefix, as written in this source, including keys that are not in the table.
+    /// The keys below the prefix that must be settings, as written in this source, including keys that are not in the
+    /// table. Empty if the source cannot list its keys.
     let present: @Sendable (_ prefix: String) -> [String]
 
     /// Environment variables: `APNS_POOL_SIZE` for `apns.pool.size`. An empty variable counts as not set.
     ///
     /// A variable that begins with `APNS_` and is not a setting is an error, so that a misspelled host name variable
-    /// does not make the client connect to Apple's servers. Exceptions are the settings of the tool `apns`, the build's
-    /// own variables, the variables that Kubernetes sets for a service (`APNS_SERVICE_HOST`, `APNS_PORT_443_TCP`), and
-    /// `names`.
+    /// does not make the client connect to Apple's servers. Exceptions are the settings of the tool `apns`, the
+    /// variables of this package's own build, the variables that Kubernetes sets for a service (`APNS_SERVICE_HOST`,
+    /// `APNS_PORT_443_TCP`), and `names`.
     ///
     /// - Parameters:
     ///   - variables: The variables; nil uses those of this process.
@@ -113,7 +114,7 @@ public struct APNSSettingsSource: Sendable {
             name: name,
             written: { $0 },
             find: { path, _ in values[path] },
-            // Includes the prefix itself, to detect text or a list instead of the settings.
+            // Includes the prefix itself: in `{"apns": "x"}` it has text instead of settings, which is an error.
             present: { prefix in
                 values.keys.filter { prefix.isEmpty || $0 == prefix || $0.hasPrefix(prefix + ".") }.sorted()
             }

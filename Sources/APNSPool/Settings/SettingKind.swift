@@ -10,7 +10,7 @@ package enum SettingKind: Sendable, Hashable {
     /// A host name or an address.
     case host
     case path
-    /// PEM text, as stored in environment variables.
+    /// PEM text. Its line breaks may be missing, as in environment variables.
     case pem
     /// Bytes in base64.
     case base64

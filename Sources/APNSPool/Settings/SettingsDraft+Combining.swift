@@ -62,14 +62,14 @@ extension SettingsDraft {
             let given = keys.first(where: { self.isFound($0) })
         else { return }
         let what = "\(limits.rejections) refused tokens cannot be among the last \(limits.window)"
-        self.complain(given, .conflict, "\(what); use 'off' for no limit")
+        self.complain(given, .conflict, "\(what); use 'off' to turn the detection off")
     }
 
     /// Reports a missing setting that another setting requires.
     private mutating func require(_ key: String, with other: String) {
         // A setting that was given with an invalid value has already been reported.
         guard !self.isFound(key) else { return }
-        self.complain(key, .missing, "it is not set, and '\(self.given(other))' needs it")
+        self.complain(key, .missing, "it is not set, and '\(self.writtenName(other))' needs it")
     }
 
     // MARK: Authentication

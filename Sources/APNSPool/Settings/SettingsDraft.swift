@@ -34,7 +34,7 @@ package struct SettingsDraft {
     private let prefix: String
     private let rows: [APNSSetting]
     private var sources: [APNSSettingsSource] = []
-    private var hasCredential = false
+    private var hasUsableAuthentication = false
 
     /// - Parameters:
     ///   - configuration: The values of settings that no source has.
@@ -52,7 +52,7 @@ package struct SettingsDraft {
     // MARK: Reading
 
     /// Takes each setting from the first source that has it, then builds the configuration. The only file it reads is
-    /// that of a password.
+    /// that of a passphrase (`certificatePasswordFile`).
     package mutating func read(_ sources: [APNSSettingsSource]) {
         self.sources = sources
         for source in sources { self.faults += source.faultsForUnknownKeys(in: self.rows, prefix: self.prefix) }
@@ -78,7 +78,7 @@ package struct SettingsDraft {
         self.checkMassRejection()
         let count = self.faults.count
         self.setAuthentication()
-        self.hasCredential = self.faults.count == count
+        self.hasUsableAuthentication = self.faults.count == count
         // This checks the whole configuration: an incomplete one would cause misleading errors.
         guard self.faults.isEmpty else { return }
         self.check { configuration throws(APNSConfigurationError) in try configuration.validate() }
@@ -86,7 +86,7 @@ package struct SettingsDraft {
 
     /// Reads the files of keys, certificates and trust roots to detect errors in them. Blocks.
     package mutating func readFiles() {
-        if self.hasCredential {
+        if self.hasUsableAuthentication {
             self.check { configuration throws(APNSConfigurationError) in
                 _ = try configuration.authentication.resolve(wallNow: configuration.wallClock())
             }
@@ -149,7 +149,7 @@ package struct SettingsDraft {
         }
     }
 
-    /// Whether a source has the setting with a valid value.
+    /// Whether a source has the setting with a valid value. Only for settings that are parts of a combined value.
     func hasValue(_ key: String) -> Bool { self.parts[key] != nil }
     /// Whether the setting was given, even with an invalid value, which has already been reported.
     func isFound(_ key: String) -> Bool { self.origins[key] != nil }
@@ -183,7 +183,7 @@ package struct SettingsDraft {
         let message = error.message.replacing(/[a-zA-Z][a-zA-Z0-9]*(\.[a-zA-Z0-9]+)+/) { match in
             let property = String(match.output.0)
             let rows = self.rows.filter { $0.properties.contains(property) }
-            return self.likeliest(rows).map { self.given($0.key) } ?? property
+            return self.likeliest(rows).map { self.writtenName($0.key) } ?? property
         }
         return self.fault(key, error.code, message)
     }
@@ -208,7 +208,7 @@ package struct SettingsDraft {
     }
 
     /// The setting as it was written, or as it can be written.
-    func given(_ key: String) -> String { self.origins[key]?.written ?? self.names(key)[0] }
+    func writtenName(_ key: String) -> String { self.origins[key]?.written ?? self.names(key)[0] }
 
     // MARK: Mutually exclusive settings
 

@@ -107,7 +107,10 @@ package enum SettingsTable {
         .part("managementHost", .host, sets: "environment.managementHost")
             .meaning("The host that manages broadcast channels. Default: that of `environment`, or `host`."),
         .part("managementPort", .integer(1...65535), sets: "environment.managementPort")
-            .meaning("Its port. Default: 2196 in production, 2195 in development; with `host`, that of `port`."),
+            .meaning(
+                "The port of `managementHost`. Default: 2196 in production, 2195 in development; with `host`, that of "
+                    + "`port`."
+            ),
     ]
 
     static let proxy: [APNSSetting] = [
@@ -214,7 +217,8 @@ package enum SettingsTable {
             $0.massRejection.rejections == MassRejectionLimits.off.rejections ? "off" : "\($0.massRejection.rejections)"
         }
         .meaning(
-            "This many refused tokens among them mean a wrong environment or topic. At most `massRejection.window`."
+            "If this many of the last `massRejection.window` tokens are refused, the environment or the topic must be "
+                + "wrong. At most `massRejection.window`."
         ),
         .duration("broadcastSpacing", \.broadcastSpacing, .zero ... .seconds(3600))
             .meaning("The minimum time between two broadcasts to one channel. With 0, broadcasts are not delayed."),
@@ -230,8 +234,8 @@ package enum SettingsTable {
         .meaning("The lowest level that the client logs. Default: the logger's."),
         .choice("log.deviceTokens", \.logging.deviceTokens, [("never", .never), ("shortened", .shortened)])
             .meaning(
-                "Whether `debug` lines and spans about pushes name the device: its first four digits and its "
-                    + "last four."
+                "Whether `debug` lines and spans about pushes name the device: the first four and the last four "
+                    + "digits of its token, or the first two of a token of 16 digits or fewer."
             ),
     ]
 }

@@ -48,7 +48,8 @@ package final class NameResolver: Sendable {
     /// The current number of threads. For tests.
     package var threadCount: Int { self.state.withLock { $0.queue.threadCount } }
 
-    /// Looks up a name. `completion` is called once, on another thread, unless `cancel` is called first.
+    /// Looks up a name. `completion` is called once, on another thread, unless `cancel` is called first. If no thread
+    /// can be started, it may be called on the caller's thread, before this method returns.
     func resolve(host: String, port: Int, completion: @escaping Completion) -> Ticket {
         let name = LookUpQueue.Name(host: host, port: port)
         let (ticket, needsThread) = self.state.withLock { state in

@@ -16,7 +16,8 @@ package struct PathCheck: Sendable {
         package var busy = TimeAmount.seconds(2)
         /// How long the acknowledgement of such a PING may take.
         package var acknowledgement = TimeAmount.seconds(5)
-        /// After this time without incoming bytes, the first request waits for the acknowledgement of a PING.
+        /// If no stream is open and no bytes have arrived for longer than this, the next request waits for the
+        /// acknowledgement of a PING.
         package var trust = TimeAmount.seconds(15)
         /// How long that acknowledgement may take.
         package var check = TimeAmount.seconds(2)

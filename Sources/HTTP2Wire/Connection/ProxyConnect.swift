@@ -32,8 +32,8 @@ package struct ProxyEndpoint: Sendable, CustomStringConvertible {
     }
 }
 
-/// Requests a tunnel: sends `CONNECT` and reads the proxy's response (RFC 9110, section 9.3.6; RFC 9112). It turns
-/// bytes into one of three actions, without side effects.
+/// Requests a tunnel: makes the `CONNECT` request, which the caller sends, and reads the proxy's response (RFC 9110,
+/// section 9.3.6; RFC 9112). It turns the response's bytes into one of three actions, without side effects.
 ///
 /// The origin's name is sent to the proxy unresolved: the proxy looks it up.
 struct ProxyConnect {

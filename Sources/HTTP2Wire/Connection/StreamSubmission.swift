@@ -7,7 +7,7 @@ package struct StreamSubmission: Sendable {
     package var tag: UInt64
     /// When the stream is reset if no response has arrived, by the connection's clock.
     package var deadline: NIODeadline
-    /// Whether its body must leave the last part of the send window to others.
+    /// Whether its body must leave `SendWindowRule.bulkReserve` of the send window to others.
     package var isBulk: Bool
 
     package init(request: HTTP2Request, tag: UInt64, deadline: NIODeadline, isBulk: Bool = false) {

@@ -11,7 +11,7 @@ import NIOPosix
 
 /// The owner of a `WireHandler`: a client's or a server's connection. All calls are made on the event loop.
 protocol WireOwner: AnyObject {
-    /// TLS is established. The HTTP/2 session exists, and its first frames are being sent.
+    /// TLS is established. The HTTP/2 session exists, and its first frames are sent with the next flush.
     func wireIsOpen(_ session: HTTP2Session)
     /// All bytes of this tick have been processed. There may be results and events.
     func wireDidRead(_ session: HTTP2Session)
@@ -39,7 +39,7 @@ final class WireHandler: ChannelInboundHandler {
     /// loop.
     private static let outputLimit = 256 * 1024
     /// The maximum number of bytes that may wait for a channel that is not writable. No frames are encrypted in that
-    /// state, so further bytes are only responses that TLS sends by itself.
+    /// state, so further bytes are only records that TLS sends by itself, in reply to the peer's.
     private static let waitingLimit = 512 * 1024
 
     private let tls: TLSSession

@@ -20,7 +20,7 @@ package enum HTTP2Event: Sendable, Hashable {
 /// Owns one `nghttp2_session`: an HTTP/2 session that consumes and produces bytes, without a socket.
 ///
 /// It is a class because nghttp2 keeps its address. Confined to the event loop of its connection. The C callbacks only
-/// write into `streams`, `events`, `results` and `requests`. No task is resumed and no request is submitted until the
+/// write into properties of this class, such as `streams`, `events`, `results` and `requests`. No task is resumed and no request is submitted until the
 /// call that caused the callbacks has returned.
 package final class HTTP2Session {
     package enum Role: Sendable {
@@ -78,7 +78,7 @@ package final class HTTP2Session {
     /// Server only: streams closed since the owner last took them.
     var closedStreams: [(streamID: Int32, code: HTTP2ErrorCode)] = []
     var lastRespondedIndex = 0
-    /// Server only: responses that end with something other than END_STREAM.
+    /// Server only: the responses whose `ResponseEnding` is not `endStream`, by stream id.
     var scriptedBodies: [Int32: ScriptedBody] = [:]
     /// Streams whose response was complete before our request was. They are reset after nghttp2 returns.
     var earlyResponses: [Int32] = []

@@ -3,7 +3,8 @@ import CAPNSNghttp2
 /// Header fields that are created once and sent many times: names and values at fixed addresses, in nghttp2's form.
 ///
 /// `@unchecked Sendable`: the memory is written only in `init`, freed in `deinit`, and read-only in between. nghttp2
-/// does not copy it (NO_COPY), so the submitter of a block must retain it until the stream is closed.
+/// does not copy it (NO_COPY), so the submitter of a block must retain it until nghttp2 has produced the HEADERS, or
+/// until the stream is closed.
 package final class HeaderBlock: @unchecked Sendable {
     /// How HPACK encodes a field (RFC 7541, section 6.2).
     package enum Indexing: Sendable {

@@ -29,7 +29,7 @@ package struct RequestBatch: Sendable {
     package var credential: HeaderBlock?
     /// The body of all requests that have no body of their own.
     package var body: [UInt8]
-    /// Whether their bodies must leave the last part of the send window to others.
+    /// Whether the requests' bodies must leave `SendWindowRule.bulkReserve` of the send window to others.
     package var isBulk: Bool
     /// The values of the variable fields of all requests, concatenated.
     package var values: [UInt8] = []

@@ -4,8 +4,8 @@ struct SendWindowRule {
     /// than four times this, they leave a quarter of that window.
     static let bulkReserve = 16 * 1024
 
-    /// When a request may be sent. A server may refill the window only when less is left than the reserve, or than a
-    /// body needs. With such a server, client and server would wait for each other, so the rule can be relaxed.
+    /// When a request may be sent. Some servers refill the window only when less of it is left than the reserve, or
+    /// than a body needs. Client and server would then wait for each other, so the rule can be relaxed.
     enum Strictness: Int, Comparable {
         /// A body may begin if any of it fits.
         case anyRoom

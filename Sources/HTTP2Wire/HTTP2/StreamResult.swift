@@ -23,7 +23,7 @@ package enum StreamCause: Sendable, Hashable {
     case closedLocally
     /// Its deadline passed.
     case deadline
-    /// The owner cancelled it.
+    /// Its submitter cancelled it.
     case cancelled
     /// The peer allows no further stream at the moment, or the connection accepts none any more.
     case noCapacity

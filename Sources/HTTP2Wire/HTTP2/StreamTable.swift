@@ -35,6 +35,7 @@ final class StreamTable {
         var isConcluded = false
         var hasFinalHeaders = false
         var isRemoteComplete = false
+        /// The fields and the body received so far, as far as they are kept.
         var fields = FieldList()
         var body: [UInt8] = []
         var deadline = NIODeadline.distantFuture

@@ -8,7 +8,8 @@ package enum ResponseEnding: Sendable, Hashable {
     case open
     /// With a second block of fields, the trailers (RFC 9113, section 8.1).
     case trailers(FieldList)
-    /// The body is repeated, as fast as the client's windows allow, until this many bytes have been sent.
+    /// With END_STREAM after the body has been repeated, as fast as the client's windows allow, until this many bytes
+    /// have been sent.
     case repeated(upTo: Int)
 }
 
@@ -24,7 +25,7 @@ struct ScriptedBody {
 
 /// Frames for a server that misbehaves on purpose. Server only.
 extension HTTP2Session {
-    /// Responds to a request like `respond(streamID:status:fields:body:)`, with a different ending. Does nothing if its
+    /// Responds to a request like `respond(streamID:status:fields:body:)`, with the given ending. Does nothing if its
     /// stream is already closed.
     package func respond(
         streamID: Int32,

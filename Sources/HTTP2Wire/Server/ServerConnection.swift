@@ -86,7 +86,7 @@ package final class ServerConnection {
 
     // MARK: Misbehaviour
 
-    /// Responds to a request with an ending other than END_STREAM.
+    /// Responds to a request with the given ending.
     package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8], ending: ResponseEnding) {
         self.perform { session throws(WireError) in
             try session.respond(streamID: streamID, status: status, fields: fields, body: body, ending: ending)

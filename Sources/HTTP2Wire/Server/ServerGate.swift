@@ -97,8 +97,6 @@ final class ServerGate: ChannelDuplexHandler {
         }
     }
 
-    // MARK: Used by the connection
-
     /// Passes the bytes that were kept, and all later ones.
     private func open() {
         guard let context else { return }
@@ -114,6 +112,8 @@ final class ServerGate: ChannelDuplexHandler {
             context.fireChannelReadComplete()
         }
     }
+
+    // MARK: Used by the connection
 
     /// Discards the server's output from now on.
     func loseOutput() {

@@ -21,12 +21,14 @@ package struct ES256Signature: Sendable, Hashable {
         OpenSSLErrors.clear()
         guard let (numbers, rest) = DER.read(bytes[...], { d2i_ECDSA_SIG(nil, &$0, $1) }) else { throw .drained() }
         defer { ECDSA_SIG_free(numbers) }
-        guard rest == 0 else { throw OpenSSLFault(description: "\(rest) bytes behind the signature") }
+        guard rest == 0 else { throw OpenSSLFault(description: "\(rest) bytes follow the signature") }
         var r = [UInt8](repeating: 0, count: Self.length / 2)
         var s = r
         guard BN_bn2binpad(ECDSA_SIG_get0_r(numbers), &r, Int32(r.count)) == r.count,
             BN_bn2binpad(ECDSA_SIG_get0_s(numbers), &s, Int32(s.count)) == s.count
-        else { throw OpenSSLFault(description: "r or s has more than \(r.count) bytes: it is of another curve") }
+        else {
+            throw OpenSSLFault(description: "r or s has more than \(r.count) bytes: the signature is of another curve")
+        }
         self.rawRepresentation = r + s
     }
 

@@ -7,8 +7,8 @@ import NIOCore
 /// Owned by one `TLSSession`, which frees the `SSL`, and with it the BIO, before this object. Confined to the session's
 /// event loop.
 final class TLSBuffers {
+    // `@exclusivity(unchecked)`: when OpenSSL calls back into this class, `TLSSession` accesses neither buffer.
     /// Ciphertext from the network.
-    // Both are unchecked: OpenSSL re-enters this class only from calls of `TLSSession` that hold no access to them.
     @exclusivity(unchecked) var input = ByteBuffer()
     /// Ciphertext for the network.
     @exclusivity(unchecked) var output = ByteBuffer()

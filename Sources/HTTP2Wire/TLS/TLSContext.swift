@@ -17,7 +17,8 @@ package final class TLSContext: @unchecked Sendable {
 
     /// Creates a context.
     ///
-    /// - Throws: `WireError` with the code `trustStoreMissing`, `trustRootsUnreadable` or `certificateUnusable`.
+    /// - Throws: `WireError` with the code `trustStoreMissing`, `trustRootsUnreadable` or `certificateUnusable`, or
+    ///   `handshakeFailed` if OpenSSL cannot create a context.
     package init(_ role: Role, configuration: TLSConfiguration) throws(WireError) {
         let verifies = role == .client || configuration.requiresClientCertificate
         self.trustStore = verifies ? try TrustStore.shared(for: configuration) : nil

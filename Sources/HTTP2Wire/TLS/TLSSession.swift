@@ -267,8 +267,8 @@ final class TLSSession {
 
     private static func isAboutClientCertificate(_ errors: OpenSSLErrors) -> Bool {
         switch errors.firstReason - Self.alertOffset {
-        // 42 to 46 and 48: the certificate. 51, decrypt_error: a signature in or by it is wrong. 116: no certificate
-        // was sent.
+        // 42 to 46 and 48: the certificate. 51, decrypt_error: a signature in the certificate or one made with its
+        // key is wrong. 116: no certificate was sent.
         case 42...46, 48, 51, 116: true
         default: false
         }

@@ -28,7 +28,7 @@ actor PoolCore {
         let count: Int
     }
 
-    /// `nil` for observers.
+    /// `nil` for callers that wait for a condition instead of a stream, such as ready workers.
     typealias CheckoutResult = Result<Leased?, PoolError>
 
     /// The result of a checkout that does not suspend.
@@ -247,7 +247,8 @@ actor PoolCore {
             return .leased(Leased(worker: worker, origin: origin, count: count))
         case .failed(let error):
             self.perform()
-            // A refused checkout may have asked for a connect, and the worker's report is due by a deadline.
+            // A refused checkout may have made the pool ask a worker to connect. The worker must report by a deadline,
+            // so the timer may have to be rearmed.
             if self.timer.isLater(than: self.machine.nextDeadline) { self.mailbox.wake() }
             return .failed(error)
         case .wait(let id):

@@ -106,7 +106,7 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
             "no worker can connect. Check the network and the peer's status; set whenUnavailable to wait if checkouts "
                 + "should wait for the end of the outage."
         case .configurationFault:
-            "no worker can connect until the configuration is changed."
+            "no worker can connect until the configuration or the environment changes."
         case .shuttingDown:
             "the pool is draining."
         case .poolStopped:

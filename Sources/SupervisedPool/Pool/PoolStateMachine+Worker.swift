@@ -21,7 +21,7 @@ extension PoolStateMachine {
         var isSurplus = false
         /// Its owner was notified that it may be ended, and will end it even if the pool grows again.
         var isHandedOver = false
-        /// Its owner has ended it. The entry is removed once it is the last one.
+        /// Its owner has ended it, or has never started it. The entry is removed once it is the last one.
         var isEnded = false
         /// It was asked to give up its connection and has not reported since.
         var isDismissed = false
@@ -104,7 +104,7 @@ extension PoolStateMachine {
 
     /// The capacity that a connecting worker is expected to provide.
     static let expectedCapacity = 100
-    /// How long a first capacity of 1 is expected to grow.
+    /// A session whose first capacity is at most 1 is expected to grow within this time.
     static let growthGrace = Duration.seconds(5)
     /// A worker that was asked to connect and does not report within this time is asked again.
     static let reportTimeout = Duration.seconds(5)

@@ -2,7 +2,7 @@
 enum PoolAction {
     /// The waiter has been given streams.
     case lease(WaiterID, LeaseOrigin, count: Int)
-    /// The condition that an observer waits for is met, for example ready workers or the end of a drain.
+    /// The condition that a waiter without a checkout waits for is met, such as ready workers or the end of a drain.
     case reached(WaiterID)
     case fail(WaiterID, PoolError)
     case connect(WorkerID, PoolWorkerConnectReason)
@@ -53,7 +53,7 @@ struct PoolStateMachine {
         case wait(WaiterID)
     }
 
-    /// The result for an observer.
+    /// The result for a caller that waits for a condition instead of a stream.
     enum Observation {
         case reached
         case failed(PoolError)
@@ -120,7 +120,7 @@ struct PoolStateMachine {
         self.isDraining = true
     }
 
-    /// Fails all waiting checkouts and all observers that wait for ready workers.
+    /// Fails all waiting checkouts, and all callers that wait for ready workers.
     ///
     /// - Returns: How many checkouts were waiting.
     @discardableResult
@@ -215,7 +215,8 @@ struct PoolStateMachine {
         switch request.lane {
         case .interactive: self.queue.interactiveCount == 0
         case .bulk:
-            self.queue.interactiveCount == 0 && (request.atFront ? self.queue.count(.bulkFront) : self.queue.bulkCount) == 0
+            self.queue.interactiveCount == 0
+                && (request.atFront ? self.queue.count(.bulkFront) : self.queue.bulkCount) == 0
         }
     }
 
@@ -331,7 +332,9 @@ struct PoolStateMachine {
                 actions.append(.reached(id))
             }
         }
-        while let id = self.queue.firstInteractive, let index = self.pick(.interactive), let waiter = self.queue.remove(id) {
+        while let id = self.queue.firstInteractive, let index = self.pick(.interactive),
+            let waiter = self.queue.remove(id)
+        {
             let count = self.share(waiter.wanted, .interactive, waiting: self.queue.interactiveCount, index)
             actions.append(.lease(id, self.lease(index, count, now), count: count))
         }

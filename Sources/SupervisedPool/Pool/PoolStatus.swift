@@ -97,7 +97,7 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
 public enum PoolEvent: Sendable {
     /// A worker registered.
     case registered(WorkerID)
-    /// A worker reported a change of its state.
+    /// A worker reported a change, or its run has ended (`gone`).
     case reported(WorkerID, WorkerReport)
     /// A worker was asked to connect.
     case askedToConnect(WorkerID, PoolWorkerConnectReason)

@@ -32,7 +32,7 @@ public struct ChildStatus: Sendable, Hashable {
 public struct ChildCounts: Sendable, Hashable {
     /// Children with a specification, running or not.
     public let specified: Int
-    /// Children that are running.
+    /// Children whose `run` has not ended: starting, running or stopping.
     public let active: Int
     /// Children that are supervisors, running or not.
     public let supervisors: Int
@@ -46,7 +46,7 @@ public struct ChildFailure: Sendable, CustomStringConvertible {
     public let id: ChildSpec.ID
     /// The number of the start that failed, from 1.
     public let generation: Int
-    /// The error it threw; `nil` if it returned although it is permanent.
+    /// The error it threw; `nil` if it returned, or ended by cancellation, although it is permanent.
     public let error: (any Error)?
     /// When the supervisor noticed the failure.
     public let when: MonotonicInstant

@@ -2,9 +2,9 @@
 public enum SupervisorEvent: Sendable {
     /// A child reported that it has started.
     case childStarted(ChildSpec.ID, generation: Int)
-    /// A child threw, or returned although it is permanent.
+    /// A child threw or did not start in time, or ended without an error although it is permanent.
     case childFailed(ChildFailure)
-    /// A child returned and is not restarted.
+    /// A child returned or ended by cancellation, and is not restarted.
     case childEnded(ChildSpec.ID, generation: Int)
     /// A child is being restarted, after a wait if it has a restart backoff. With `oneForAll` and `restForOne`, its
     /// siblings are restarted too.

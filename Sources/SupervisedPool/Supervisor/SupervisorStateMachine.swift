@@ -25,7 +25,7 @@ struct SupervisorStateMachine {
         case cancel(ChildSpec.ID)
         /// Reply to a command.
         case reply(Int, Result<Void, SupervisorError>)
-        /// All first children have started.
+        /// All children that the supervisor was created with have started.
         case ready
         case event(SupervisorEvent)
         /// No child is left. `run` returns, or throws the error.
@@ -135,7 +135,7 @@ struct SupervisorStateMachine {
 
     enum Pending {
         case exit(ChildSpec.ID, generation: Int)
-        /// A restart has failed. Another one follows, which also counts.
+        /// A restart has failed. Another one follows, which also counts against the restart intensity.
         case tryAgain(ChildSpec.ID, generation: Int)
         /// A restart backoff is over.
         case restart(ChildSpec.ID, generation: Int)

@@ -301,7 +301,7 @@ private struct BulkWorld {
                 self.places[index] = .ended
             }
         }
-        self.machine.landed(min(count, flying.count))
+        self.machine.received(min(count, flying.count))
     }
 
     private mutating func order() {
@@ -359,7 +359,7 @@ private struct BulkWorld {
                 (self.isDoubtful, self.hasResponded) = (false, true)
                 self.places[index] = .ended
             }
-            self.machine.landed(flying.count)
+            self.machine.received(flying.count)
             self.performRound()
             if flying.isEmpty, self.asked == nil, self.wakeUp < .distantFuture { self.now = max(self.now, self.wakeUp) }
         }

@@ -253,7 +253,8 @@ struct AuthenticationNameTests {
     func named(name: String) throws {
         try withFile(name, KeyTexts.p256.utf8) { path in
             for keyID in [nil, Self.keyID, " \(Self.keyID)\n"] {
-                let signer = try APNSAuthentication.token(keyFile: path, keyID: keyID, teamID: "ABBM6U9RM5\n").makeSigner()
+                let signer = try APNSAuthentication.token(keyFile: path, keyID: keyID, teamID: "ABBM6U9RM5\n")
+                    .makeSigner()
                 #expect(signer?.identifiers.keyID == Self.keyID)
                 #expect(signer?.identifiers.teamID == Self.teamID)
             }

@@ -30,7 +30,7 @@ struct CredentialStateMachineTests {
         var machine = Machine(isOnTrial: true)
         #expect(machine.admit(now: start) == .send)
         // A response 400 may be about a topic that the key is not for.
-        #expect(machine.accepted(isPushAccepted: false) == nil)
+        #expect(machine.accepted(provesTopic: false) == nil)
         #expect(machine.state == .onTrial)
         #expect(machine.accepted() == .proven)
         #expect(machine.state == .trusted)

@@ -537,7 +537,7 @@ struct ProviderTokenSourceTests {
             return isOver.isOpen
         }
         let error = await #expect(throws: TokenError.self) { try await late.value }
-        #expect(error?.message.contains("has held") == true)
+        #expect(error?.message.contains("Another process holds") == true)
         gate.open()
         #expect(try await holder.token(for: try self.request()) == (try await held.value))
     }

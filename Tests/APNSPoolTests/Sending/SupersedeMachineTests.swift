@@ -27,15 +27,15 @@ struct SupersedeMachineTests {
     @Test func theNewestThatWaitsIsTheOneThatGoes() {
         let machine = Machine()
         let first = machine.arrive(0, isFinal: false)
-        #expect(first.goes && first.superseded == nil)
+        #expect(first.hasTurn && first.superseded == nil)
         #expect(machine.beginWrite(0, first.ticket))
         let second = machine.arrive(0, isFinal: false)
         let third = machine.arrive(0, isFinal: false)
-        #expect(!second.goes && !third.goes && third.superseded == second.ticket)
+        #expect(!second.hasTurn && !third.hasTurn && third.superseded == second.ticket)
         #expect(machine.claim(0, second.ticket) == .superseded)
-        #expect(machine.arrive(1, isFinal: false).goes)
+        #expect(machine.arrive(1, isFinal: false).hasTurn)
         #expect(machine.end(0, first.ticket) == .init(ticket: third.ticket, isHeir: false))
-        #expect(machine.claim(0, third.ticket) == .goes)
+        #expect(machine.claim(0, third.ticket) == .hasTurn)
         #expect(machine.end(0, third.ticket) == nil)
         #expect(machine.keyCount == 1)
     }
@@ -139,7 +139,7 @@ struct SupersedeMachineTests {
                 case 0:
                     let isFinal = Int.random(in: 0..<5, using: &random) == 0
                     let arrival = machine.arrive(key, isFinal: isFinal, timestamp: clock)
-                    #expect(arrival.goes == (holder == nil), comment)
+                    #expect(arrival.hasTurn == (holder == nil), comment)
                     model.pushes.append(
                         (arrival.ticket, key, isFinal, holder == nil ? .holding : .waiting, false)
                     )
@@ -174,7 +174,7 @@ struct SupersedeMachineTests {
                         continue
                     }
                     let isWaiting = push.state == .waiting
-                    #expect(machine.claim(key, push.ticket) == (isWaiting ? .withdrawn : .goes), comment)
+                    #expect(machine.claim(key, push.ticket) == (isWaiting ? .withdrawn : .hasTurn), comment)
                     if isWaiting { model.pushes.removeAll { $0.ticket == push.ticket } }
                 }
                 #expect(machine.keyCount == Set(model.pushes.map(\.key)).count, comment)

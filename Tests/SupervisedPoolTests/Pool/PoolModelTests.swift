@@ -150,7 +150,9 @@ struct PoolModelTests {
             model.follow()
             model.retire()
             if Bool.random(using: &random) {
-                model.end(model.workers.indices.filter { model.workers[$0].isHandedOver && Bool.random(using: &random) })
+                model.end(
+                    model.workers.indices.filter { model.workers[$0].isHandedOver && Bool.random(using: &random) }
+                )
             }
         default:
             // Quiet for long enough that overflow workers idle and sessions grow old.
