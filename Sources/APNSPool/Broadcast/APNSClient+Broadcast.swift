@@ -49,7 +49,8 @@ extension APNSClient {
     ///
     /// - Parameters:
     ///   - push: A push of the type `liveactivity` with the event `update` or `end`, prepared in any way. Any other
-    ///     push ends as `validation`, not sent. Without a priority and expiration, it is sent with 10 and `immediate`.
+    ///     push ends as `notSent` with the code `validation`. Without a priority and expiration, it is sent with 10 and
+    ///     `immediate`.
     ///   - channel: A channel from `channels.create`. It must belong to the push's app and the client's environment.
     ///   - options: Deadline, id and spacing.
     /// - Returns: The broadcast's single outcome.
@@ -70,8 +71,8 @@ extension APNSClient {
         return await BroadcastSend(push, to: channel, options, self.runtime.sending).run()
     }
 
-    /// Broadcasts a notification of up to 5,120 bytes. A notification that is not a broadcast ends as `validation`, not
-    /// sent.
+    /// Broadcasts a notification of up to 5,120 bytes. A notification that cannot be broadcast ends as `notSent` with
+    /// the code `validation`.
     public func broadcast(
         _ notification: PushNotification,
         to channel: ChannelID,

@@ -29,8 +29,8 @@ final class BulkCollector: Sendable {
         var checkout: Checkout?
         /// Whether leases are returned to the pool because nobody waits for a checkout any more.
         var refusesCheckouts = false
-        /// Whether the consumer is busy with an outcome. It is unknown when it asks for the next one.
-        var isConsumerAway = false
+        /// Whether the consumer is busy with an outcome. It may ask for the next one at any time, or never.
+        var isConsumerBusy = false
         var isSignalled = false
         var waiter: CheckedContinuation<Void, Never>?
         /// Set when the consumer is gone: the number of results still to come, and the function to call after the last
@@ -79,7 +79,7 @@ final class BulkCollector: Sendable {
         let (unused, waiter) = self.state.withLock { state in
             var unused: UnownedLease<ConnectionActor>?
             switch result {
-            case .success(let lease) where state.refusesCheckouts || state.isConsumerAway:
+            case .success(let lease) where state.refusesCheckouts || state.isConsumerBusy:
                 unused = lease
                 state.checkout = .returned
             case .success(let lease): state.checkout = .leased(lease)
@@ -93,14 +93,14 @@ final class BulkCollector: Sendable {
 
     /// Records that the consumer asks for the next outcome.
     func consumerWaits() {
-        self.state.withLock { $0.isConsumerAway = false }
+        self.state.withLock { $0.isConsumerBusy = false }
     }
 
-    /// Records that the consumer has an outcome. Leased streams are returned until it asks for the next one, because it
-    /// may take any amount of time, and may need one of the streams itself.
-    func consumerLeaves(_ pool: Pool<ConnectionActor>?) {
+    /// Records that the consumer has an outcome. Until it asks for the next one, the call returns every leased stream
+    /// to the pool, because the consumer may take any amount of time, and may need one of the streams itself.
+    func consumerIsBusy(_ pool: Pool<ConnectionActor>?) {
         let unused = self.state.withLock { state -> UnownedLease<ConnectionActor>? in
-            state.isConsumerAway = true
+            state.isConsumerBusy = true
             guard case .leased(let lease) = state.checkout else { return nil }
             state.checkout = .returned
             return lease

@@ -5,14 +5,16 @@
 import APNSModel
 import SupervisedPool
 
-/// Decides what a bulk call does next: pull, admit, expire, resend, back off, finish.
+/// Decides what a bulk call does next: pull elements, check out streams for new pushes and due resends, end expired
+/// pushes, hold the input back, wait, or finish.
 ///
 /// A value without I/O: time and randomness are parameters. `BulkRun` reports events to the machine and performs the
 /// ``Step`` that ``next(_:)`` returns. The machine knows only the index and deadline of a push. `PushHistory` decides
 /// what is resent and how often.
 ///
 /// The input is pulled no faster than responses arrive. While sending is pointless, the machine holds the input back:
-/// elements that were pulled wait until their own deadlines, and no others are pulled.
+/// elements that were pulled wait until their own deadlines. When none is left, a single element is pulled, which tests
+/// whether sending works again.
 struct BulkMachine {
     /// The next step for `BulkRun`.
     enum Step {
@@ -22,7 +24,8 @@ struct BulkMachine {
         case closeInput
         /// End these pushes. None of them is on a connection.
         case end([Int], AttemptEnd)
-        /// Request streams from the pool: how many, and until when. Report `leased` or `checkoutFailed`.
+        /// Request streams from the pool: how many, and until when. Report `leased`, `checkoutFailed` or
+        /// `checkoutWithdrawn`.
         case checkOut(Int, MonotonicInstant)
         /// Wait for an event, at most until this instant. If outcomes are ready, deliver them and begin a new round
         /// instead of waiting.
@@ -119,7 +122,7 @@ struct BulkMachine {
     /// The number of pulled pushes without an outcome.
     var unfinished: Int { self.waitingCount + self.inFlight + self.resends.count }
 
-    /// The reason why the input is held back; nil while pushes are sent.
+    /// The reason why the input is held back or pushes are sent one by one; nil while the flow is open.
     var hold: AttemptEnd? {
         switch self.flow {
         case .open: nil
@@ -258,8 +261,8 @@ struct BulkMachine {
         self.stop(end)
     }
 
-    /// Tries the waiting pushes once more, after which they fail. The input is closed, so the hold has nothing left to
-    /// protect.
+    /// Tries the waiting pushes once more, without waiting for the end of the hold. If the checkout fails, they fail.
+    /// The input is closed, so the hold has nothing left to protect.
     private mutating func tryOnceMore() {
         if case .held(let cause, _) = self.flow {
             self.flow = .held(because: cause, until: MonotonicInstant(nanoseconds: .min))
@@ -329,8 +332,8 @@ struct BulkMachine {
             return
         }
         let isTemporary = [.unavailable, .queueFull, .credential, .notRunning].contains(code)
-        // A timed-out checkout ends no pushes here, because each push has its own deadline. No push waits for a
-        // configuration fault, because it does not pass by itself.
+        // A timed-out checkout ends no pushes here, because each push has its own deadline. Pushes do not wait for the
+        // end of a configuration fault, because such a fault does not pass by itself.
         if code != .deadlineExceeded, !isTemporary || self.isPullingOver {
             self.failedCheckout = (self.takeAllWaiting(), end)
         }

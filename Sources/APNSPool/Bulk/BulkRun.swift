@@ -68,7 +68,7 @@ final class BulkRun: BulkEngine {
     private var breaker: MassRejectionBreaker
     private var hasTrippedBreaker = false
     private let control: BulkControl
-    /// The number of this run in the control; 0: not begun.
+    /// The number that `control.begin` gave this run; 0: not begun.
     private var run = 0
     private var ordersVersion = -1
     @exclusivity(unchecked) private var progress = BulkProgress()
@@ -125,7 +125,7 @@ final class BulkRun: BulkEngine {
         while true {
             if let delivery = self.takeReady() {
                 // The call holds no streams while the consumer processes the outcome.
-                self.collector.consumerLeaves(self.pendingCheckout?.route.pool)
+                self.collector.consumerIsBusy(self.pendingCheckout?.route.pool)
                 // The consumer may take a long time. Meanwhile another push may probe the candidate credential.
                 self.pendingCheckout?.route.probe?.end()
                 return delivery

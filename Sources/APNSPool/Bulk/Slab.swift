@@ -16,7 +16,7 @@ final class Slab<Element> {
         self.base.deallocate()
     }
 
-    /// - Parameter index: an index returned by `number()`.
+    /// - Parameter index: an index returned by `takeIndex()`.
     subscript(index: Int) -> Element? {
         unsafeAddress { UnsafePointer(self.base + index) }
         unsafeMutableAddress { self.base + index }

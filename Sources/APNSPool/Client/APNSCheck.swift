@@ -72,7 +72,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
                 return self.fail(
                     .credential,
                     error.message,
-                    "give a key or certificate that is valid in this environment"
+                    "use a key or certificate that is valid in this environment"
                 )
             }
             return self.fail(.response, error.message, "check the network and the client's status")
@@ -106,7 +106,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
             self.fail(
                 .credential,
                 "\(text): \(rejection.meaning)",
-                "this response is unexpected: report it to the project"
+                "this response is unexpected: report it to the project swift-apns-pool"
             )
         }
     }

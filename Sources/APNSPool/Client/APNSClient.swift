@@ -1,6 +1,6 @@
-// This folder: the client as a whole. It contains the configuration and status, the supervision tree, and how a client
-// starts, drains and stops. The steps of a single push are in Sending. Everything that belongs to one credential is in
-// Credentials.
+// This folder: the client as a whole. It contains the configuration, the supervision tree, and how a client starts,
+// drains and stops. The steps of a single push are in Sending. Everything that belongs to one credential is in
+// Credentials. The status is in Observability.
 
 public import APNSModel
 public import Logging
@@ -167,6 +167,8 @@ public final class APNSClient: PushSender, Service {
         return refusal
     }
 
+    /// Sends a notification that has a supersede key and no timestamp. Fills the timestamp in from the wall clock, or
+    /// with a later one if the key has already used that.
     @inline(never)
     private func deliverDated(
         _ notification: PushNotification,

@@ -174,7 +174,7 @@ public struct APNSClientConfiguration: Sendable {
         private enum Kind { case restart, fail }
         private let kind: Kind
         /// Restarts the tree after 30 s, doubling up to 5 min. Queued pushes fail with one error, and the fault is
-        /// logged at `critical`. The server keeps running.
+        /// logged at `critical`. `run()` neither throws nor returns, so the process keeps running.
         public static let restart = OnEscalation(kind: .restart)
         /// `run()` throws.
         public static let `throw` = OnEscalation(kind: .fail)
@@ -188,7 +188,8 @@ public struct APNSClientConfiguration: Sendable {
     public var pool: Pool
     /// Time limits for pushes, responses, connects and shutdown.
     public var timeouts: Timeouts
-    /// The trust roots for servers' certificates. Default: the system's roots.
+    /// The trust roots for servers' certificates: the system's roots and those that are added here. Default: none are
+    /// added.
     public var trust: Trust
     /// The HTTP proxy for all connections. Default nil: no proxy.
     public var proxy: Proxy?

@@ -50,6 +50,8 @@ final class ClientLifecycle: Sendable {
     let ended = Latch()
     /// Opens after `ended`, when the last push has its outcome. Bulk calls do not count.
     let quiet = Latch()
+    /// Opens last: when `run()` has nothing left to wait for, or when a client that never ran is shut down. The state
+    /// is `stopped` earlier, from `ended` on.
     let stopped = Latch()
     /// Wakes waiting bulk calls when the drain begins or the tree ends.
     let listeners = Listeners()

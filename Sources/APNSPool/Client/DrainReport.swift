@@ -5,8 +5,9 @@ import Synchronization
 
 /// Counts how a client's pushes ended during its drain: `APNSClientStatus.drain`.
 ///
-/// Each of these pushes also has its own outcome. A push of a bulk call is counted when its consumer has asked for the
-/// outcome. Pushes that were sent after the drain began are not counted, because the client did not accept them.
+/// Each of these pushes also has its own outcome. A push of a bulk call is counted only after the call's consumer has
+/// asked for the outcome. A push that the caller passes to the client after the drain began is not counted, because the
+/// client does not accept it.
 public struct DrainReport: Sendable, Hashable, CustomStringConvertible {
     /// The time limit of the drain. Nil if there was no drain, for example because the task that ran the client was
     /// cancelled, or because the client never ran.
@@ -88,7 +89,7 @@ extension ClientRuntime {
         }
     }
 
-    private var refusedPushes: Int { self.monitor.refusals.load(ordering: .relaxed) }
+    private var refusedPushes: Int { self.monitor.refusedPushes.load(ordering: .relaxed) }
 
     /// Logs the last line of a client. Called by the task that ran it, after the last push has its outcome.
     func logDrained() {

@@ -56,7 +56,8 @@ final class LiveSettings: Sendable {
         }
     }
 
-    /// Passes the current settings to an object that was created later, if they have ever been changed.
+    /// Passes the current settings to a new object, which may have been created from older ones. Does nothing if the
+    /// settings have never been changed.
     func apply(_ apply: (APNSClientSettings) -> Void) {
         self.state.withLock { if $0.version > 0 { apply($0.settings) } }
     }
@@ -80,7 +81,7 @@ extension ClientRuntime {
         self.monitor.signal()
     }
 
-    /// Applies the current settings to a session that was created while they changed.
+    /// Applies the current settings to a new session, because they may have changed while it was created.
     func applySettings(to session: CredentialSession) {
         self.live.apply { self.apply($0, to: session) }
     }

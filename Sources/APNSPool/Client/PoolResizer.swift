@@ -49,12 +49,12 @@ extension ClientRuntime {
     private func startWorkers(_ session: CredentialSession) async {
         guard let supervisor = session.resizer.supervisor.current else { return }
         let pool = session.pool
-        let there = Set(await supervisor.whichChildren().map(\.id))
+        let existingIDs = Set(await supervisor.whichChildren().map(\.id))
         var index = 0
         while index < self.workerCount {
             defer { index += 1 }
             let id = ClientTree.workerID(index)
-            guard !there.contains(id) else { continue }
+            guard !existingIDs.contains(id) else { continue }
             do {
                 try await supervisor.startChild(ClientTree.worker(self, session, index, pool: pool))
                 guard index >= self.workerCount else { continue }
@@ -81,13 +81,13 @@ extension ClientRuntime {
     private func endWorkers(_ session: CredentialSession, _ surplus: inout SurplusWorkers) async {
         while !Task.isCancelled {
             let pool = session.pool
-            surplus.belong(to: pool)
-            if surplus.places.isEmpty {
+            surplus.discardIndices(unlessFrom: pool)
+            if surplus.workerIndices.isEmpty {
                 guard let found = try? await pool.retireSurplus(), !found.isEmpty else { return }
-                surplus.places = found
+                surplus.workerIndices = found
             }
             guard let supervisor = session.resizer.supervisor.current else { return }
-            while let index = surplus.places.last {
+            while let index = surplus.workerIndices.last {
                 let id = ClientTree.workerID(index)
                 do throws(SupervisorError) {
                     try await supervisor.terminateChild(id)
@@ -99,7 +99,7 @@ extension ClientRuntime {
                     guard error.code == .childNotFound else { return }
                     pool.ended([index])
                 }
-                surplus.places.removeLast()
+                surplus.workerIndices.removeLast()
                 session.resizer.signalStarts()
             }
         }
@@ -109,12 +109,12 @@ extension ClientRuntime {
 /// Indices of workers that a pool has retired and that must be ended.
 private struct SurplusWorkers {
     private var pool: Pool<ConnectionActor>?
-    var places: [Int] = []
+    var workerIndices: [Int] = []
 
     /// Discards the indices if they come from a previous pool: a new pool does not know them.
-    mutating func belong(to pool: Pool<ConnectionActor>) {
+    mutating func discardIndices(unlessFrom pool: Pool<ConnectionActor>) {
         guard self.pool !== pool else { return }
         self.pool = pool
-        self.places = []
+        self.workerIndices = []
     }
 }

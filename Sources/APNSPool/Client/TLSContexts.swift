@@ -1,11 +1,11 @@
 import HTTP2Wire
 import Synchronization
 
-/// The TLS contexts for one set of trust roots. All connections without a client certificate share one context.
-/// Contexts with a certificate share only the trust roots.
+/// The TLS contexts for one set of trust roots. All connections without a client certificate share one context. Each
+/// client certificate has a context of its own, with the same trust roots.
 final class TLSContexts: Sendable {
     private let trust: APNSClientConfiguration.Trust
-    private let plain = Mutex<TLSContext?>(nil)
+    private let withoutCertificate = Mutex<TLSContext?>(nil)
 
     init(trust: APNSClientConfiguration.Trust) {
         self.trust = trust
@@ -14,9 +14,9 @@ final class TLSContexts: Sendable {
     /// - Throws: `trustRootsUnusable`; `notACertificate` if OpenSSL rejects the certificate only at this point.
     func context(for certificate: TLSIdentity?) throws(APNSConfigurationError) -> TLSContext {
         guard certificate == nil else { return try self.make(certificate) }
-        if let context = self.plain.withLock({ $0 }) { return context }
+        if let context = self.withoutCertificate.withLock({ $0 }) { return context }
         let context = try self.make(nil)
-        return self.plain.withLock { shared in
+        return self.withoutCertificate.withLock { shared in
             if shared == nil { shared = context }
             return shared ?? context
         }

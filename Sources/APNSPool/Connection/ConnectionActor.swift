@@ -205,8 +205,8 @@ actor ConnectionActor: PoolWorker {
         self.flush()
     }
 
-    /// Returns the connection for new pushes. The caller submits the push with this tag next, because its response time
-    /// is measured from now on, unless another push is being timed.
+    /// Returns the connection for new pushes; nil if there is none. Starts timing the push with this tag, unless
+    /// another push is being timed. The caller must therefore submit this push next.
     private func connection(for tag: UInt64) -> Connection? {
         guard let session = self.machine.readySession, let connection = self.connections[session] else { return nil }
         self.machine.willSubmit(tag: tag, now: self.clock.now)
@@ -288,7 +288,7 @@ actor ConnectionActor: PoolWorker {
             mayReplace: { self.shared.replacements.take(now: now) }
         )
         self.perform(evaluation.actions)
-        if evaluation.provesCredential { self.shared.breaker.accepted(provesTopic: evaluation.provesTopic) }
+        if evaluation.provesCredential { self.shared.credentialBreaker.accepted(provesTopic: evaluation.provesTopic) }
         if evaluation.responses > 0 {
             self.shared.retries.recordResponses(evaluation.responses, invalid: evaluation.invalidTokens, now: now)
         }
@@ -298,7 +298,7 @@ actor ConnectionActor: PoolWorker {
 
     private func fault(_ error: WireError, of session: Int) -> ConnectionFault {
         ConnectionFault(error) {
-            self.shared.breaker.refused(
+            self.shared.credentialBreaker.refused(
                 .certificate(error.message),
                 by: .init(worker: self.id, session: session),
                 isFresh: self.machine.isFresh(session: session),
@@ -321,7 +321,7 @@ actor ConnectionActor: PoolWorker {
             case .checkForStall(let instant, let session): self.checkForStall(session, at: instant)
             case .report(let report): self.report(report, fault: error)
             case .refuseCredential(let refusal, let session, let isFresh):
-                self.shared.breaker.refused(
+                self.shared.credentialBreaker.refused(
                     refusal,
                     by: .init(worker: self.id, session: session),
                     isFresh: isFresh,
@@ -447,7 +447,7 @@ extension ConnectionActor: ConnectionDelegate {
         self.assumeIsolated {
             $0.machine.streamCap = $0.shared.streamCap
             $0.perform($0.machine.ready(session: id, limit: limit))
-            $0.shared.breaker.connected(now: $0.clock.now)
+            $0.shared.credentialBreaker.connected(now: $0.clock.now)
         }
     }
 

@@ -11,7 +11,7 @@ final class ConnectionSettings: Sendable {
     let backoffMaximum: Duration
     let replacements: ReplacementBudget
     let retries: RetryBudget
-    let breaker: CredentialBreaker
+    let credentialBreaker: CredentialBreaker
     let events: ClientEvents
     /// The seed for the random part of connect backoffs; nil: random in each run.
     let seed: UInt64?
@@ -26,7 +26,7 @@ final class ConnectionSettings: Sendable {
         retries: RetryBudget,
         seed: UInt64? = nil,
         events: ClientEvents = ClientEvents(),
-        breaker: CredentialBreaker? = nil
+        credentialBreaker: CredentialBreaker? = nil
     ) {
         self.fixed = connection
         self.cap = Atomic(streamCap)
@@ -37,7 +37,7 @@ final class ConnectionSettings: Sendable {
         self.retries = retries
         self.seed = seed
         self.events = events
-        self.breaker = breaker ?? CredentialBreaker(onEvent: { events.write(.credential($0)) })
+        self.credentialBreaker = credentialBreaker ?? CredentialBreaker(onEvent: { events.write(.credential($0)) })
     }
 
     /// The settings for the next connect.

@@ -106,6 +106,7 @@ struct PendingBatches {
         return Self.mark | UInt64(number) << 6
     }
 
+    /// Whether the tag is that of a push in a batch. Does not say whether the batch still waits.
     static func contains(_ tag: UInt64) -> Bool { tag & self.mark != 0 }
 
     static func number(_ tag: UInt64) -> Int { Int((tag & ~self.mark) >> 6) }

@@ -30,6 +30,7 @@ struct PushBatch: Sendable {
     var indices: [Int32]
     var collector: BulkCollector
     var origin: LeaseOrigin
-    /// Ended by the last result of the batch, even if the call's consumer never reads that result.
+    /// The right to probe a candidate credential with this batch; nil for an ordinary one. Ended by the last result of
+    /// the batch, even if the call's consumer never reads that result.
     var probe: RotationProbe?
 }

@@ -1,6 +1,6 @@
 import SupervisedPool
 
-/// Detects a session that accepts pushes but responds to none of them, long before their deadlines. PING
+/// Detects a session that accepts pushes but responds to none of them, without waiting for their deadlines. PING
 /// acknowledgements do not count: they prove that the peer's HTTP/2 layer works, but not the service behind it.
 ///
 /// Pure. Detection begins when `streams` streams are open. It costs one timer per session, not one per push.

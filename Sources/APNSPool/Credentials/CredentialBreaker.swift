@@ -16,7 +16,7 @@ final class CredentialBreaker: Sendable {
     /// - Parameters:
     ///   - isOnTrial: Whether this is a candidate that may replace the active credential.
     ///   - onEvent: Called once when a fault is declared, once when it ends, and with the verdict of a trial. Called on
-    ///     the connections' event loops.
+    ///     the connections' event loops, or by `replaced()`, and inside the lock: must return at once.
     init(isOnTrial: Bool = false, onEvent: @escaping @Sendable (CredentialStateMachine.Event) -> Void = { _ in }) {
         self.machine = Mutex(CredentialStateMachine(isOnTrial: isOnTrial))
         self.isTroubled = Atomic(isOnTrial)
@@ -60,10 +60,11 @@ final class CredentialBreaker: Sendable {
         }
     }
 
-    /// Call this when another key replaces this one.
+    /// Call this when another credential replaces this one. A declared fault then ends.
     func replaced() { self.change { ($0.replaced(), ()) } }
 
-    /// The reason why no push may be sent now; nil if one may be sent.
+    /// The reason why no push may be sent now; nil if one may be sent. While a fault is declared, nil makes that push
+    /// the probe.
     func refusal(
         now: @autoclosure () -> MonotonicInstant
     ) -> (refusal: CredentialStateMachine.Refusal, retryAfter: Duration)? {

@@ -9,7 +9,7 @@ extension CredentialManager {
     /// The pause before retrying a candidate without a verdict. It doubles up to `longestTrialPause`.
     private static let firstTrialPause = Duration.seconds(1)
     private static let longestTrialPause = Duration.seconds(30)
-    /// The time limit for one attempt to open the candidate's connection.
+    /// How long the trial waits each time for the candidate's connection to open.
     private static let trialConnectTime = Duration.seconds(30)
 
     /// Reads and checks an authentication on a thread that may block on files.
@@ -41,7 +41,7 @@ extension CredentialManager {
         }
         guard self.begin(session) else {
             // No active credential could carry pushes during a trial.
-            session.settings.breaker.trust()
+            session.settings.credentialBreaker.trust()
             guard let dropped = self.install(session) else { throw .clientStopped }
             for session in dropped { await session.failWaiters() }
             return
@@ -106,7 +106,7 @@ extension CredentialManager {
 
     /// Prepares the candidate's connection and token, then lets one push try it. Repeats until there is a verdict.
     private func runTrial(_ session: CredentialSession) async -> TrialEnd {
-        var events = session.trial.stream.makeAsyncIterator()
+        var events = session.trialEvents.stream.makeAsyncIterator()
         var pause = Self.firstTrialPause
         while true {
             switch await self.prepare(session) {
@@ -152,9 +152,10 @@ extension CredentialManager {
         return .notYet
     }
 
-    /// Evaluates a rejection of the push that probed the candidate. The push is resent once with the active credential.
+    /// Evaluates a rejection of the push that probed the candidate.
     ///
-    /// - Returns: Nil if the rejection says nothing about the candidate.
+    /// - Returns: The end of the attempt, after which the push is resent once with the active credential; nil if the
+    ///   rejection says nothing about the candidate.
     func evaluate(_ rejection: Rejection, ofProbe session: CredentialSession) -> AttemptEnd? {
         let reason = rejection.reason
         if rejection.status == 403 || reason == .tooManyProviderTokenUpdates {
@@ -172,7 +173,7 @@ extension CredentialManager {
     func retire(_ session: CredentialSession) async {
         session.retire()
         // Ends the fault of an adopted credential. A candidate refused on trial was never in use.
-        if session.adopted.isOpen { session.settings.breaker.replaced() }
+        if session.adopted.isOpen { session.settings.credentialBreaker.replaced() }
         await session.pool.drain()
         await session.pool.failWaiters()
         _ = await session.pool.drain(within: self.live.settings.timeouts.drain)
@@ -193,7 +194,8 @@ extension CredentialManager {
 
     /// Reads the files of the current credential again.
     ///
-    /// - Returns: Whether the files held another key or certificate, which is now in use.
+    /// - Returns: Whether the key or certificate in the files came into use: another one than before, or one that was
+    ///   revoked.
     func reload(within time: Duration?) async throws(APNSAuthenticationError) -> Bool {
         let current = self.latest.resolved
         let resolved = try await self.resolve(current.authentication)
@@ -205,6 +207,7 @@ extension CredentialManager {
     /// Watches the files of a credential and the expiry of its certificate until the session is retired.
     func watch(_ session: CredentialSession) async {
         let authentication = session.resolved.authentication
+        // Without file checks, only the certificate's expiry is checked: once an hour.
         let interval = authentication.fileCheckInterval ?? .seconds(3600)
         var files = CredentialFileWatch(session.resolved.stamps)
         var expiry = CertificateExpiryWatch()
@@ -225,7 +228,7 @@ extension CredentialManager {
                     guard !resolved.isSame(as: session.resolved) else { continue }
                     group.addTask { await self.tryReloaded(resolved) }
                 } catch {
-                    if files.couldNotBeUsed() {
+                    if files.noteUnusable() {
                         self.logger.warning(
                             "a changed key or certificate file cannot be used (yet); the old credential stays in use",
                             metadata: ["error": "\(error)"]

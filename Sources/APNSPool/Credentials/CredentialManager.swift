@@ -1,5 +1,6 @@
 // This folder handles keys, certificates and provider tokens: which credential is active, how another one replaces it,
-// and how a refusal by APNs is handled. Each credential has its own pool and connections, which are in Connection.
+// and how a refusal by APNs is handled. Each credential has its own pool and connections. The folder Connection
+// contains the code of the connections.
 
 import Synchronization
 
@@ -120,7 +121,7 @@ final class CredentialManager: Sendable {
 
     /// The push that probed the candidate has ended.
     func probeEnded(_ session: CredentialSession) {
-        if self.change({ $0.machine.probeEnded(session.number) }) { session.trial.send(.inconclusive) }
+        if self.change({ $0.machine.probeEnded(session.number) }) { session.trialEvents.send(.inconclusive) }
     }
 
     // MARK: Trials
@@ -152,7 +153,7 @@ final class CredentialManager: Sendable {
         }
         guard isAdopted else { return }
         session.adopted.open()
-        session.trial.send(.accepted)
+        session.trialEvents.send(.accepted)
         if let retired { self.job.yield(.retire(retired)) }
     }
 
@@ -178,8 +179,8 @@ final class CredentialManager: Sendable {
 
     private func close(_ session: CredentialSession, because event: TrialEvents.Event) {
         session.retire()
-        session.trial.send(event)
-        // The push that probes it may still be waiting in the pool; `retire` ends that wait.
+        session.trialEvents.send(event)
+        // The push that probes it may still be waiting in the pool; this job ends that wait.
         self.job.yield(.retire(session))
     }
 
@@ -221,7 +222,7 @@ final class CredentialManager: Sendable {
         }
         for session in revoked {
             session.retire()
-            session.trial.send(.superseded)
+            session.trialEvents.send(.superseded)
         }
         return (revoked, haveTrees)
     }
@@ -244,16 +245,16 @@ final class CredentialManager: Sendable {
         }
         guard wasOnTrial else { return }
         session.retire()
-        session.trial.send(.superseded)
+        session.trialEvents.send(.superseded)
     }
 
     /// Starts no further trees. The caller must stop the existing ones.
     func finish() {
-        let trial = self.state.withLock { state in
+        let candidate = self.state.withLock { state in
             state.isOver = true
             return state.machine.trial.flatMap { state.sessions[$0.number] }
         }
-        trial?.trial.send(.superseded)
+        candidate?.trialEvents.send(.superseded)
         self.job.finish()
     }
 }

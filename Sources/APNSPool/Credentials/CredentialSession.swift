@@ -16,12 +16,12 @@ final class CredentialSession: Sendable {
     /// Opens when this becomes the client's active credential, or when the session stops. Until then the session has
     /// one connection.
     let adopted = Latch()
-    /// Opens when the session's tree must end, in any state.
+    /// Opens when the session's tree must end. Also ends the pause before another tree starts.
     let stopping = Latch()
     /// Opens when the session's tree has ended.
     let ended = Latch()
     /// The events of a trial. Nothing reads them at other times.
-    let trial = TrialEvents()
+    let trialEvents = TrialEvents()
     private let retired = Atomic<Bool>(false)
     private let stopped = Atomic<Bool>(false)
 

@@ -62,7 +62,7 @@ final class CredentialSessionFactory: Sendable {
             retries: self.retries,
             seed: configuration.connectionSeed,
             events: self.monitor.events,
-            breaker: breaker
+            credentialBreaker: breaker
         )
         let pool = configuration.poolConfiguration
         return CredentialSession(

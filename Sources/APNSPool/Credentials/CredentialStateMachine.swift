@@ -10,7 +10,8 @@ import SupervisedPool
 ///      │                                      │ accepted                      │  │ hold-off over: one push
 ///      └──────────────────────────────────────┴───────────────────────────────┘  └──▶ probing
 /// ```
-/// From `probing`, a refusal leads to `declared` with twice the hold-off, and an acceptance to `trusted`.
+/// From `probing`, a refusal leads to `declared` with twice the hold-off, and an acceptance to `trusted`. A candidate
+/// begins in `onTrial`: one refusal leads to `declared`, and one acceptance to `trusted`.
 ///
 /// One refusal is weak evidence: a single APNs server can be confused for a while, and APNs has been seen to refuse
 /// every later provider token on a connection on which it refused one. After a declared fault, pushes are held back to
@@ -131,7 +132,7 @@ struct CredentialStateMachine: Sendable {
         return self.isDeclared ? .ended : nil
     }
 
-    /// Call this when another key replaces this one.
+    /// Call this when another credential replaces this one. A declared fault then ends.
     mutating func replaced() -> Event? { self.accepted() }
 
     /// A connection completed TLS and SETTINGS: after a certificate fault, the next push may be tried at once.

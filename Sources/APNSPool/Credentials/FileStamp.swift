@@ -59,13 +59,13 @@ struct CredentialFileWatch: Sendable {
         return self.isPending
     }
 
-    /// The files could be read.
+    /// The files were read and are usable.
     mutating func wereRead() { self.isPending = false }
 
     /// The files could not be used.
     ///
     /// - Returns: Whether to log it: once for each change.
-    mutating func couldNotBeUsed() -> Bool {
+    mutating func noteUnusable() -> Bool {
         defer { self.isLogged = true }
         return !self.isLogged
     }
@@ -82,18 +82,22 @@ struct CertificateExpiryWatch: Sendable {
     static let notice: Int64 = 30 * 86_400
     private static let day: Int64 = 86_400
 
-    private var told: (at: Int64, isExpired: Bool)?
+    private var lastWarning: (at: Int64, isExpired: Bool)?
 
     /// - Parameters:
     ///   - notAfter: The certificate's expiry, in seconds since 1970.
     ///   - wallNow: The current time, in seconds since 1970.
-    /// - Returns: The warning to log: at most one a day, and one when the certificate has expired.
+    /// - Returns: The warning to log: at most one a day, and one more as soon as the certificate has expired.
     mutating func check(notAfter: Int64, wallNow: Int64) -> Warning? {
         let (left, overflow) = notAfter.subtractingReportingOverflow(wallNow)
         guard !overflow, left <= Self.notice else { return nil }
         let isExpired = left <= 0
-        if let told, told.isExpired == isExpired, wallNow >= told.at, wallNow - told.at < Self.day { return nil }
-        self.told = (wallNow, isExpired)
+        if let lastWarning, lastWarning.isExpired == isExpired, wallNow >= lastWarning.at,
+            wallNow - lastWarning.at < Self.day
+        {
+            return nil
+        }
+        self.lastWarning = (wallNow, isExpired)
         return isExpired ? .expired : .expires(inDays: left / Self.day)
     }
 }

@@ -5,7 +5,8 @@ import HTTP2Wire
 /// altered by an environment variable.
 ///
 /// Accepts CRLF, missing line ends, `\n` as two characters, surrounding quotes and blanks, a byte order mark, and
-/// base64 around the whole text. Any other input is rejected with an error that identifies it.
+/// base64 around the whole text. Also accepts the key in DER. Any other input is rejected with an error that identifies
+/// it.
 enum PrivateKeyText {
     /// - Parameter setting: The setting that the errors name.
     /// - Throws: `missing`, `notAKey`, `keyEncrypted`, `keyDamaged` or `keyTypeWrong`.

@@ -38,7 +38,7 @@ final class ProviderTokenCache: Sendable {
         var uncheckedUntil = State.never
         var lastFailure: TokenError?
 
-        /// Earlier than any instant. The time of the change would not do: a caller may have read its `now` before it.
+        /// Earlier than any instant. The time of the change is not early enough: a caller's `now` may be older.
         static let never = MonotonicInstant(nanoseconds: .min)
 
         /// Hands out the token after the machine allowed it.
@@ -121,7 +121,7 @@ final class ProviderTokenCache: Sendable {
     enum Failure: Sendable {
         /// The old token is still usable.
         case serves(ProviderToken)
-        /// There is no token. If no request needs one earlier, the next attempt is due at this instant.
+        /// There is no token. If no request needs one earlier, the next call of the signer is due at this instant.
         case noToken(nextTry: MonotonicInstant)
     }
 
@@ -188,7 +188,7 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// Another authentication with this key: its refresh interval applies from now on.
+    /// Applies the refresh interval of another authentication with this key from now on.
     func setPolicy(_ policy: TokenPolicy) {
         defer { self.version.advance() }
         self.state.withLock { state in
@@ -197,8 +197,8 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// The time until the signer is called again even if no request needs a token; nil unless a signature has failed,
-    /// or the previous token was restored.
+    /// The time until the signer may be called again for a refresh that can wait. Without a usable token, it is then
+    /// called even if no request needs one. Nil unless a signature has failed, or the previous token was restored.
     func nextTry(now: MonotonicInstant) -> Duration? {
         self.state.withLock { $0.machine.retryAt.map { max(now.duration(to: $0), .zero) } }
     }

@@ -13,14 +13,14 @@ import HTTP2Wire
 /// The client calls the signer about once in 50 minutes, in a separate task. Pushes that need the token wait for it
 /// within their deadlines, at most 10 s.
 ///
-/// If a call fails or takes longer, the current token stays in use until it is 58 minutes old. Without a token, pushes
-/// fail with the code `credential`. A call that takes longer is cancelled, and the client does not wait for it. The
-/// next call follows after 5 s, later ones after up to 60 s.
+/// If a call fails or takes longer than 10 s, the current token stays in use until it is 58 minutes old. Without a
+/// token, pushes fail with the code `credential`. A call is cancelled after 10 s, and the client does not wait for it
+/// any longer. The next call follows after 5 s, later ones after up to 60 s.
 public protocol APNSTokenSigner: Sendable {
     /// Returns the ECDSA signature of the SHA-256 of these bytes, made with the P-256 key whose id the authentication
     /// names (ES256, RFC 7518, section 3.4).
     ///
-    /// - Parameter bytes: The bytes to sign, not yet hashed: header and claims of the token, about 130 bytes.
+    /// - Parameter bytes: The bytes to sign, not yet hashed: header and claims of the token, about 100 bytes.
     /// - Returns: r and s of 32 bytes each, or the signature in DER.
     /// - Throws: Any error; its description becomes part of the error of pushes that have no token. The method should
     ///   end soon after its task is cancelled.
@@ -29,8 +29,8 @@ public protocol APNSTokenSigner: Sendable {
 
 /// Makes the provider tokens of one key from the identifiers and a signing function.
 struct ProviderTokenSigner: Sendable {
-    /// Returns the ES256 signature of the bytes, 64 bytes r‖s. It may take a long time: only the token actor waits for
-    /// it.
+    /// Returns the ES256 signature of the bytes, 64 bytes r‖s. It may take a long time or never return: `TokenActor`
+    /// limits how long requests wait for it.
     typealias Sign = @Sendable ([UInt8]) async throws -> [UInt8]
 
     let identifiers: TokenIdentifiers

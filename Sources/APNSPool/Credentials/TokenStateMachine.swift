@@ -66,8 +66,8 @@ struct TokenPolicy: Sendable, Hashable {
 ///                      │  └─── due ────────┘                                   │
 ///                      └────────────────── sign ◀──────────────────────────────┘
 /// ```
-/// The previous token is kept while it is usable. It is restored if APNs refuses the current token and that token's
-/// `iat` is in the future because the wall clock was ahead when it was signed.
+/// The previous token is kept while it is usable. If the wall clock is ahead when a token is signed, the token's `iat`
+/// is in the future. If APNs refuses such a token, the previous one is restored.
 struct TokenStateMachine: Sendable {
     /// An order for a signature, made by ``use(now:wallNow:)``.
     struct Order: Sendable, Hashable {
@@ -127,8 +127,8 @@ struct TokenStateMachine: Sendable {
         case unavailable(until: MonotonicInstant)
     }
 
-    /// Decides on the token of a request that is about to be sent. Repeated calls during a signature return the same
-    /// order.
+    /// Decides on the token of a request that is about to be sent. Repeated calls during a signature return orders for
+    /// the same generation.
     mutating func use(now: MonotonicInstant, wallNow: Int64) -> UseDecision {
         if self.needsSignature(now: now, wallNow: wallNow) {
             guard let silentUntil, now < silentUntil else {
@@ -204,17 +204,17 @@ struct TokenStateMachine: Sendable {
     }
 
     enum FailureDecision: Sendable, Hashable {
-        /// The old token stays in use; the next attempt is made later.
+        /// The old token stays in use; the signer is called again later.
         case useCurrent
-        /// There is no token. The next use retries at once, or later if the signer did not return. If no request needs
-        /// a token earlier, the next attempt is due at this instant.
+        /// There is no token. The next request calls the signer again: at once, or later if the signer did not return.
+        /// If no request needs a token earlier, the next call is due at this instant.
         case fail(nextTry: MonotonicInstant)
     }
 
     /// Records a failed signature.
     ///
-    /// - Parameter isSilent: Whether the signer did not return in time. Each further attempt would make requests wait,
-    ///   so none is made before the next one is due.
+    /// - Parameter isSilent: Whether the signer did not return in time. Each further call would make requests wait, so
+    ///   requests cause no call before `retryAt`.
     mutating func signingFailed(isSilent: Bool = false, now: MonotonicInstant, wallNow: Int64) -> FailureDecision {
         let next = now.advanced(by: self.retryDelay)
         self.retryAt = next

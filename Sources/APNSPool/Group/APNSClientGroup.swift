@@ -185,9 +185,10 @@ public final class APNSClientGroup: Service {
 
     /// The health of the group.
     ///
-    /// It is `starting` before the group runs, `serving` while all clients serve or no client runs, `degraded` if a
-    /// client is degraded or failing, `failing` if no running client serves, and `stopped` from the shutdown on. The
-    /// cause names the apps of the first such client; ``APNSAppSender/health`` reports on one app.
+    /// It is `starting` before the group runs, and `stopped` from the shutdown on. It is `serving` while no client is
+    /// degraded or failing, even if none runs. Otherwise it is `degraded` if a client is ready
+    /// (``APNSHealth/isReady``), and `failing` if none is. The cause names the apps of the first degraded or failing
+    /// client; ``APNSAppSender/health`` reports on one app.
     public var health: APNSHealth {
         get async {
             if self.core.isOver { return .stopped }
@@ -256,7 +257,8 @@ public final class APNSClientGroup: Service {
         public var isRunning: Bool
         /// The number of connections that the client may open now.
         public var connections: Int
-        /// The pushes and bulk calls that use the client now, including those of other apps with the same key.
+        /// The pushes, bulk calls, `withClient` calls and checks that use the client now, including those of other apps
+        /// with the same key.
         public var inFlight: Int
         /// When the client certificate expires, in seconds since 1970.
         public var certificateExpiry: Int64?

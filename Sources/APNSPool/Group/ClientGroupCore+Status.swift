@@ -12,9 +12,9 @@ extension ClientGroupCore {
             try settings.applied(to: self.configuration.client).validate()
         } apply: { settings in
             let clients = self.state.withLock { state in
-                state.clients.compactMap { clientID, info in
+                state.clients.compactMap { clientID, entry in
                     state.quota.want(clientID, connections: settings.pool.size + settings.pool.maxOverflow)
-                    return info.client.map { ($0, state.quota.connections(clientID)) }
+                    return entry.client.map { ($0, state.quota.connections(clientID)) }
                 }
             }
             for (client, connections) in clients { Self.apply(settings, to: client, connections) }
@@ -60,8 +60,8 @@ extension ClientGroupCore {
     /// The running clients, each with the names of its apps.
     var runningClients: [(apps: String, client: APNSClient)] {
         self.state.withLock { state in
-            state.clients.values.compactMap { info in
-                info.client.map { (info.apps.sorted().joined(separator: ", "), $0) }
+            state.clients.values.compactMap { entry in
+                entry.client.map { (entry.apps.sorted().joined(separator: ", "), $0) }
             }
         }.sorted { $0.apps < $1.apps }
     }

@@ -10,7 +10,7 @@ final class ClientGroupCore: Sendable {
     /// Identifies the apps that share a pool.
     struct ClientKey: Hashable {
         var environment: APNSEnvironment
-        /// The credential, or one app: with the isolation `perApp`, and if the credential's public key is not known.
+        /// The credential. With the isolation `perApp`, or if the credential's public key is not known: the app.
         var owner: String
     }
 
@@ -191,12 +191,12 @@ final class ClientGroupCore: Sendable {
     }
 
     private func release(_ name: String, from clientID: ConnectionQuota.ClientID, _ state: inout State) {
-        guard state.clients[clientID]?.apps.remove(name) != nil, let info = state.clients[clientID], info.apps.isEmpty
+        guard state.clients[clientID]?.apps.remove(name) != nil, let entry = state.clients[clientID], entry.apps.isEmpty
         else {
             return
         }
-        state.byKey[info.key] = nil
-        info.start.end(.failure(Self.noApp(name)))
+        state.byKey[entry.key] = nil
+        entry.start.end(.failure(Self.noApp(name)))
         self.perform(state.quota.remove(clientID, now: self.now), &state)
     }
 
@@ -377,8 +377,8 @@ final class ClientGroupCore: Sendable {
             case .stop(let clientID):
                 if let client = state.clients[clientID]?.client { self.job.yield(.stop(client)) }
             case .resume(let clientID):
-                guard let info = state.clients[clientID], let client = info.client else { continue }
-                info.start.end(.success(client))
+                guard let entry = state.clients[clientID], let client = entry.client else { continue }
+                entry.start.end(.success(client))
                 state.clients[clientID]?.start = ClientStart()
             case .forget(let clientID):
                 state.clients[clientID] = nil
@@ -417,7 +417,7 @@ final class ClientGroupCore: Sendable {
     func beginShutdown() {
         let clients = self.state.withLock { state in
             state.isOver = true
-            for info in state.clients.values where info.client == nil { info.start.end(.failure(Self.shuttingDown)) }
+            for entry in state.clients.values where entry.client == nil { entry.start.end(.failure(Self.shuttingDown)) }
             return state.clients.values.compactMap(\.client)
         }
         for client in clients {
@@ -438,14 +438,14 @@ final class ClientGroupCore: Sendable {
 
     /// Runs a client from its start to its end.
     private func runClient(_ clientID: ConnectionQuota.ClientID, _ connections: Int) async {
-        guard let info = self.state.withLock({ $0.clients[clientID] }) else { return }
+        guard let entry = self.state.withLock({ $0.clients[clientID] }) else { return }
         let client: APNSClient
         do throws(APNSConfigurationError) {
-            client = try await self.makeClient(info, connections)
+            client = try await self.makeClient(entry, connections)
         } catch {
             self.configuration.client.logger.error(
                 "an app's client cannot be started",
-                metadata: ["apps": "\(info.apps.sorted().joined(separator: ", "))", "error": "\(error)"]
+                metadata: ["apps": "\(entry.apps.sorted().joined(separator: ", "))", "error": "\(error)"]
             )
             let failure = PushError(code: .configuration, certainty: .notSent, message: error.description)
             self.end(clientID, .failure(failure))
@@ -475,18 +475,18 @@ final class ClientGroupCore: Sendable {
     }
 
     private func makeClient(
-        _ info: ClientEntry,
+        _ entry: ClientEntry,
         _ connections: Int
     ) async throws(APNSConfigurationError) -> APNSClient {
         let live = self.live.settings
         var configuration = live.applied(to: self.configuration.client)
         configuration.pool = live.pool.limited(to: connections)
         configuration.groupInvalidTokens = self.invalidTokens
-        configuration.authentication = info.authentication
-        if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = info.tokens }
-        configuration.environment = info.environment
+        configuration.authentication = entry.authentication
+        if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = entry.tokens }
+        configuration.environment = entry.environment
         configuration.tlsContexts = self.contexts
-        let apps = info.apps.sorted().joined(separator: ", ")
+        let apps = entry.apps.sorted().joined(separator: ", ")
         configuration.logger[metadataKey: "apps"] = "\(apps)"
         configuration.metricLabels = [.init(name: "app", value: apps)]
         let settings = configuration

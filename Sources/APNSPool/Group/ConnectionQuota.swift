@@ -186,7 +186,7 @@ struct ConnectionQuota: Sendable {
         self.admitAll(clientID, now: now)
         var actions: [Action] = []
         if entry.isRemoved { self.stopIfUnused(clientID, into: &actions) }
-        // The callers that needed it may have given up by now.
+        // If the callers that needed it have given up by now, it is idle and makes room for queued clients.
         self.makeRoom(now: now, into: &actions)
         return actions
     }
@@ -217,7 +217,7 @@ struct ConnectionQuota: Sendable {
         return actions
     }
 
-    /// Stops clients that were idle for too long, and starts queued ones.
+    /// Stops clients that were idle for too long, and makes room for queued ones.
     mutating func sweep(now: MonotonicInstant) -> [Action] {
         var actions: [Action] = []
         for (clientID, entry) in self.entries.sorted(by: { $0.key < $1.key })

@@ -31,7 +31,7 @@ extension ClientRuntime {
     }
 
     func health(of session: CredentialSession, _ pool: PoolStatus) -> APNSHealth {
-        let credentials = session.settings.breaker
+        let credentials = session.settings.credentialBreaker
         let signing = session.tokens.trouble(now: self.clock.now, wallNow: self.configuration.wallClock())
         return APNSHealth(
             HealthInputs(

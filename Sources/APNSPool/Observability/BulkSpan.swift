@@ -92,8 +92,9 @@ final class BulkSpan: Sendable {
 }
 
 extension BulkSummary {
-    /// Every list contains some devices that no longer exist, so a few rejections are no failure. It is one if some
-    /// pushes are not processed, not sent or unknown, or if some are rejected and none is accepted.
+    /// Whether the span gets the status `error`: some pushes were not processed, not sent or unknown, or some were
+    /// rejected and none was accepted. Every list contains some devices that no longer exist, so a few rejections are
+    /// no failure.
     fileprivate var isSuspicious: Bool {
         self.notProcessed + self.notSent + self.unknown > 0 || self.rejected > 0 && self.accepted == 0
     }

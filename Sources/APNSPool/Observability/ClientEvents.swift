@@ -14,6 +14,7 @@ enum ClientEvent: Sendable, Equatable {
     case recovered
 }
 
+/// The stream of events from the connections to one host, with their response times and how many are degraded.
 final class ClientEvents: Sendable {
     let stream: AsyncStream<ClientEvent>
     private let continuation: AsyncStream<ClientEvent>.Continuation

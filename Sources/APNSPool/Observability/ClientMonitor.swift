@@ -34,10 +34,10 @@ final class ClientMonitor: Sendable {
     /// How many times the whole tree gave up.
     let escalations = Atomic<Int>(0)
     /// Pushes that arrived when the client no longer accepted any.
-    let refusals = Atomic<Int>(0)
+    let refusedPushes = Atomic<Int>(0)
     /// Connections that became ready.
     let connects = Atomic<Int>(0)
-    /// The connections among them that replaced an earlier one.
+    /// The connections among them that were not the first of their worker.
     let reconnects = Atomic<Int>(0)
     /// Lost connections and failed connects.
     let connectionLosses = Atomic<Int>(0)
@@ -152,7 +152,7 @@ final class ClientMonitor: Sendable {
             "the client is still \(health.name)",
             metadata: [
                 "cause": "\(health.cause.map { "\($0)" } ?? "unknown")",
-                "since": "\(time.rounded)",
+                "lasted": "\(time.rounded)",
                 "failed-pushes": "\(failed - before)",
             ]
         )

@@ -11,7 +11,7 @@ struct FaultLog<Fault: Hashable & Sendable>: Sendable {
 
     private struct Entry {
         var since: MonotonicInstant
-        var toldAt: MonotonicInstant
+        var loggedAt: MonotonicInstant
         var count = 1
     }
 
@@ -29,20 +29,20 @@ struct FaultLog<Fault: Hashable & Sendable>: Sendable {
     mutating func seen(_ fault: Fault, now: MonotonicInstant) -> Line? {
         guard var entry = self.entries[fault] else {
             if self.entries.count >= Self.room { self.entries = [:] }
-            self.entries[fault] = Entry(since: now, toldAt: now)
+            self.entries[fault] = Entry(since: now, loggedAt: now)
             return .first
         }
         entry.count += 1
         defer { self.entries[fault] = entry }
-        guard entry.toldAt.advanced(by: self.interval) <= now else { return nil }
-        entry.toldAt = now
+        guard entry.loggedAt.advanced(by: self.interval) <= now else { return nil }
+        entry.loggedAt = now
         return .again(after: entry.since.duration(to: now), count: entry.count)
     }
 
     /// The fault still lasts; this is not counted as an occurrence. Nil: do not log it now, or it does not last.
     mutating func lasts(_ fault: Fault, now: MonotonicInstant) -> Line? {
-        guard let entry = self.entries[fault], entry.toldAt.advanced(by: self.interval) <= now else { return nil }
-        self.entries[fault]?.toldAt = now
+        guard let entry = self.entries[fault], entry.loggedAt.advanced(by: self.interval) <= now else { return nil }
+        self.entries[fault]?.loggedAt = now
         return .again(after: entry.since.duration(to: now), count: entry.count)
     }
 
@@ -50,5 +50,5 @@ struct FaultLog<Fault: Hashable & Sendable>: Sendable {
     mutating func ended() { self.entries = [:] }
 
     /// When a lasting fault must be logged even without a new event; nil if no fault lasts.
-    var next: MonotonicInstant? { self.entries.values.map { $0.toldAt.advanced(by: self.interval) }.min() }
+    var next: MonotonicInstant? { self.entries.values.map { $0.loggedAt.advanced(by: self.interval) }.min() }
 }

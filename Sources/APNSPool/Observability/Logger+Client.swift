@@ -1,7 +1,8 @@
 import Logging
 import SupervisedPool
 
-// One line per change of state, none per push. Never a device token, a provider token or a key.
+// The lines of this file: one per change of state, none per push. They never contain a device token, a provider token
+// or a key.
 
 extension Logger {
     func log(_ event: SupervisorEvent) {

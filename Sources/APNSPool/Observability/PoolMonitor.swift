@@ -41,7 +41,7 @@ final class PoolMonitor: Sendable {
         case (.reported(_, .backingOff(_, let fault)), .again(let time, let count)?):
             self.logger.notice(
                 "connections are still lost or refused, backing off",
-                metadata: ["fault": "\(Self.text(fault))", "since": "\(time.rounded)", "count": "\(count)"]
+                metadata: ["fault": "\(Self.text(fault))", "lasted": "\(time.rounded)", "count": "\(count)"]
             )
         case (.reported(let id, .backingOff(_, let fault)), nil):
             self.logger.debug(

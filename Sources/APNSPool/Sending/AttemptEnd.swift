@@ -5,8 +5,8 @@ import SupervisedPool
 /// How one attempt ended. The steps before the stream (route, signing, checkout) throw it as an error.
 enum AttemptEnd: Error {
     case accepted(Receipt)
-    /// `retryAfter`: the time that the response gives; otherwise the pause for a device that gets too many pushes or
-    /// after too many updates of the provider token.
+    /// `retryAfter`: the time that the response gives. If it gives none: a pause for a device that gets too many pushes
+    /// or after too many updates of the provider token; nil for any other rejection.
     indirect case rejected(Rejection, retryAfter: Duration?)
     /// Nothing of the push was written. `isFinal`: another attempt is pointless.
     case notSent(PushError.Code, String, retryAfter: Duration? = nil, isFinal: Bool)

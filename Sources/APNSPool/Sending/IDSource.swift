@@ -17,7 +17,7 @@ final class IDSource: Sendable {
         }
     }
 
-    // SplitMix64 is a bijection, so no half repeats, apart from the version and variant bits.
+    // SplitMix64 is a bijection, so no half repeats before the bits of the version and variant overwrite some of it.
     private let highKey: UInt64
     private let lowKey: UInt64
     private let count = Atomic<UInt64>(0)

@@ -1,8 +1,9 @@
 import APNSModel
 import Synchronization
 
-/// The client-wide mass-rejection alarm. It records single sends, and successes of bulk calls while it is attentive. It
-/// never stops sending: it only writes a log line and sets a flag in the status. Each bulk call has its own
+/// The client-wide mass-rejection alarm. It records the rejections of single sends. While its breaker has rejections in
+/// its window (`isAttentive`), it also records the tokens that work, of single sends and bulk calls. It never stops
+/// sending: it only causes a log line and a flag in the status. Each bulk call has its own
 /// `MassRejectionBreaker`, which does stop the call.
 final class MassRejectionAlarm: Sendable {
     private let breaker: Mutex<MassRejectionBreaker>

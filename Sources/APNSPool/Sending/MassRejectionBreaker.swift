@@ -3,9 +3,9 @@ import APNSModel
 /// Detects a wrong environment or topic by the number of rejected device tokens. Without it, such a mistake would look
 /// like a million invalid tokens. Pure.
 ///
-/// It counts accepted pushes only while there are rejections in the window, so it costs nothing in normal operation.
-/// All tokens before the first rejection count as valid. If a token in the window gets a further response, it keeps its
-/// place and takes the new result.
+/// It records accepted pushes only while there are rejections in the window, so it costs nothing in normal operation.
+/// It assumes that all tokens before the first rejection were valid. If a token in the window gets a further response,
+/// it keeps its place and takes the new result.
 struct MassRejectionBreaker: Sendable {
     private struct Entry {
         var token: Int
@@ -18,7 +18,8 @@ struct MassRejectionBreaker: Sendable {
     private var places: [Int: Int] = [:]
     private var next = 0
     private(set) var rejections = 0
-    /// The window size: `limits.window`, or more while more pushes are in flight.
+    /// The window size: `limits.window`, or more after more pushes were in flight. Becomes `limits.window` again when
+    /// no rejection is left in the window.
     private(set) var window: Int
     /// True from the moment the rejections reach the limit until they fall below half of it.
     private(set) var isOpen = false

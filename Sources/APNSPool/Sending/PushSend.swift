@@ -116,7 +116,7 @@ final class PushSend: SendLoop {
     // MARK: The end
 
     override func refused() -> PushOutcome {
-        self.context.monitor.refusals.wrappingAdd(1, ordering: .relaxed)
+        self.context.monitor.refusedPushes.wrappingAdd(1, ordering: .relaxed)
         return super.refused()
     }
 

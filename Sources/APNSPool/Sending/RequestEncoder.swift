@@ -8,7 +8,8 @@ import Synchronization
 /// type and priority, and shared by all pushes with that combination.
 final class RequestEncoder: Sendable {
     /// The response fields of an accepted push that are kept: the `apns-id` if it differs from the one that was sent,
-    /// and the `apns-unique-id` that the development environment adds.
+    /// and the `apns-unique-id` that the development environment adds. `echoed` is the index of `apns-id` in
+    /// `variableNames`.
     static let responseFilter = ResponseFilter(echoed: 1, kept: ["apns-id", "apns-unique-id"])
 
     /// The fields whose values differ between pushes, in the order of `HTTP2Request.valueLengths`.
@@ -121,10 +122,10 @@ final class RequestEncoder: Sendable {
 
 extension RequestBatch {
     /// The typical size of a push's values in bytes: a path with a token of 32 bytes, an id and a date.
-    private static var usualValueCount: Int { 128 }
+    private static var typicalValueBytes: Int { 128 }
 
     mutating func reserve(_ count: Int) {
-        self.values.reserveCapacity(count * Self.usualValueCount)
+        self.values.reserveCapacity(count * Self.typicalValueBytes)
         self.entries.reserveCapacity(count)
     }
 

@@ -71,7 +71,7 @@ final class SendRoute: Sendable {
 
     /// Limits `count` to the pushes that may be sent at once: one while the credential is in doubt.
     func limit(_ count: Int) -> Int {
-        self.isProbe || self.settings.breaker.hasFault ? min(count, 1) : count
+        self.isProbe || self.settings.credentialBreaker.hasFault ? min(count, 1) : count
     }
 
     /// The deadline for waiting for a signature or for a stream.
@@ -92,7 +92,7 @@ final class SendRoute: Sendable {
     /// Why nothing is sent while APNs refuses the credential; nil if the attempt may proceed. From time to time, one
     /// attempt may proceed nevertheless, to test whether APNs accepts the credential again.
     func admit(now: MonotonicInstant) -> AttemptEnd? {
-        guard let (refusal, retryAfter) = self.settings.breaker.refusal(now: now) else { return nil }
+        guard let (refusal, retryAfter) = self.settings.credentialBreaker.refusal(now: now) else { return nil }
         if self.isProbe { return .credentialReplaced }
         return .notSent(
             .credential,

@@ -1,9 +1,9 @@
 import SupervisedPool
 import Synchronization
 
-/// Creates the route of each attempt. Caches the last usable route for pushes until something changes; a route with a
-/// provider token for at most 30 s. Not cached are routes that probe, routes under a refused credential, and routes of
-/// broadcasts and channel calls.
+/// Creates the route of each attempt. Caches the last usable route for pushes until something changes. A route with a
+/// provider token stays cached for at most 30 s. Three kinds of routes are never cached: those that probe a candidate
+/// credential, those made while the credential is refused, and those of broadcasts and channel calls.
 final class SendRouter: Sendable {
     private let credentials: CredentialManager
     private let lifecycle: ClientLifecycle
@@ -75,7 +75,7 @@ final class SendRouter: Sendable {
         }
         if let end = route.admit(now: now) { throw end }
         // Not cached while the credential is refused: each attempt must ask whether it may test the credential.
-        if mayProbe, !route.isProbe, !route.settings.breaker.hasFault {
+        if mayProbe, !route.isProbe, !route.settings.credentialBreaker.hasFault {
             let route = route
             self.cached.withLock { $0 = route }
         }

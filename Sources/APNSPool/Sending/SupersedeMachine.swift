@@ -44,8 +44,8 @@ struct SupersedeMachine<Key: Hashable> {
         case queued
         /// Superseded: its successor inherits its place.
         case yielded
-        /// Written or certain to be written. An heir cannot be superseded, or else updates in quick succession would
-        /// never be sent.
+        /// Written or certain to be written. The successor of a push that yielded (`Successor.isHeir`) begins here: it
+        /// cannot be superseded, or else updates in quick succession would never be sent.
         case fixed
     }
 

@@ -10,7 +10,7 @@ final class SupersedeQueue: Sendable {
         var key: SupersedeKey
     }
 
-    /// A push whose timestamp was filled in, with a function that prepares it again with another timestamp.
+    /// The timestamp that was filled in for a push, and a function that prepares the push again with another one.
     struct Dated: Sendable {
         var timestamp: Int64
         var prepared: @Sendable (Int64) throws(ValidationError) -> PreparedPush

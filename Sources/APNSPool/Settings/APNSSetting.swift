@@ -42,7 +42,7 @@ package struct APNSSetting: Sendable {
 
     private static let defaults = APNSClientConfiguration(authentication: .withoutToken)
 
-    /// The name of the environment variable: `pool.maxOverflow` below `apns` is `APNS_POOL_MAX_OVERFLOW`.
+    /// The environment variable of a key with its prefix: `APNS_POOL_MAX_OVERFLOW` for `apns.pool.maxOverflow`.
     ///
     /// This is the rule of swift-configuration's provider of environment variables.
     package static func variable(_ key: String) -> String {

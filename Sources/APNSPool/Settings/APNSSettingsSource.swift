@@ -21,8 +21,8 @@ public struct APNSSettingsSource: Sendable {
     let written: @Sendable (_ path: String) -> String?
     /// Looks a key up.
     let find: @Sendable (_ path: String, APNSSetting) -> Finding?
-    /// The keys below the prefix that must be settings, as written in this source, including keys that are not in the
-    /// table. Empty if the source cannot list its keys.
+    /// All keys that the source has below the prefix, as written in it. A key that is not in the table is an error.
+    /// Empty if the source cannot list its keys.
     let present: @Sendable (_ prefix: String) -> [String]
 
     /// Environment variables: `APNS_POOL_SIZE` for `apns.pool.size`. An empty variable counts as not set.
@@ -129,8 +129,8 @@ public struct APNSSettingsSource: Sendable {
         let known = rows.compactMap { self.written(APNSSetting.path(prefix, $0.key)) }
         // One environment serves both the library and the tool.
         let others = prefix == "apns" ? SettingsTable.toolKeys.compactMap { self.written("apns.\($0)") } : []
-        let isKnown = Set(known + others).union(SettingsTable.buildVariables)
-        return self.present(prefix).filter { !isKnown.contains($0) }.map { name in
+        let allowed = Set(known + others).union(SettingsTable.buildVariables)
+        return self.present(prefix).filter { !allowed.contains($0) }.map { name in
             let nearest = NearestKey.of(name, among: known + others)
             return APNSSettingsError.Fault(
                 code: .unknownSetting,

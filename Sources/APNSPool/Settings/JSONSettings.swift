@@ -49,7 +49,7 @@ enum JSONSettings {
         APNSSettingsError(faults: [.init(code: code, key: name, written: name, source: nil, message: message)])
     }
 
-    /// The decoder's error without its quotes from the file, which may contain a secret.
+    /// The kind of the decoder's error. The error's own text quotes the file, which may contain a secret.
     private static func what(_ error: any Error) -> String {
         switch error {
         case DecodingError.dataCorrupted: "its syntax is wrong"

@@ -1,7 +1,7 @@
 /// Combines settings (`parts`) into values of the configuration.
 extension SettingsDraft {
     mutating func setService() {
-        let server = self.only(["environment", "host", "endpoint"])
+        let server = self.chooseOne(of: ["environment", "host", "endpoint"])
         // Ignore a management host from a later source: it belongs to another server.
         if let server {
             for key in ["managementHost", "managementPort"] where self.isLater(key, than: server) { self.drop(key) }
@@ -26,7 +26,7 @@ extension SettingsDraft {
 
     mutating func setProxy() {
         let keys = ["proxy.host", "proxy.port", "proxy.username", "proxy.password"]
-        if self.only(["proxy", "proxy.host"]) == "proxy", let url = self.parts["proxy"]?.server {
+        if self.chooseOne(of: ["proxy", "proxy.host"]) == "proxy", let url = self.parts["proxy"]?.server {
             for key in keys { self.exclude(key, by: "proxy") }
             self.configuration.proxy = .init(
                 host: url.host,
@@ -100,7 +100,7 @@ extension SettingsDraft {
     /// The configured credential; nil if there is none, or none that can be used.
     private mutating func credential() -> APNSAuthentication? {
         let count = self.faults.count
-        guard let credential = self.only(Self.credentials.map(\.key)) else {
+        guard let credential = self.chooseOne(of: Self.credentials.map(\.key)) else {
             self.findOrphans()
             return nil
         }
@@ -159,7 +159,7 @@ extension SettingsDraft {
 
     /// The passphrase, or the first line of its file.
     private mutating func passphrase() -> String? {
-        guard self.only(Self.passphrases) == "certificatePasswordFile",
+        guard self.chooseOne(of: Self.passphrases) == "certificatePasswordFile",
             let path = self.text("certificatePasswordFile")
         else { return self.text("passphrase") }
         switch SystemFile.openRegular(path).flatMap({ descriptor in

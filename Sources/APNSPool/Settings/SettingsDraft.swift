@@ -213,7 +213,7 @@ package struct SettingsDraft {
     // MARK: Mutually exclusive settings
 
     /// Returns the one from the earliest source among mutually exclusive settings, and excludes the others (`exclude`).
-    mutating func only(_ keys: [String]) -> String? {
+    mutating func chooseOne(of keys: [String]) -> String? {
         func layer(_ key: String) -> Int { self.origins[key]?.layer ?? 0 }
         guard let winner = keys.filter({ self.hasValue($0) }).min(by: { layer($0) < layer($1) }) else { return nil }
         for other in keys where other != winner { self.exclude(other, by: winner) }

@@ -309,10 +309,10 @@ struct ReplaceAuthenticationTests {
         var watch = CredentialFileWatch([one, one])
         #expect(watch.check([one, one]) == false)
         #expect(watch.check([one, two]) == true)
-        #expect(watch.couldNotBeUsed() == true)
+        #expect(watch.noteUnusable() == true)
         // Again at each look until it can, and told once.
         #expect(watch.check([one, two]) == true)
-        #expect(watch.couldNotBeUsed() == false)
+        #expect(watch.noteUnusable() == false)
         #expect(watch.check([two, two]) == true)
         watch.wereRead()
         #expect(watch.check([two, two]) == false)

@@ -89,7 +89,7 @@ struct LogTests {
         #expect(reminders.count == 3)
         let first = try #require(reminders.first)
         #expect("\(first.metadata["cause"] ?? "")".contains("InvalidProviderToken"))
-        #expect("\(first.metadata["since"] ?? "")".contains("300"))
+        #expect("\(first.metadata["lasted"] ?? "")".contains("300"))
         #expect((Int("\(first.metadata["failed-pushes"] ?? "")") ?? 0) >= 100)
     }
 

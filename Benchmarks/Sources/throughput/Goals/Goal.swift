@@ -85,7 +85,7 @@ struct GoalRunner {
                 isMet: Double(large) <= 64 * Self.mebibyte
             ),
             GoalResult(
-                name: "  more than for a tenth of them",
+                name: "  increase from a tenth of the tokens",
                 measured: mebibytes(large - small),
                 must: "<= 4 MiB",
                 isMet: large - small <= slack

@@ -75,9 +75,10 @@ struct Page: ParsableCommand {
         protocol needs, and sends the same apns-id with every push. `floor` is the least that a correct client can \
         cost: some 250 lines of C over nghttp2 and OpenSSL (`Benchmarks/floor.c`), one connection, a path and an \
         apns-id of its own for each push, whole TLS records. All send to the same server, in turns, client and server \
-        on a core each. The lowest figure of each program counts, because a disturbance can only add to it. Single \
-        pushes depend most on the machine: the memory of hundreds of waiting tasks does not fit into a core's own \
-        cache, and the core shares the next larger cache with other cores.
+        on a core each. The lowest figure of each program counts, because a disturbance can only add to it. `must be` \
+        is the limit for the ratio to h2load, above which `make bench` fails; `aim` is the ratio that the library \
+        should reach later. Single pushes depend most on the machine: the memory of hundreds of waiting tasks does \
+        not fit into a core's own cache, and the core shares the next larger cache with other cores.
         """
 
     private static let goalsText = """
@@ -87,8 +88,8 @@ struct Page: ParsableCommand {
         """
 
     private static let instructionsText = """
-        Counted by valgrind. They hardly differ from run to run, so a figure of more than three percent above its \
-        limit fails `make bench-instructions`.
+        Valgrind counts the instructions. The counts hardly differ from run to run, so `make bench-instructions` fails \
+        if a count is more than three percent above its limit.
         """
 
     private func table(_ title: String, _ text: String, _ path: String?) throws -> String {
