@@ -12,7 +12,7 @@ struct BroadcastPacerTests {
         MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
     }
 
-    @Test func turnsAreASpacingApart() {
+    @Test func sendTimesAreOneSpacingApart() {
         var machine = Machine()
         func take(_ now: Int64, _ deadline: Int64 = 60_000) -> Machine.Reservation {
             machine.take(self.channel, spacing: .seconds(1), now: at(now), deadline: at(deadline))
@@ -22,7 +22,7 @@ struct BroadcastPacerTests {
         #expect(take(600) == .at(at(2500)))
         #expect(take(700, 3500) == .tooLate(at(3500)))
         #expect(take(700, 3501) == .at(at(3500)))
-        // Long after the last turn there is none to wait for.
+        // Long after the last send time there is no wait.
         #expect(take(10_000, 10_000) == .at(at(10_000)))
     }
 
@@ -36,14 +36,14 @@ struct BroadcastPacerTests {
         }
     }
 
-    @Test func zeroGoesBeforeAllThatWait() {
+    @Test func zeroSpacingPassesAllWaitingBroadcasts() {
         var machine = Machine()
         for _ in 0..<3 { _ = machine.take(self.channel, spacing: .seconds(1), now: at(0), deadline: at(9000)) }
         #expect(machine.take(self.channel, spacing: .zero, now: at(10), deadline: at(11)) == .at(at(10)))
         #expect(machine.take(self.channel, spacing: .seconds(1), now: at(10), deadline: at(9000)) == .at(at(3000)))
     }
 
-    @Test func aTurnThatIsGivenBackIsTakenByTheNext() {
+    @Test func aCancelledSendTimeIsTakenByTheNext() {
         var machine = Machine()
         func take() -> Machine.Reservation {
             machine.take(self.channel, spacing: .seconds(1), now: at(0), deadline: at(60_000))
@@ -53,12 +53,12 @@ struct BroadcastPacerTests {
         machine.cancel(self.channel, sendTime: at(1000), spacing: .seconds(1))
         #expect(take() == .at(at(1000)))
         #expect(take() == .at(at(2000)))
-        // Others wait behind it already.
+        // A later send time is already reserved, so this one stays free.
         machine.cancel(self.channel, sendTime: at(1000), spacing: .seconds(1))
         #expect(take() == .at(at(3000)))
     }
 
-    @Test func channelsAreForgottenWhenTheirTurnsAreOver() {
+    @Test func channelsAreForgottenAfterTheirSendTimes() {
         var machine = Machine()
         for number in 0..<100_000 {
             let channel = Machine.Channel(bundleID: "a", id: "\(number)")
@@ -67,8 +67,8 @@ struct BroadcastPacerTests {
         #expect(machine.count <= 2100)
     }
 
-    /// Whatever comes when, with sendTimes given back: no two sendTimes of a channel are closer than the spacing.
-    @Test func noTwoTurnsAreTooClose() async {
+    /// Random requests and cancellations: no two send times of a channel are closer than the spacing.
+    @Test func sendTimesAreNeverCloserThanTheSpacing() async {
         let run = PropertyRun(commands: 4_000, runs: 10)
         for seed in run.seeds {
             await TestScale.letOthersRun()

@@ -7,7 +7,7 @@ import Testing
 private let app = "com.example.app"
 private let payload = #"{"aps":{"event":"update","timestamp":1,"content-state":{"score":1}}}"#
 
-/// Broadcasts, against the simulator.
+/// Broadcasts against the simulator.
 struct BroadcastTests {
     private let notification = PushNotification(topic: app, pushType: .liveactivity, rawPayload: Array(payload.utf8))
 
@@ -52,7 +52,7 @@ struct BroadcastTests {
         }
     }
 
-    /// A header that APNs requires is there also when nobody asked for it.
+    /// A header that APNs requires is sent even if the caller does not set it.
     @Test func expirationAndPriorityAreAlwaysSent() async throws {
         try await self.withChannel { client, simulator, channel in
             #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
@@ -66,7 +66,7 @@ struct BroadcastTests {
         }
     }
 
-    @Test func broadcastsGoOverTheConnectionsOfPushes() async throws {
+    @Test func broadcastsUseTheConnectionsOfPushes() async throws {
         try await self.withChannel { client, simulator, channel in
             try await client.send(PushNotification(topic: app, alert: "Hello"), to: DeviceToken.sample(1))
             for _ in 0..<20 { #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted) }
@@ -101,7 +101,7 @@ struct BroadcastTests {
                 #expect(await client.broadcast(prepared, to: channel, options: options).error?.code == .validation)
             }
             #expect(simulator.record.broadcasts.count == 3)
-            // Unchecked, it is APNs that refuses.
+            // Without validation, APNs itself refuses.
             let start = PushNotification(
                 topic: app,
                 pushType: .liveactivity,
@@ -118,7 +118,7 @@ struct BroadcastTests {
         }
     }
 
-    @Test func whatMayHaveBeenProcessedIsNotSentAgain() async throws {
+    @Test func aBroadcastThatMayHaveArrivedIsNotResent() async throws {
         try await self.withChannel { client, simulator, channel in
             simulator.inject(Fault(.dropConnection(isProcessed: true), when: .next))
             let lost = await client.broadcast(self.notification, to: channel)
@@ -142,25 +142,25 @@ struct BroadcastTests {
 
     // MARK: Pacing
 
-    @Test func broadcastsToOneChannelAreASpacingApart() async throws {
+    @Test func broadcastsToOneChannelAreOneSpacingApart() async throws {
         let spacing = Duration.milliseconds(80)
         try await self.withChannel(spacing: spacing) { client, simulator, channel in
             let other = try ChannelID("AAAA")
             simulator.addChannel(other.rawValue, to: app)
-            // The connection is there before the first one, so that none of them waits for it.
+            // The connection opens here, so none of the five broadcasts below waits for it.
             #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
             let start = client.runtime.clock.now
             await withTaskGroup(of: PushOutcome.self) { group in
                 for _ in 0..<5 { group.addTask { await client.broadcast(self.notification, to: channel) } }
                 for await outcome in group { #expect(outcome.certainty == .accepted) }
             }
-            // The first of the five comes a spacing after the one before it at the latest, the last four spacings later.
+            // Five broadcasts have at least four spacings between the first and the last.
             #expect(start.duration(to: client.runtime.clock.now) >= spacing * 4)
             #expect(await client.broadcast(self.notification, to: other).certainty == .accepted)
         }
     }
 
-    @Test func theSimulatorAnswersTooManyWith429() async throws {
+    @Test func theSimulatorRejectsTooManyBroadcastsWith429() async throws {
         var simulation = Simulator.Configuration()
         simulation.broadcastSpacing = .seconds(60)
         try await self.withChannel(simulation: simulation) { client, simulator, channel in
@@ -172,7 +172,7 @@ struct BroadcastTests {
         }
     }
 
-    @Test func aTurnAfterTheDeadlineFailsAtOnce() async throws {
+    @Test func aSendTimeAfterTheDeadlineFailsAtOnce() async throws {
         try await self.withChannel(spacing: .seconds(3600)) { client, simulator, channel in
             #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
             let late = await client.broadcast(self.notification, to: channel)
@@ -181,14 +181,14 @@ struct BroadcastTests {
             #expect(late.advice == .wait)
             let wait = try #require(late.retryAfter)
             #expect(wait > .seconds(3500) && wait <= .seconds(3600))
-            // Unless it is told to go.
+            // A broadcast with zero spacing is sent at once.
             let urgent = await client.broadcast(self.notification, to: channel, options: .init(spacing: .zero))
             #expect(urgent.certainty == .accepted)
             #expect(simulator.record.broadcasts.count == 2)
         }
     }
 
-    @Test func aCancelledWaitGivesItsTurnBack() async throws {
+    @Test func aCancelledWaitReleasesItsSendTime() async throws {
         try await self.withChannel(spacing: .seconds(20)) { client, simulator, channel in
             #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
             let accepted = client.runtime.clock.now
@@ -214,7 +214,7 @@ struct BroadcastTests {
         }
     }
 
-    @Test func aShutdownEndsThoseThatWait() async throws {
+    @Test func aShutdownEndsWaitingBroadcasts() async throws {
         let simulator = try await Simulator.start()
         simulator.addChannel("AAAA", to: app)
         let channel = try ChannelID("AAAA")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSPool
 
-/// What follows from the ends of the attempts of a call about channels.
+/// The decisions after the attempts of a channel call.
 struct ChannelCallDecisionTests {
     private let policy = APNSClientConfiguration.Retry()
 
@@ -16,7 +16,7 @@ struct ChannelCallDecisionTests {
         )
     }
 
-    /// The decisions on these ends, up to the one that finishes.
+    /// The decisions on these attempt ends, up to the one that finishes the call.
     private func decisions(
         _ ends: [AttemptEnd],
         repeatable: Bool,
@@ -53,7 +53,7 @@ struct ChannelCallDecisionTests {
 
     private let lost = AttemptEnd.unknown(.connectionLost, "lost")
 
-    @Test func anUnknownCreateIsNeverSentAgain() {
+    @Test func aCreateWithAnUnknownOutcomeIsNeverResent() {
         var policy = self.policy
         policy.resendsUnknown = true
         let decisions = self.decisions([self.lost], repeatable: false, policy)
@@ -63,7 +63,7 @@ struct ChannelCallDecisionTests {
         #expect(self.error(decisions)?.apnsID == APNSID(high: 1, low: 2))
     }
 
-    @Test func aCreateThatWasAnswered500IsNotSentAgainButOneAnswered503Is() {
+    @Test func aCreateIsResentAfter503ButNotAfter500() {
         #expect(self.error(self.decisions([self.rejected(.internalServerError)], repeatable: false))?.code == .rejected)
         #expect(self.error(self.decisions([self.rejected(.serviceUnavailable)], repeatable: false)) == nil)
         #expect(self.error(self.decisions([.notProcessed(.refused, "")], repeatable: false)) == nil)
@@ -72,19 +72,19 @@ struct ChannelCallDecisionTests {
         )
     }
 
-    @Test func whatIsRepeatableIsSentAgainUpToTheLimit() {
+    @Test func aRepeatableCallIsResentUpToTheLimit() {
         let decisions = self.decisions(Array(repeating: self.lost, count: 9), repeatable: true)
         #expect(decisions.count == 5)
         #expect(self.error(decisions)?.certainty == .unknown)
         #expect(self.error(decisions)?.attempts == 5)
     }
 
-    @Test func anAnswerSettlesWhatATryBeforeLeftOpen() {
+    @Test func aResponseSettlesAnEarlierUnknownAttempt() {
         let settled = self.error(self.decisions([self.lost, self.rejected(.badChannelID)], repeatable: true))
         #expect(settled?.certainty == .rejected)
         #expect(settled?.rejection?.reason == .badChannelID)
         #expect(settled?.attempts == 2)
-        // These say only that APNs would not look.
+        // These reasons only say that APNs did not evaluate the call.
         for reason in [RejectionReason.tooManyRequests, .invalidProviderToken] {
             #expect(
                 self.error(self.decisions([self.lost, self.rejected(reason)], repeatable: true))?.certainty == .unknown
@@ -94,7 +94,7 @@ struct ChannelCallDecisionTests {
         #expect(self.error(self.decisions([self.lost, unsent], repeatable: true))?.certainty == .unknown)
     }
 
-    @Test func anExpiredTokenIsTriedOnceMore() {
+    @Test func anExpiredTokenIsRetriedOnce() {
         let expired = self.rejected(.expiredProviderToken)
         for repeatable in [true, false] {
             let decisions = self.decisions([expired, expired], repeatable: repeatable)
@@ -103,7 +103,7 @@ struct ChannelCallDecisionTests {
         }
     }
 
-    @Test func aCancelledOrLateCallIsNotSentAgain() {
+    @Test func aCancelledOrShutDownCallIsNotResent() {
         for code in [PushError.Code.cancelled, .shuttingDown] {
             #expect(self.decisions([.unknown(code, "")], repeatable: true).count == 1)
             #expect(self.error(self.decisions([.unknown(code, "")], repeatable: true))?.code == code)

@@ -6,9 +6,9 @@ import Testing
 
 private let app = "com.example.app"
 
-/// Calls about channels, against the simulator.
+/// Channel calls against the simulator.
 struct ChannelsTests {
-    /// What the call throws.
+    /// The error that the call throws, or nil.
     private func error<Value>(_ call: () async throws(PushError) -> Value) async -> PushError? {
         do throws(PushError) {
             _ = try await call()
@@ -33,30 +33,30 @@ struct ChannelsTests {
         )
     }
 
-    @Test func aChannelIsMadeReadListedAndDeleted() async throws {
+    @Test func aChannelIsCreatedReadListedAndDeleted() async throws {
         try await self.withClient { client, simulator in
             let requestID = APNSID.random()
-            let made = try await client.channels.create(
+            let created = try await client.channels.create(
                 for: app,
                 storage: .mostRecentMessage,
                 options: .init(requestID: requestID)
             )
-            #expect(made.requestID == requestID)
-            #expect(made.attempts == 1)
+            #expect(created.requestID == requestID)
+            #expect(created.attempts == 1)
             let other = try await client.channels.create(for: app)
-            #expect(simulator.channels(of: app) == [made.id.rawValue, other.id.rawValue])
-            // What APNs gives is base64, and keeps its form.
-            #expect(try ChannelID(made.id.rawValue) == made.id)
+            #expect(simulator.channels(of: app) == [created.id.rawValue, other.id.rawValue])
+            // The ids of APNs are base64, and keep their text form.
+            #expect(try ChannelID(created.id.rawValue) == created.id)
 
-            #expect(try await client.channels.read(made.id, for: app).storage == .mostRecentMessage)
+            #expect(try await client.channels.read(created.id, for: app).storage == .mostRecentMessage)
             let read = try await client.channels.read(other.id, for: app)
             #expect(read.storage == .noMessage)
             #expect(read.pushType == "LiveActivity")
-            #expect(try await client.channels.list(for: app).ids == [made.id, other.id])
+            #expect(try await client.channels.list(for: app).ids == [created.id, other.id])
             #expect(try await client.channels.list(for: "com.example.other").ids.isEmpty)
 
-            #expect(try await client.channels.delete(made.id, for: app).existed)
-            #expect(try await !client.channels.delete(made.id, for: app).existed)
+            #expect(try await client.channels.delete(created.id, for: app).existed)
+            #expect(try await !client.channels.delete(created.id, for: app).existed)
             #expect(try await client.channels.list(for: app).ids == [other.id])
 
             let calls = simulator.record.channelCalls
@@ -74,7 +74,7 @@ struct ChannelsTests {
         }
     }
 
-    @Test func channelsAreManagedOnAConnectionOfTheirOwnMadeWhenItIsNeeded() async throws {
+    @Test func channelCallsOpenTheirOwnConnectionOnDemand() async throws {
         try await self.withClient { client, simulator in
             try await client.send(PushNotification(topic: app, alert: "Hello"), to: DeviceToken.sample(1))
             #expect(simulator.record.connectionsOpened == 1)
@@ -107,7 +107,7 @@ struct ChannelsTests {
         }
     }
 
-    @Test func tenThousandChannelsAreListedAndThereIsNoOneMore() async throws {
+    @Test func tenThousandChannelsAreListedAndNoMoreAreCreated() async throws {
         try await self.withClient { client, simulator in
             let ids = (0..<10_000).map { number in
                 let digits = String(number, radix: 16)
@@ -152,7 +152,7 @@ struct ChannelsTests {
         }
     }
 
-    @Test func aBundleIDThatIsNoneIsRefusedBeforeTheNetwork() async throws {
+    @Test func anInvalidBundleIDIsRefusedWithoutARequest() async throws {
         try await self.withClient { client, simulator in
             for text in ["", "a/../b", "com.example.app.push-type.liveactivity"] {
                 let error = await self.error { () async throws(PushError) in try await client.channels.list(for: text) }
@@ -163,7 +163,7 @@ struct ChannelsTests {
         }
     }
 
-    @Test func anAnswerThatCannotBeReadIsAnErrorOfItsOwn() async throws {
+    @Test func anUnreadableResponseHasItsOwnErrorCode() async throws {
         try await self.withClient { client, simulator in
             let created = ScriptedResponse(status: 201).with { $0.isProcessed = false }
             simulator.inject(Fault(.respond(created), when: .next))
@@ -184,23 +184,23 @@ struct ChannelsTests {
         }
     }
 
-    // MARK: Trouble
+    // MARK: Failures
 
-    @Test func aCreateWhoseAnswerWasLostIsUnknownAndNotSentAgain() async throws {
+    @Test func aCreateWithALostResponseIsUnknownAndNotResent() async throws {
         try await self.withClient(configure: { $0.retry.resendsUnknown = true }) { client, simulator in
             simulator.inject(Fault(.dropConnection(isProcessed: true), when: .next))
             let error = await self.error { () async throws(PushError) in try await client.channels.create(for: app) }
             #expect(error?.certainty == .unknown)
             #expect(error?.code == .connectionLost)
             #expect(error?.attempts == 1)
-            // As the documentation says: the list shows it.
+            // The list shows whether the channel was created, as the documentation says.
             let after = try await client.channels.list(for: app)
             #expect(after.ids.count == 1)
             #expect(simulator.record.channelCalls.count { $0.operation == .create } == 1)
         }
     }
 
-    @Test func otherCallsAreSentAgainWhenTheirAnswerWasLost() async throws {
+    @Test func otherCallsAreResentAfterALostResponse() async throws {
         try await self.withClient { client, simulator in
             let made = try await client.channels.create(for: app).id
             func loseNext() { simulator.inject(Fault(.dropConnection(isProcessed: true), when: .next)) }
@@ -210,14 +210,14 @@ struct ChannelsTests {
             #expect(try await client.channels.read(made, for: app).attempts == 2)
             loseNext()
             let deletion = try await client.channels.delete(made, for: app)
-            // The first try had deleted it.
+            // The first attempt deleted the channel.
             #expect(!deletion.existed)
             #expect(deletion.attempts == 2)
             #expect(simulator.channels(of: app).isEmpty)
         }
     }
 
-    @Test func what503And500AndRefusalsMeanForACall() async throws {
+    @Test func callsAreResentAfter503And500ButCreatesOnlyAfter503() async throws {
         try await self.withClient { client, simulator in
             simulator.inject(Fault(.respond(.serviceUnavailable), when: .next))
             let overloaded = try await client.channels.create(for: app)
@@ -270,7 +270,7 @@ struct ChannelsTests {
         }
     }
 
-    @Test func aShutdownEndsCallsThatWait() async throws {
+    @Test func aShutdownEndsWaitingCalls() async throws {
         let simulator = try await Simulator.start()
         simulator.inject(Fault(.stall(), when: .always))
         let client = try APNSClient(
@@ -307,7 +307,7 @@ struct ChannelsTests {
         }
     }
 
-    @Test func aRefusedCredentialIsNoAffairOfThePushes() async throws {
+    @Test func aCredentialRefusedForAChannelCallDoesNotAffectPushes() async throws {
         try await self.withClient { client, simulator in
             simulator.inject(Fault(.respond(.invalidProviderToken), when: .next))
             let error = await self.error { () async throws(PushError) in try await client.channels.list(for: app) }

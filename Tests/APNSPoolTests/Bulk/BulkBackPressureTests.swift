@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSPool
 
-/// A bulk call does not use its input up while sending makes no sense.
+/// A bulk call does not pull its whole input while pushes cannot succeed.
 struct BulkBackPressureTests {
     /// Signs with ``ScriptedSigner``.
     private struct Signer: APNSTokenSigner {
@@ -14,13 +14,15 @@ struct BulkBackPressureTests {
         func signature(for bytes: [UInt8]) async throws -> [UInt8] { try await script.sign() }
     }
 
-    /// Elements that a call pulls at most before it knows that sending makes no sense.
+    /// The most elements that a call pulls before it notices that pushes cannot succeed.
     private static let mostPulled = 64
 
-    /// Far more than may be pulled meanwhile.
+    /// Far more rows than a call may pull meanwhile.
     private static let rows = 1500
 
-    /// Sends these rows in a task of its own, with the handle that shows how far it is.
+    /// Sends `count` rows in a separate task.
+    ///
+    /// - Returns: the control that shows the progress, and the task.
     private func send(
         _ client: APNSClient,
         options: BulkOptions = BulkOptions(),
@@ -38,7 +40,7 @@ struct BulkBackPressureTests {
                 options: options
             ) {
                 summary.count(delivery.outcome.certainty)
-                // One of them, for the message of a test that fails.
+                // Keep one error for the failure message.
                 if let error = delivery.outcome.error { summary.stopped = error }
             }
             return summary
@@ -46,7 +48,7 @@ struct BulkBackPressureTests {
         return (control, run)
     }
 
-    @Test("An outage holds the input back; its rows are sent when APNs is reached again")
+    @Test("An outage holds the input back; its rows are sent once APNs is reachable again")
     func outage() async throws {
         let authority = try CertificateAuthority()
         let first = try await ScriptedServer.start(authority: authority)
@@ -62,7 +64,7 @@ struct BulkBackPressureTests {
         #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .unavailable)
         let second = try await ScriptedServer.start(port: first.port, authority: authority)
         let summary = await run.value
-        // No row was used up. On a busy machine a response may miss its time.
+        // No row failed unsent. On a busy machine a response may time out.
         #expect(summary.notSent == 0 && summary.accepted + summary.unknown == Self.rows, "\(summary)")
         #expect(control.progress.hold == nil)
         await client.shutdown()
@@ -136,7 +138,7 @@ struct BulkBackPressureTests {
         }
     }
 
-    @Test("Connections that give no response cost one push at a time")
+    @Test("While connections give no response, the call risks one push at a time")
     func silence() async throws {
         try await withServer(
             script: { _ in [.hold] },
@@ -144,11 +146,11 @@ struct BulkBackPressureTests {
         ) { client, server in
             let (control, run) = send(client, options: BulkOptions(maxInFlight: 20))
             await until { control.progress.outcomes.unknown >= 23 }
-            // Those that were in flight, and then one after another.
+            // First the pushes in flight, then one after another.
             #expect(control.progress.pulled <= control.progress.outcomes.unknown + Self.mostPulled)
             #expect(control.progress.hold != nil)
             server.follow { _ in [.respond(200)] }
-            // From now on a busy machine may take its time.
+            // From here on a busy machine may respond slowly.
             try client.update { $0.timeouts.response = .seconds(10) }
             let summary = await run.value
             #expect(summary.accepted >= Self.rows - 100, "\(summary)")
@@ -156,7 +158,7 @@ struct BulkBackPressureTests {
         }
     }
 
-    @Test("Held rows end at their own deadlines, and one at a time tries again")
+    @Test("Held rows end at their own deadlines, and one row at a time probes")
     func heldRowsExpire() async throws {
         let closed = try await ScriptedServer.start()
         await closed.stop()
@@ -166,7 +168,7 @@ struct BulkBackPressureTests {
         try await client.start()
         let (control, run) = send(client, options: BulkOptions(deadline: .milliseconds(300)))
         await until { control.progress.outcomes.notSent >= Self.mostPulled + 2 }
-        // One that has ended and was not taken yet, and the next.
+        // One row may have ended without being taken yet, and the next one is pulled.
         #expect(control.progress.pulled <= control.progress.outcomes.notSent + 2)
         control.stop()
         let summary = await run.value
@@ -174,7 +176,7 @@ struct BulkBackPressureTests {
         await client.shutdown(within: .zero)
     }
 
-    @Test("A stop during a hold ends what was pulled at once")
+    @Test("A stop during a hold ends the pulled rows at once")
     func stopDuringHold() async throws {
         let closed = try await ScriptedServer.start()
         await closed.stop()
@@ -195,7 +197,7 @@ struct BulkBackPressureTests {
     func singlePushInsideTheLoop() async throws {
         let script: ScriptedServer.Script = { $0.deviceToken == .sample(90_000) ? [.hold] : [.respond(200)] }
         try await withServer(limit: 1, script: script) { client, server in
-            // Holds the only stream, so that the call's own checkout waits.
+            // Holds the only stream, so the call's own checkout waits.
             let single = Task { await client.deliver(samplePush(), to: DeviceToken.sample(90_000)) }
             await server.wait { $0.held == 1 }
             let invalid = (0..<5).map { "no token \($0)" } + (0..<5).map { DeviceToken.sample($0).hexadecimal }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import APNSPool
 
-/// Threads of the tasks' pool that do nothing else until they are released, or a time is over.
+/// Blocks threads of the tasks' thread pool until they are released or a timeout ends.
 private final class OccupiedThreads: Sendable {
     private let count: Int
     private let isLate = Atomic(false)
@@ -18,32 +18,32 @@ private final class OccupiedThreads: Sendable {
         self.count = count
     }
 
-    /// Returns when all are.
+    /// Returns when all threads are blocked.
     func occupy() async {
-        let (turns, turn) = AsyncStream<Void>.makeStream()
+        let (starts, start) = AsyncStream<Void>.makeStream()
         for _ in 0..<self.count {
             Task.detached {
-                turn.yield()
+                start.yield()
                 self.block()
             }
         }
-        var iterator = turns.makeAsyncIterator()
+        var iterator = starts.makeAsyncIterator()
         for _ in 0..<self.count { await iterator.next() }
     }
 
-    /// Not asynchronous: it blocks its thread, which is the point.
+    /// Synchronous on purpose: it blocks its thread.
     private func block() {
         if self.released.wait(timeout: .now() + 10) == .timedOut { self.isLate.store(true, ordering: .relaxed) }
     }
 
-    /// - Returns: false if the time was over before.
+    /// - Returns: false if the timeout ended first.
     func release() -> Bool {
         for _ in 0..<self.count { self.released.signal() }
         return !self.isLate.load(ordering: .relaxed)
     }
 }
 
-/// Asynchronous inputs, and a bulk call's handle, over real sockets.
+/// Asynchronous inputs, and the control of a bulk call, over real sockets.
 struct BulkControlTests {
     private struct Broken: Error, Equatable {}
 
@@ -57,7 +57,7 @@ struct BulkControlTests {
     // MARK: Asynchronous inputs
 
     @Test(arguments: [0, 1, 64, 2000])
-    func eachElementOfAnAsynchronousInputComesBackOnce(_ count: Int) async throws {
+    func eachElementOfAnAsynchronousInputHasOneOutcome(_ count: Int) async throws {
         try await withServer { client, server in
             var seen = [Int](repeating: 0, count: count)
             let deliveries = client.deliveries(of: samplePush(), to: tokens(count), token: { DeviceToken.sample($0) })
@@ -73,7 +73,7 @@ struct BulkControlTests {
         }
     }
 
-    @Test func whatTheInputThrowsComesAfterTheOutcomes() async throws {
+    @Test func anInputErrorIsThrownAfterTheOutcomes() async throws {
         try await withServer { client, server in
             let rows = AsyncThrowingStream<Int, any Error> { continuation in
                 for number in 0..<300 { continuation.yield(number) }
@@ -95,7 +95,7 @@ struct BulkControlTests {
     }
 
     /// Outcomes do not wait for the next element.
-    @Test func aSlowInputHoldsNoOutcomeUp() async throws {
+    @Test func aSlowInputDelaysNoOutcome() async throws {
         try await withServer { client, _ in
             let (rows, row) = AsyncStream<Int>.makeStream()
             row.yield(0)
@@ -118,38 +118,38 @@ struct BulkControlTests {
         }
     }
 
-    /// With one thread for all tasks, as on one core: a cancelled call that waits for its input must not keep it.
-    @Test func aCancelledCallLeavesTheOnlyThread() async throws {
+    /// All tasks share one thread, as on one core. A cancelled call that waits for its input must not block it.
+    @Test func aCancelledCallReleasesTheOnlyThread() async throws {
         try await withServer { client, _ in
             let threads = OccupiedThreads(ProcessInfo.processInfo.activeProcessorCount - 1)
             #expect(await deliveriesUntilCancelled(client) { await threads.occupy() } == 1)
-            #expect(threads.release(), "the call took the only thread until the others were given back")
+            #expect(threads.release(), "the call blocked the only free thread until the others were released")
         }
     }
 
-    /// Consumes an input that gives one element and then nothing, and is cancelled.
+    /// Consumes an input that gives one element and then nothing, until the consumer is cancelled.
     ///
-    /// - Parameter prepare: called before the cancellation.
-    /// - Returns: how many outcomes there were.
+    /// - Parameter prepare: Called before the cancellation.
+    /// - Returns: The number of outcomes.
     private func deliveriesUntilCancelled(_ client: APNSClient, prepare: () async -> Void = {}) async -> Int {
         let (rows, row) = AsyncStream<Int>.makeStream()
-        let (turns, turn) = AsyncStream<Void>.makeStream()
+        let (outcomes, outcome) = AsyncStream<Void>.makeStream()
         let consumer = Task { @Sendable in
             var count = 0
             row.yield(0)
             for await _ in client.deliveries(of: samplePush(), to: rows, token: { DeviceToken.sample($0) }) {
                 count += 1
-                turn.yield()
+                outcome.yield()
             }
             return count
         }
-        for await _ in turns { break }
+        for await _ in outcomes { break }
         await prepare()
         consumer.cancel()
         return await consumer.value
     }
 
-    @Test func anAsynchronousInputIsPulledNoFasterThanItIsTaken() async throws {
+    @Test func anAsynchronousInputIsPulledAtTheConsumersPace() async throws {
         let pulled = Atomic<Int>(0)
         try await withServer { client, _ in
             let rows = AsyncStream<Int> { pulled.wrappingAdd(1, ordering: .relaxed).newValue }
@@ -169,7 +169,7 @@ struct BulkControlTests {
         }
     }
 
-    @Test func aShutdownLeavesNoPulledElementWithoutAnOutcome() async throws {
+    @Test func aShutdownGivesEachPulledElementAnOutcome() async throws {
         try await withServer(script: { _ in [.hold] }) { client, server in
             let (rows, row) = AsyncStream<Int>.makeStream()
             for number in 0..<40 { row.yield(number) }
@@ -210,9 +210,9 @@ struct BulkControlTests {
         }
     }
 
-    // MARK: Orders
+    // MARK: Stop, pause and rate
 
-    @Test func aStoppedRunFinishesWhatItPulledAndSaysHowMuch() async throws {
+    @Test func aStoppedRunFinishesThePulledRowsAndCountsThem() async throws {
         try await withServer { client, server in
             let control = BulkControl()
             var count = 0
@@ -255,7 +255,7 @@ struct BulkControlTests {
         }
     }
 
-    @Test func aPausedRunPullsNothingUntilItGoesOn() async throws {
+    @Test func aPausedRunPullsNothingUntilItResumes() async throws {
         try await withServer { client, server in
             let control = BulkControl()
             control.pause()
@@ -275,7 +275,7 @@ struct BulkControlTests {
         }
     }
 
-    @Test func theRateHoldsAndMayBeChanged() async throws {
+    @Test func theRateIsKeptAndCanBeChanged() async throws {
         try await withServer { client, _ in
             let control = BulkControl(rate: .perSecond(100))
             let clock = SystemMonotonicClock()
@@ -290,7 +290,7 @@ struct BulkControlTests {
             ) {
                 count += 1
                 if count == 20 {
-                    // The first is free; the others are a hundredth of a second apart.
+                    // The first push goes at once; the others are a hundredth of a second apart.
                     #expect(began.duration(to: clock.now) >= .milliseconds(180))
                     control.rate = nil
                 }
@@ -299,8 +299,8 @@ struct BulkControlTests {
         }
     }
 
-    @Test func theCompletedPrefixIsWhatTheCallerHasSeen() async throws {
-        // The third push is answered last.
+    @Test func theCompletedPrefixCountsOnlyOutcomesTheCallerSaw() async throws {
+        // The third push gets its response last.
         let script: ScriptedServer.Script = { $0.number == 3 ? [.hold] : [.respond(200)] }
         try await withServer(script: script) { client, server in
             let deliveries = client.deliveries(of: samplePush(), to: 0..<200, token: { DeviceToken.sample($0) })
@@ -328,14 +328,14 @@ struct PushRateTests {
         #expect(taken == expected, sourceLocation: sourceLocation)
     }
 
-    @Test func aSecondHasAsManyAsItSays() {
+    @Test func aSecondAdmitsAsManyPushesAsTheRate() {
         var limiter = RateLimiter(.perSecond(250), now: at(0))
         var taken = 0
         for millisecond in 0...1000 as ClosedRange<Int64> { taken += limiter.take(upTo: 64, now: at(millisecond)) }
         #expect((250...252).contains(taken))
     }
 
-    @Test func aPauseIsNotFollowedByAFlood() {
+    @Test func aLongPauseAllowsOnlyASmallBurst() {
         var limiter = RateLimiter(.perSecond(1000), now: at(0))
         check(limiter.take(upTo: 64, now: at(0)), 1)
         check(limiter.take(upTo: 64, now: at(60_000)), 10)
@@ -344,7 +344,7 @@ struct PushRateTests {
         check(limiter.take(upTo: 64, now: at(60_000)), 4)
     }
 
-    @Test func theNextLookIsWorthwhile() {
+    @Test func theNextWakeUpAdmitsSeveralPushes() {
         var limiter = RateLimiter(.perSecond(10_000), now: at(0))
         _ = limiter.take(upTo: 64, now: at(0))
         let next = limiter.next(now: at(0))
@@ -353,7 +353,7 @@ struct PushRateTests {
         #expect(later >= 19)
     }
 
-    @Test func extremesAreTaken() {
+    @Test func extremeRatesAreClamped() {
         for (count, real) in [(0.0, 0.001), (-1, 0.001), (.nan, 0.001), (.infinity, 1e9), (5, 5)] {
             #expect(PushRate.perSecond(count).perSecond == real)
         }
@@ -367,13 +367,13 @@ struct PushRateTests {
 
 struct CompletedPrefixTests {
     @Test(arguments: PropertyRun(commands: 4_000, runs: 2).seeds)
-    func itAgreesWithASet(_ seed: UInt64) {
+    func theCompletedPrefixAgreesWithASet(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         var prefix = CompletedPrefix()
         var done: Set<UInt64> = []
         var expected: UInt64 = 0
         for _ in 0..<2000 {
-            // Mostly near the beginning of what is open, now and then far from it.
+            // Mostly near the first open number, sometimes far from it.
             let span: UInt64 = Bool.random(using: &random) ? 8 : 700
             let number = expected + UInt64.random(in: 0..<span, using: &random)
             prefix.complete(number)
@@ -381,7 +381,7 @@ struct CompletedPrefixTests {
             while done.contains(expected) { expected += 1 }
             #expect(prefix.count == expected, "SEED=\(seed) replays this")
         }
-        // What is done already changes nothing.
+        // Completing a number twice changes nothing.
         if expected > 0 { prefix.complete(expected - 1) }
         prefix.complete(0)
         #expect(prefix.count == expected)

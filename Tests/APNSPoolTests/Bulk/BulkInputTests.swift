@@ -2,7 +2,7 @@ import Testing
 
 @testable import APNSPool
 
-/// What a bulk call takes: device tokens and their text, notifications and prepared pushes, closures that throw.
+/// The inputs of a bulk call: device tokens and their text, notifications and prepared pushes, closures that throw.
 struct BulkInputTests {
     private struct NoAddress: Error, CustomStringConvertible {
         var description: String { "user 7 has no device" }
@@ -10,7 +10,7 @@ struct BulkInputTests {
 
     private let texts = ["00fa11ce", "00FA11CF", "no token", ""]
 
-    @Test("Text is taken as a device token; what is none is not sent")
+    @Test("Text is accepted as a device token; a row with invalid text is not sent")
     func text() async throws {
         try await withServer { client, server in
             let summary = await client.sendAll(samplePush(), to: self.texts)
@@ -29,7 +29,7 @@ struct BulkInputTests {
         }
     }
 
-    @Test("An asynchronous input gives text or device tokens, and may throw")
+    @Test("An asynchronous input may give text or device tokens, and may throw")
     func asynchronous() async throws {
         try await withServer { client, _ in
             let (stream, lines) = AsyncStream<String>.makeStream()
@@ -50,7 +50,7 @@ struct BulkInputTests {
         }
     }
 
-    @Test("A notification is encoded once; one that cannot be is not sent to anybody")
+    @Test("A notification is encoded once; one that cannot be encoded is sent to no device")
     func notification() async throws {
         try await withServer { client, server in
             let notification = PushNotification(topic: "com.example.app", alert: "Hello")
@@ -63,7 +63,7 @@ struct BulkInputTests {
         }
     }
 
-    @Test("A closure that throws ends its own row; the others go on")
+    @Test("A closure that throws ends only its own row")
     func throwing() async throws {
         try await withServer { client, server in
             let id = APNSID.random()
@@ -89,7 +89,7 @@ struct BulkInputTests {
 
     private func noToken() throws -> DeviceToken { throw NoAddress() }
 
-    @Test("Types of one's own are sent, and sent to")
+    @Test("Custom types can serve as the push and as the device token")
     func ownTypes() async throws {
         struct Greeting: PushContent {
             func prepared() throws(ValidationError) -> PreparedPush {

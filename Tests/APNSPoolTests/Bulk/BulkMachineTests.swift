@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSPool
 
-/// The machine alone: what it is told, and the steps that follow.
+/// The bulk machine alone: its events, and the steps that follow.
 struct BulkMachineTests {
     private var random = SeededRandom(seed: 1)
     private var machine = BulkMachine(maxInFlight: 1000)
@@ -15,7 +15,7 @@ struct BulkMachineTests {
 
     private static let unavailable = AttemptEnd.notSent(.unavailable, "no connection", isFinal: true)
 
-    /// The step without its details.
+    /// A short description of the step.
     private func name(_ step: BulkMachine.Step) -> String {
         switch step {
         case .pull(let count): "pull \(count)"
@@ -34,7 +34,7 @@ struct BulkMachineTests {
         for index in indices { machine.pulled(index, deadline: at(deadline)) }
     }
 
-    /// Sends all that waits.
+    /// Leases `count` streams and sends waiting pushes on them.
     private mutating func lease(_ count: Int) -> [Int] {
         var sent: [Int] = []
         for _ in 0..<machine.leased(count) { if let push = machine.popWaiting() { sent.append(push.index) } }
@@ -68,7 +68,7 @@ struct BulkMachineTests {
         #expect(next(2) == "finish")
     }
 
-    @Test("A push that is sent again ends at its own deadline, although an earlier wake-up was armed")
+    @Test("A resent push ends at its own deadline, even if an earlier wake-up was armed")
     mutating func resentDeadline() {
         machine.beginRound()
         _ = next(0)
@@ -82,7 +82,7 @@ struct BulkMachineTests {
         machine.beginRound()
         machine.inputIsOver()
         #expect(next(40) == "wait until 50")
-        // The first of them asks the pool, with its own late deadline.
+        // The first push checks out a stream with its own late deadline.
         #expect(next(50) == "check out 1 until 30000")
         #expect(next(50) == "wait until 60")
         #expect(next(60) == "wait until 500")
@@ -103,7 +103,7 @@ struct BulkMachineTests {
             #expect(machine.hold?.error?.code == .unavailable)
             machine.beginRound()
             guard case .wait(let instant) = machine.next(at(now)) else { return #expect(Bool(false)) }
-            // Rounded up: before the instant nothing is asked.
+            // Rounded up: the machine checks out nothing before the instant.
             let then = (instant.nanoseconds + 999_999) / 1_000_000
             pauses.append(then - now)
             now = then
@@ -113,7 +113,7 @@ struct BulkMachineTests {
         }
     }
 
-    @Test("A fault of the configuration ends what waits at once, and then one row at a time")
+    @Test("A configuration fault ends all waiting rows at once, and then one row at a time")
     mutating func configurationFault() {
         let fault = AttemptEnd.notSent(.configuration, "not trusted", isFinal: true)
         machine.beginRound()
@@ -131,7 +131,7 @@ struct BulkMachineTests {
         #expect(next(60) == "end [2] configuration")
     }
 
-    @Test("After a hold one push tries; a response opens the input, a loss does not")
+    @Test("During a hold one push probes; a response reopens the input, a lost push does not")
     mutating func probe() {
         machine.beginRound()
         _ = next(0)
@@ -153,7 +153,7 @@ struct BulkMachineTests {
         #expect(next(80) == "pull 63")
     }
 
-    @Test("Rows that are held end at their deadline with the reason of the hold, and one row tries again")
+    @Test("Held rows end at their deadline with the reason of the hold; then one row probes")
     mutating func heldRowsExpire() {
         machine.beginRound()
         _ = next(0)
@@ -166,7 +166,7 @@ struct BulkMachineTests {
         #expect(next(40) == "pull 1")
     }
 
-    @Test("A stop tries once more, and ends what is held")
+    @Test("A stop during a hold makes one more attempt, then ends the held rows")
     mutating func stopDuringHold() {
         machine.beginRound()
         _ = next(0)
@@ -194,7 +194,7 @@ struct BulkMachineTests {
         #expect(next(1) == "finish")
     }
 
-    @Test("When the client has ended, an input that gives nothing is not waited for")
+    @Test("After the client has ended, the call does not wait for a silent input")
     mutating func clientEnds() {
         machine.beginRound()
         #expect(next(0) == "pull 64")
@@ -208,8 +208,8 @@ struct BulkMachineTests {
         #expect(next(1) == "finish")
     }
 
-    @Test("A stop whose reason must be told pulls one element for it when none waits")
-    mutating func toldStop() {
+    @Test("A stop that must be reported pulls one element to carry its reason if none waits")
+    mutating func reportedStop() {
         machine.beginRound()
         machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeReported: true)
         #expect(next(0) == "pull 1")
@@ -218,8 +218,8 @@ struct BulkMachineTests {
         #expect(next(0) == "close input")
     }
 
-    @Test("A cancellation ends a stop whose reason nobody was told")
-    mutating func cancelledBeforeItWasTold() {
+    @Test("A cancellation ends a stop whose reason has not been reported")
+    mutating func cancelledBeforeTheReport() {
         machine.beginRound()
         machine.stop(.notSent(.suspectedMisconfiguration, "wrong environment?", isFinal: true), mustBeReported: true)
         #expect(next(0) == "pull 1")
@@ -230,7 +230,7 @@ struct BulkMachineTests {
         #expect(next(1) == "close input")
     }
 
-    @Test("The end of a hold wakes nobody while a push is in flight or the pool has been asked")
+    @Test("The end of a hold causes no wake-up while a push or a checkout is in flight")
     mutating func noNeedlessWakeUps() {
         machine.beginRound()
         _ = next(0)
@@ -245,7 +245,7 @@ struct BulkMachineTests {
         #expect(next(500) == "wait until 10000")
     }
 
-    @Test("A push whose credential was replaced is not held: each goes again by its own history")
+    @Test("Pushes whose credential was replaced are not held: each one is resent by its own history")
     mutating func replacedCredential() {
         machine.beginRound()
         _ = next(0)

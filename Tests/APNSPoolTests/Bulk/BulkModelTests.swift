@@ -9,7 +9,7 @@ struct BulkModelTests {
     private static let run = PropertyRun(commands: 15_000, runs: 30)
 
     @Test(
-        "Each element ends once and in time, and the input is pulled no further than it may be",
+        "Each element ends once and in time, and the input is pulled no further than allowed",
         .timeLimit(.minutes(1))
     )
     func randomHistories() async {
@@ -33,7 +33,7 @@ struct BulkModelTests {
     }
 }
 
-/// What surrounds a `BulkMachine`, kept in sets and counted one by one.
+/// A naive model of the input, the pool and the connection around a `BulkMachine`.
 private struct BulkWorld {
     enum Place: Equatable {
         case waiting
@@ -46,7 +46,7 @@ private struct BulkWorld {
         var all: [String] = []
     }
 
-    /// By reference, so that a check may describe what it looks at.
+    /// A class, so that the message of a check can read the world.
     private let record = Mistakes()
     var mistakes: [String] { self.record.all }
     private(set) var seen: [String: Int] = [:]
@@ -60,17 +60,17 @@ private struct BulkWorld {
     private var places: [Place] = []
     private var deadlines: [MonotonicInstant] = []
     private var elementsLeft: Int
-    /// Elements that the input gives without a pause.
+    /// The elements that the input gives without a pause.
     private var elementsHere = 0
     private var isClosed = false
     private var asked: (count: Int, deadline: MonotonicInstant)?
     private var orders = BulkControl.Orders()
-    /// The last checkout failed, or a push had no response, and none has had one since.
+    /// The last checkout failed or a push had no response, and no push has had a response since.
     private var isDoubtful = false
     private var isStopping = false
     private var sendsNothing = false
     private var hasResponded = false
-    /// In this round.
+    /// Whether this round has produced an outcome.
     private var hasOutcome = false
 
     init(seed: UInt64) {
@@ -91,7 +91,7 @@ private struct BulkWorld {
         if !isTrue { self.record.all.append(mistake()) }
     }
 
-    // MARK: A round, as the shell performs it
+    // MARK: A round, as the caller of the machine performs it
 
     private mutating func performRound() {
         self.machine.beginRound()
@@ -105,13 +105,13 @@ private struct BulkWorld {
                 self.isClosed = true
             case .end(let indices, let end): for index in indices { self.end(index, end) }
             case .checkOut(let count, let deadline):
-                self.check(self.asked == nil, "asked while asking")
-                self.check(count > 0 && count <= self.all(.waiting).count, "asked for \(count)")
+                self.check(self.asked == nil, "a second checkout while one is pending")
+                self.check(count > 0 && count <= self.all(.waiting).count, "a checkout of \(count)")
                 self.asked = (count, deadline)
             case .wait(let instant):
                 self.wakeUp = instant
                 guard self.hasOutcome else { return self.checkRest() }
-                // The consumer takes what there is, and asks for more.
+                // The consumer takes the outcomes and requests more.
                 self.hasOutcome = false
                 self.machine.beginRound()
             case .finish:
@@ -120,10 +120,10 @@ private struct BulkWorld {
                 return
             }
         }
-        self.check(false, "the machine does not come to rest")
+        self.check(false, "the machine performs steps without end")
     }
 
-    /// A resend whose time has come waits for a stream; so does each of them once nothing more is sent.
+    /// A resend that is due waits for a stream. So does every resend once nothing more is sent.
     private mutating func admitResends() {
         for case (let index, .resending(let instant)) in self.places.enumerated()
         where instant <= self.now || self.sendsNothing {
@@ -132,20 +132,20 @@ private struct BulkWorld {
     }
 
     private func checkRest() {
-        self.check(self.wakeUp > self.now, "it wakes for what has passed")
+        self.check(self.wakeUp > self.now, "the wake-up is in the past")
         self.check(self.machine.unfinished == self.unfinished, "\(self.machine.unfinished) of \(self.unfinished)")
         for (index, place) in self.places.enumerated() where place == .waiting {
             self.check(self.deadlines[index] > self.now, "\(index) waits beyond its deadline")
-            self.check(self.wakeUp <= self.deadlines[index], "nobody wakes for the deadline of \(index)")
+            self.check(self.wakeUp <= self.deadlines[index], "no wake-up for the deadline of \(index)")
         }
         for case .resending(let instant) in self.places {
             self.check(instant > self.now, "a resend is late")
-            self.check(self.wakeUp <= instant, "nobody wakes for a resend")
+            self.check(self.wakeUp <= instant, "no wake-up for a resend")
         }
         if self.all(.onConnection).isEmpty, self.asked == nil, self.wakeUp == .distantFuture {
             self.check(
                 self.orders.isPaused || self.elementsHere == 0,
-                "it waits for nothing: \(self.machine)"
+                "it waits with nothing pending: \(self.machine)"
             )
         }
     }
@@ -186,7 +186,7 @@ private struct BulkWorld {
 
     private mutating func end(_ index: Int, _ end: AttemptEnd) {
         guard case .notSent(let code, _, _, let isFinal) = end else { return self.check(false, "\(end)") }
-        self.check(self.places[index] == .waiting, "\(index) ends where it is \(self.places[index])")
+        self.check(self.places[index] == .waiting, "\(index) ends while it is \(self.places[index])")
         if isFinal {
             self.hasOutcome = true
             self.places[index] = .ended
@@ -265,8 +265,8 @@ private struct BulkWorld {
         }
         var sent = 0
         for _ in 0..<room {
-            guard let push = self.machine.popWaiting() else { return self.check(false, "nothing waits") }
-            self.check(self.places[push.index] == .waiting, "\(push.index) sent where it is \(self.places[push.index])")
+            guard let push = self.machine.popWaiting() else { return self.check(false, "no push waits for the stream") }
+            self.check(self.places[push.index] == .waiting, "\(push.index) sent while it is \(self.places[push.index])")
             if push.deadline <= self.now {
                 self.places[push.index] = .ended
                 self.note("expired")
@@ -276,14 +276,14 @@ private struct BulkWorld {
             sent += 1
         }
         self.machine.submitted(sent)
-        self.check(self.machine.inFlight == self.all(.onConnection).count, "in flight")
+        self.check(self.machine.inFlight == self.all(.onConnection).count, "wrong count in flight")
     }
 
     private mutating func respond() {
-        let flying = self.all(.onConnection).shuffled(using: &self.random)
+        let active = self.all(.onConnection).shuffled(using: &self.random)
         let kind = Int.random(in: 0..<10, using: &self.random)
-        let count = Int.random(in: 0...max(1, flying.count), using: &self.random)
-        for index in flying.prefix(count) {
+        let count = Int.random(in: 0...max(1, active.count), using: &self.random)
+        for index in active.prefix(count) {
             switch kind {
             case 0:
                 self.note("no response")
@@ -301,7 +301,7 @@ private struct BulkWorld {
                 self.places[index] = .ended
             }
         }
-        self.machine.received(min(count, flying.count))
+        self.machine.received(min(count, active.count))
     }
 
     private mutating func order() {
@@ -341,7 +341,7 @@ private struct BulkWorld {
         }
     }
 
-    /// From now on all goes well: the call must end.
+    /// From now on nothing fails, so the call must end.
     mutating func settle() {
         self.orders.isPaused = false
         self.orders.rate = nil
@@ -352,20 +352,20 @@ private struct BulkWorld {
                 self.asked = nil
                 self.lease(count)
             }
-            let flying = self.all(.onConnection)
-            for index in flying {
+            let active = self.all(.onConnection)
+            for index in active {
                 self.machine.receivedResponse()
                 self.machine.tokenWorks()
                 (self.isDoubtful, self.hasResponded) = (false, true)
                 self.places[index] = .ended
             }
-            self.machine.received(flying.count)
+            self.machine.received(active.count)
             self.performRound()
-            if flying.isEmpty, self.asked == nil, self.wakeUp < .distantFuture { self.now = max(self.now, self.wakeUp) }
+            if active.isEmpty, self.asked == nil, self.wakeUp < .distantFuture { self.now = max(self.now, self.wakeUp) }
         }
         self.check(
             self.isFinished,
-            "it does not end: \(self.unfinished) unfinished, \(self.elementsLeft) elements left"
+            "the call does not end: \(self.unfinished) unfinished, \(self.elementsLeft) elements left"
         )
     }
 }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import APNSPool
 
-/// A bulk call gives back the right to probe a candidate credential, also while its consumer stays away.
+/// A bulk call releases its right to probe a candidate credential, even while its consumer takes no outcomes.
 struct BulkProbeTests {
-    /// A client that nobody runs, a candidate, and a batch of one push that probes it.
+    /// Sets up an unstarted client, a candidate, and a batch of one push that probes the candidate.
     private func withProbe(
         _ body: (CredentialManager, CredentialSession, PushBatch) async throws -> Void
     ) async throws {
@@ -58,7 +58,7 @@ struct BulkProbeTests {
                 clock: credentials.configuration.clock,
                 loop: MultiThreadedEventLoopGroup.singleton.next()
             )
-            // Its run ends before it begins, and closes the mailbox.
+            // The cancelled run closes the mailbox at once.
             let run = Task { try await worker.run(ChildContext(id: "connection")) }
             run.cancel()
             _ = await run.result

@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSPool
 
-/// A bulk loop in a service group, as on SIGTERM: it pulls no more, what is in flight finishes, and the loop ends.
+/// A bulk loop in a service group, as on SIGTERM: it stops pulling, pushes in flight finish, and the loop ends.
 struct BulkServiceTests {
     private struct LoopService: Service {
         let body: @Sendable () async throws -> Void
@@ -63,14 +63,14 @@ struct BulkServiceTests {
         #expect(progress.completedPrefix == progress.pulled)
     }
 
-    @Test("What is in flight has its outcome before the loop ends")
+    @Test("Pushes in flight have their outcomes before the loop ends")
     func inFlight() async throws {
         let summary = Mutex(BulkSummary())
-        let (told, tell) = AsyncStream<Void>.makeStream()
+        let (shutdowns, shutdown) = AsyncStream<Void>.makeStream()
         try await self.withGroup(script: { _ in [.hold] }) { client in
-            async let isTold: Void = {
+            async let sawShutdown: Void = {
                 await until { Task.isShuttingDownGracefully }
-                tell.finish()
+                shutdown.finish()
             }()
             let all = await client.sendAll(
                 samplePush(),
@@ -78,11 +78,11 @@ struct BulkServiceTests {
                 options: BulkOptions(maxInFlight: 10)
             )
             summary.withLock { $0 = all }
-            await isTold
+            await sawShutdown
         } _: { group, server in
             await server.wait { $0.held == 10 }
             await group.triggerGracefulShutdown()
-            for await _ in told {}
+            for await _ in shutdowns {}
             #expect(summary.withLock { $0.total } == 0)
             server.release()
         }

@@ -2,9 +2,9 @@ import Testing
 
 @testable import APNSPool
 
-/// The beginning of a drain reaches every bulk call, wherever it waits, and ends its loop.
+/// A drain reaches every bulk call, wherever it waits, and ends its loop.
 struct BulkShutdownTests {
-    /// Shuts the client down with much time, which a call that does not hear of it would use up.
+    /// Shuts the client down with a long time limit, which a call that misses the drain would use up.
     private func shutDown(_ client: APNSClient) async throws {
         await client.shutdown(within: .seconds(20))
         let drain = try #require(await client.status.drain)
@@ -63,30 +63,30 @@ struct BulkShutdownTests {
         }
     }
 
-    /// An input that does not hear of its task's cancellation.
+    /// An input that ignores the cancellation of its task.
     private struct DeafInput: AsyncSequence, Sendable {
         typealias Element = Int
-        let gate: Latch
+        let latch: Latch
 
         struct AsyncIterator: AsyncIteratorProtocol {
-            let gate: Latch
+            let latch: Latch
             mutating func next() async -> Int? {
-                // A task of its own is not cancelled with the one that waits for it.
-                await Task { [gate] in _ = await gate.wait() }.value
+                // An unstructured task is not cancelled with the task that waits for it.
+                await Task { [latch] in _ = await latch.wait() }.value
                 return nil
             }
         }
 
-        func makeAsyncIterator() -> AsyncIterator { AsyncIterator(gate: self.gate) }
+        func makeAsyncIterator() -> AsyncIterator { AsyncIterator(latch: self.latch) }
     }
 
     @Test("A call whose input ignores cancellation ends with the client")
     func deafInput() async throws {
         try await withServer { client, _ in
-            let gate = Latch()
+            let latch = Latch()
             let run = Task {
                 var count = 0
-                let rows = DeafInput(gate: gate)
+                let rows = DeafInput(latch: latch)
                 for await _ in client.deliveries(of: samplePush(), to: rows, token: { DeviceToken.sample($0) }) {
                     count += 1
                 }
@@ -95,7 +95,7 @@ struct BulkShutdownTests {
             await until { client.runtime.lifecycle.pushesInFlight == 1 }
             await client.shutdown(within: .milliseconds(100))
             #expect(await run.value == 0)
-            gate.open()
+            latch.open()
         }
     }
 

@@ -5,14 +5,14 @@ import Testing
 
 @testable import APNSPool
 
-/// Bulk calls over real sockets: each element of the input comes back once, with what became of its push.
+/// Bulk calls over real sockets: each element of the input comes back once, with the outcome of its push.
 struct BulkTests {
     private struct Row: Equatable {
         var number: Int
         var token: String
     }
 
-    /// Takes all outcomes, by the number of their row.
+    /// Collects all outcomes by row number.
     private func outcomes(
         _ count: Int,
         _ client: APNSClient,
@@ -30,7 +30,7 @@ struct BulkTests {
     }
 
     @Test(arguments: [0, 1, 63, 64, 65, 1000, 3000])
-    func eachRowComesBackOnce(_ count: Int) async throws {
+    func eachRowHasOneOutcome(_ count: Int) async throws {
         try await withServer { client, server in
             let all = await outcomes(count, client)
             #expect(all.allSatisfy { $0.count == 1 && $0[0].certainty == .accepted })
@@ -40,7 +40,7 @@ struct BulkTests {
         }
     }
 
-    @Test func anInvalidTokenIsOneRow() async throws {
+    @Test func anInvalidTokenFailsOnlyItsRow() async throws {
         try await withServer { client, server in
             let rows = (0..<200).map { Row(number: $0, token: $0 % 3 == 0 ? "not a token" : "ab\(100 + $0)0") }
             var failed = 0
@@ -56,7 +56,7 @@ struct BulkTests {
     }
 
     @Test(arguments: [1, 7, 64, 100])
-    func noMoreAreInFlightThanAllowed(_ limit: Int) async throws {
+    func noMorePushesAreInFlightThanAllowed(_ limit: Int) async throws {
         try await withServer { client, server in
             let all = await outcomes(limit == 1 ? 200 : 600, client, options: BulkOptions(maxInFlight: limit))
             #expect(all.allSatisfy { $0.count == 1 && $0[0].certainty == .accepted })
@@ -64,7 +64,7 @@ struct BulkTests {
         }
     }
 
-    @Test func leavingTheLoopLetsWhatIsInFlightFinish() async throws {
+    @Test func leavingTheLoopLetsPushesInFlightFinish() async throws {
         let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(200)] : [.hold] }
         try await withServer(script: script) { client, server in
             for await delivery in client.deliveries(of: samplePush(), to: 0..<3000, token: { DeviceToken.sample($0) }) {
@@ -73,7 +73,7 @@ struct BulkTests {
             }
             let sent = server.record.pushes.count
             #expect(sent >= 1 && sent < 3000)
-            // A drain waits for what is in flight, although nobody asks for its outcomes any more.
+            // A drain waits for pushes in flight, even though their outcomes are no longer consumed.
             let shutdown = Task { await client.shutdown() }
             await until { client.runtime.lifecycle.current == .draining }
             await server.wait { $0.held > 0 }
@@ -89,7 +89,7 @@ struct BulkTests {
         }
     }
 
-    @Test func anEndlessInputIsPulledNoFasterThanItIsTaken() async throws {
+    @Test func anEndlessInputIsPulledAtTheConsumersPace() async throws {
         let pulled = Atomic<Int>(0)
         try await withServer { client, _ in
             let endless = sequence(first: 0) { $0 + 1 }.lazy.map { number in
@@ -163,7 +163,7 @@ struct BulkTests {
     }
 
     @Test func aSinglePushIsSentWhileABulkCallWaitsForStreams() async throws {
-        // Bulk pushes are never answered while the test looks; a one-time code must not wait for them.
+        // Bulk pushes get no response during the check; a one-time code must not wait for them.
         let script: ScriptedServer.Script = { $0.deviceToken == deviceToken ? [.respond(200)] : [.hold] }
         try await withServer(limit: 10, script: script) { client, server in
             let run = Task { await client.sendAll(samplePush(), to: (1...100).map { DeviceToken.sample($0) }) }
@@ -189,7 +189,7 @@ struct BulkTests {
                 await client.sendAll(samplePush(), to: (0..<400).map { DeviceToken.sample(1000 + $0) })
             }
             await until { await client.status.pool.bulkQueueDepth == 2 }
-            // As streams come free the second call gets its part of them.
+            // As streams become free, the second call gets its share of them.
             await until {
                 server.release()
                 return server.record.pushes.count >= 240
@@ -206,7 +206,7 @@ struct BulkTests {
         }
     }
 
-    @Test func aCancelledConsumerGetsWhatIsInFlightAndTheEnd() async throws {
+    @Test func aCancelledConsumerReceivesThePushesInFlight() async throws {
         try await withServer(limit: 50, script: { _ in [.hold] }) { client, server in
             let control = BulkControl()
             let run = Task {
@@ -219,7 +219,7 @@ struct BulkTests {
             await server.wait { $0.held == 40 }
             await until { await client.status.pool.bulkQueueDepth == 1 }
             run.cancel()
-            // Responses that come before the call has seen the cancellation let further pushes be sent.
+            // Responses that arrive before the call sees the cancellation would let it send more pushes.
             await until { control.progress.outcomes.notSent > 0 }
             server.release()
             let summary = await run.value
@@ -241,7 +241,7 @@ struct BulkTests {
         }
     }
 
-    @Test func whileOneIsHeldTheOthersEndAtTheirDeadline() async throws {
+    @Test func waitingPushesEndAtTheirDeadlineWhileOneIsHeld() async throws {
         let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(200)] : [.hold] }
         try await withServer(limit: 1, script: script) { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -251,8 +251,8 @@ struct BulkTests {
         }
     }
 
-    @Test func slotsThatOthersReturnAreUsedWhileOneIsHeld() async throws {
-        // The first of the bulk call is held for the whole time. The others wait for the stream of a single push.
+    @Test func returnedStreamsAreUsedWhileOnePushIsHeld() async throws {
+        // The first bulk push is held throughout. The others wait for the stream of a single push.
         let script: ScriptedServer.Script = {
             [.sample(1), .sample(999)].contains($0.deviceToken) ? [.hold] : [.respond(200)]
         }
@@ -326,7 +326,7 @@ struct BulkTests {
         }
     }
 
-    @Test func severalBulkCallsAndSinglesShareOneConnection() async throws {
+    @Test func severalBulkCallsAndSinglePushesShareOneConnection() async throws {
         try await withServer(limit: 20) { client, server in
             await withTaskGroup(of: Bool.self) { group in
                 for _ in 0..<4 {
@@ -337,7 +337,7 @@ struct BulkTests {
                 group.addTask {
                     await ClientOutcomeTests.deliver(200, with: client).allSatisfy { $0.certainty == .accepted }
                 }
-                for await isWell in group { #expect(isWell) }
+                for await isAccepted in group { #expect(isAccepted) }
             }
             #expect(server.record.mostOpenStreams <= 20)
             #expect(server.record.pushes.count == 1400)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import APNSPool
 
-/// Bulk calls on senders that are no client: each push goes through the sender's `deliver`.
+/// Bulk calls on senders other than `APNSClient`: each push goes through the sender's `deliver`.
 struct PlainBulkTests {
-    /// Answers when it is told to.
+    /// Responds to no push until it is opened.
     private final class SlowSender: PushSender {
         private struct State {
             var waiting: [CheckedContinuation<Void, Never>] = []
@@ -44,7 +44,7 @@ struct PlainBulkTests {
         }
     }
 
-    @Test("A recorder has the pushes of a bulk call in the order of its rows")
+    @Test("A recording sender receives the pushes of a bulk call in the order of its rows")
     func recorder() async {
         let dead = DeviceToken.sample(3)
         let sender = RecordingPushSender { _, token in
@@ -97,7 +97,7 @@ struct PlainBulkTests {
         #expect(control.progress.outcomes == summary)
     }
 
-    @Test("As many pushes are in flight as the options say, and no more")
+    @Test("As many pushes are in flight as the options allow, and no more")
     func concurrency() async {
         let sender = SlowSender()
         let run = Task {
@@ -114,7 +114,7 @@ struct PlainBulkTests {
         #expect(sender.most == 20)
     }
 
-    @Test("A pause holds the rows back, a stop ends the call")
+    @Test("A pause holds the rows back; a stop ends the call")
     func control() async {
         let sender = RecordingPushSender()
         let control = BulkControl()
@@ -138,7 +138,7 @@ struct PlainBulkTests {
         #expect(control.progress.pulled == 20)
     }
 
-    @Test("A stop reaches a call that waits: for a resume, its rate, or its input", arguments: 0..<3)
+    @Test("A stop ends a call that waits for a resume, its rate or its input", arguments: 0..<3)
     func stopWhileWaiting(_ reason: Int) async {
         let sender = RecordingPushSender()
         let control = BulkControl()
@@ -166,7 +166,7 @@ struct PlainBulkTests {
         #expect(await run.value == (reason == 0 ? 0 : 1))
     }
 
-    @Test("A cancelled loop pulls no more, and what is in flight has its outcome")
+    @Test("A cancelled loop stops pulling, and pushes in flight have their outcomes")
     func cancelled() async {
         let sender = SlowSender()
         let run = Task {
@@ -197,7 +197,7 @@ struct PlainBulkTests {
         #expect(count == 5)
     }
 
-    @Test("A loop that is left early takes no more rows")
+    @Test("A loop that is left early pulls no more rows")
     func leftEarly() async {
         let sender = RecordingPushSender()
         let pulled = Atomic(0)
@@ -235,7 +235,7 @@ struct PlainBulkTests {
         }
     }
 
-    @Test("Another rate takes hold at once, and a push has the id of its options")
+    @Test("A new rate applies at once, and a push has the id of its options")
     func anotherRate() async {
         let sender = RecordingPushSender()
         let control = BulkControl(rate: .perSecond(0.001))
@@ -253,7 +253,7 @@ struct PlainBulkTests {
         #expect(await sender.deliver(samplePush(), to: deviceToken, options: DeliveryOptions(apnsID: id)).apnsID == id)
     }
 
-    @Test("The rate holds")
+    @Test("The rate is kept")
     func rate() async {
         let sender = RecordingPushSender()
         let clock = ContinuousClock()
@@ -262,7 +262,7 @@ struct PlainBulkTests {
         #expect(
             await sender.sendAll(samplePush(), to: tokens, options: BulkOptions(rate: .perSecond(200))).accepted == 60
         )
-        // 60 pushes at 200 a second, less what may come at once at the start; nothing bounds it above on a busy machine.
+        // 60 pushes at 200 a second, less the burst at the start. There is no upper bound on a busy machine.
         #expect(clock.now - start >= .milliseconds(280))
     }
 }

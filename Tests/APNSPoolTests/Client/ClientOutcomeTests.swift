@@ -6,7 +6,7 @@ import Testing
 
 /// One push, one outcome, over a real socket with TLS.
 struct ClientOutcomeTests {
-    // MARK: Answers
+    // MARK: Responses
 
     @Test func anAcceptedPushHasItsReceipt() async throws {
         try await withServer { client, server in
@@ -20,7 +20,7 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func theReceiptHasTheUniqueIDOfTheAnswer() async throws {
+    @Test func theReceiptHasTheUniqueIDOfTheResponse() async throws {
         try await withServer(script: { _ in [.respond(200, fields: [("apns-unique-id", "u-1")])] }) { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.receipt?.apnsUniqueID == "u-1")
@@ -42,7 +42,7 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func aDeadTokenHasItsTime() async throws {
+    @Test func anUnregisteredTokenHasItsTimestamp() async throws {
         let body = Array(#"{"reason":"Unregistered","timestamp":1700000000000}"#.utf8)
         try await withServer(script: { _ in [.responseBytes(410, body)] }) { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
@@ -60,13 +60,13 @@ struct ClientOutcomeTests {
             #expect(outcome.status == 400)
             #expect(outcome.error?.rejection?.reason == nil)
             #expect(outcome.error?.rejection?.rawBody == Array(body.prefix(4096)))
-            // The connection is as good as before.
+            // The connection remains usable.
             #expect(await client.deliver(samplePush(), to: deviceToken).status == 400)
             #expect(await client.status.pool.workers.allSatisfy { $0.leased == 0 })
         }
     }
 
-    @Test func anEarlyAnswerCountsAndFreesTheStream() async throws {
+    @Test func anEarlyResponseCountsAndFreesTheStream() async throws {
         let script: ScriptedServer.Script = { _ in [.respond(413, reason: "PayloadTooLarge")] }
         try await withServer(limit: 1, early: true, script: script) { client, server in
             for _ in 0..<50 {
@@ -77,7 +77,7 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func anInternalServerErrorIsTriedAgainUnlessToldOtherwise() async throws {
+    @Test func anInternalServerErrorIsResentUnlessDisabled() async throws {
         let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(500)] : [.respond(200)] }
         try await withServer(script: script) { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
@@ -95,7 +95,7 @@ struct ClientOutcomeTests {
 
     // MARK: Not processed
 
-    @Test func aRefusedStreamIsSentAgainWithItsID() async throws {
+    @Test func aRefusedStreamIsResentWithItsID() async throws {
         let script: ScriptedServer.Script = { $0.number == 1 ? [.reset(.refusedStream)] : [.respond(200)] }
         try await withServer(script: script) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
@@ -107,7 +107,7 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func aStreamThatIsRefusedForEverEndsAsNotProcessed() async throws {
+    @Test func aStreamRefusedEveryTimeEndsAsNotProcessed() async throws {
         try await withServer(script: { _ in [.reset(.refusedStream)] }) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .notProcessed)
@@ -118,8 +118,8 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func whatAGoAwayLeavesOutIsSentAgainAndOnce() async throws {
-        // Of each first connection's pushes the tenth and later ones are not looked at.
+    @Test func pushesAboveTheGoAwayIDAreResentOnce() async throws {
+        // The first connection does not process its tenth push and later ones.
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection == 10 ? [.goAway(includingThis: false)] : [.respond(200)]
         }
@@ -145,7 +145,7 @@ struct ClientOutcomeTests {
 
     // MARK: Unknown
 
-    @Test func aWrittenPushOfALostConnectionIsUnknownAndNotSentAgain() async throws {
+    @Test func aWrittenPushOfALostConnectionIsUnknownAndNotResent() async throws {
         let script: ScriptedServer.Script = { $0.connection == 1 ? [.hold] : [.respond(200)] }
         try await withServer(script: script) { client, server in
             async let lost = Self.deliver(20, with: client)
@@ -163,7 +163,7 @@ struct ClientOutcomeTests {
     }
 
     @Test(arguments: [HTTP2ErrorCode.internalError, .cancel, .noError, .enhanceYourCalm])
-    func anotherResetIsUnknown(_ code: HTTP2ErrorCode) async throws {
+    func anyOtherStreamResetIsUnknown(_ code: HTTP2ErrorCode) async throws {
         try await withServer(script: { _ in [.reset(code)] }) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .unknown)
@@ -171,12 +171,12 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func aDroppedIdleConnectionIsMadeAnewForTheNextPush() async throws {
+    @Test func aDroppedIdleConnectionIsReopenedForTheNextPush() async throws {
         try await withServer { client, server in
             for round in 1...5 {
                 #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
                 server.dropAll()
-                // Until the client knows of it, a push could still be written to the old connection.
+                // Until the client notices the loss, a push could still be written to the old connection.
                 await until { await client.status.pool.capacity == 0 || server.record.connections > round }
             }
         }
@@ -184,7 +184,7 @@ struct ClientOutcomeTests {
 
     // MARK: 503
 
-    @Test func a503IsSentAgainOnAnotherConnection() async throws {
+    @Test func a503IsResentOnAnotherConnection() async throws {
         let script: ScriptedServer.Script = { push in
             push.number == 2 ? [.respond(503, reason: "Shutdown")] : [.respond(200)]
         }
@@ -197,7 +197,7 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func a503ForEverEndsWithinItsLimits() async throws {
+    @Test func repeated503EndsWithinTheLimits() async throws {
         try await withServer(script: { _ in [.respond(503, reason: "ServiceUnavailable")] }) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .rejected)
@@ -208,7 +208,7 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func aHundredPushesDoNotStormAServerThatAnswers503() async throws {
+    @Test func aHundredPushesDoNotStormAServerThatReturns503() async throws {
         let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(200)] : [.respond(503)] }
         try await withServer(script: script) {
             $0.timeouts.deadline = .seconds(5)
@@ -261,7 +261,7 @@ struct ClientOutcomeTests {
         }
     }
 
-    @Test func theTimeForOneAnswerEndsAnAttempt() async throws {
+    @Test func theResponseTimeoutEndsAnAttempt() async throws {
         try await withServer(script: { _ in [.hold] }) {
             $0.timeouts.response = .milliseconds(100)
         } _: { client, _ in
@@ -337,7 +337,7 @@ struct ClientOutcomeTests {
 
     // MARK: Never on the network
 
-    @Test func whatCannotBeSentNeverTouchesTheNetwork() async throws {
+    @Test func invalidOrExpiredPushesOpenNoConnection() async throws {
         try await withServer(configure: {
             $0.pool.size = 0; $0.pool.maxOverflow = 1
         }) { client, server in

@@ -2,7 +2,7 @@ import Testing
 
 @testable import APNSPool
 
-/// Settings out of their limits are refused when the client is made, by their names.
+/// Creating a client with a setting out of its limits throws an error that names the setting.
 struct ConfigurationTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var setting: String
@@ -71,7 +71,7 @@ struct ConfigurationTests {
         #expect(error?.setting == "trust.caPEM")
     }
 
-    @Test func theEdgesAreAllowed() throws {
+    @Test func valuesAtTheLimitsAreAllowed() throws {
         var configuration = APNSClientConfiguration(authentication: .withoutToken)
         configuration.pool = .init(size: 0, maxOverflow: 1, connectSpacing: .zero)
         configuration.retry = .init(maxAttempts: 1, budgetPercent: 0)

@@ -8,9 +8,9 @@ import Testing
 
 @testable import APNSPool
 
-/// Servers that cannot be reached, or are not what they should be.
+/// Servers that cannot be reached, are not trusted, or refuse the client.
 struct ConnectFaultTests {
-    /// Runs a client around `body`; whatever its server is, the client ends.
+    /// Runs a client around `body`. The client must end whatever its server does.
     private func withClient(
         _ configuration: APNSClientConfiguration,
         _ body: (APNSClient) async throws -> Void
@@ -22,7 +22,7 @@ struct ConnectFaultTests {
         #expect(client.runtime.lifecycle.pushesInFlight == 0)
     }
 
-    @Test func aClosedPortLetsPushesWaitForTheirDeadline() async throws {
+    @Test func aPushToAClosedPortWaitsUntilItsDeadline() async throws {
         let port = try #require(ClosedPort())
         defer { withExtendedLifetime(port) {} }
         try await withClient(.local(port: port.number, caPEM: nil)) { client in
@@ -50,7 +50,7 @@ struct ConnectFaultTests {
         }
     }
 
-    @Test func aHostThatDoesNotExistIsAFaultOfTheConfiguration() async throws {
+    @Test func aHostThatDoesNotExistIsAConfigurationFault() async throws {
         try await withClient(.local(port: 443, caPEM: nil, host: "nowhere.invalid")) { client in
             let outcome = await client.deliver(
                 samplePush(),
@@ -58,7 +58,7 @@ struct ConnectFaultTests {
                 options: DeliveryOptions(deadline: .seconds(12))
             )
             #expect(outcome.certainty == .notSent)
-            // Without a resolver the look-up fails for now instead.
+            // Without a resolver the lookup fails temporarily instead.
             #expect([.configuration, .deadlineExceeded, .unavailable].contains(outcome.error?.code))
         }
     }
@@ -75,7 +75,7 @@ struct ConnectFaultTests {
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .configuration)
             #expect(outcome.advice == .checkEnvironment)
-            // During the hold-off nothing connects, and all fail at once.
+            // During the hold-off the client does not connect, and all pushes fail at once.
             for _ in 0..<20 {
                 #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .configuration)
             }
@@ -94,7 +94,7 @@ struct ConnectFaultTests {
         await server.stop()
     }
 
-    @Test func aServerThatClosesAtOnceIsNotHammered() async throws {
+    @Test func aPushToAServerThatClosesAtOnceIsNotSent() async throws {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { $0.close() }
             .bind(host: "127.0.0.1", port: 0).get()
@@ -110,7 +110,7 @@ struct ConnectFaultTests {
         try await listener.close()
     }
 
-    @Test func aServerThatSpeaksSomethingElseIsAFaultOfTheConfiguration() async throws {
+    @Test func aServerWithoutTLSIsAConfigurationFault() async throws {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { $0.pipeline.addHandler(Greeter()) }
             .bind(host: "127.0.0.1", port: 0).get()
@@ -123,7 +123,7 @@ struct ConnectFaultTests {
         try await listener.close()
     }
 
-    @Test func aServerThatNeverAnswersTheHandshakeTimesOut() async throws {
+    @Test func aServerThatIgnoresTheHandshakeTimesOut() async throws {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)
@@ -141,12 +141,12 @@ struct ConnectFaultTests {
         try await listener.close()
     }
 
-    @Test func whatTwoConnectionsSayOfOurCertificateIsACredentialFault() async throws {
+    @Test func aCertificateRefusedByTwoConnectionsIsACredentialFault() async throws {
         let script: ScriptedServer.Script = { _ in
             [.goAway(includingThis: false, debugData: #"{"reason":"BadCertificateEnvironment"}"#)]
         }
         try await withServer(script: script) { client, server in
-            // One server can be confused, so the push goes to another connection once.
+            // One server may be wrong, so the push is resent once on another connection.
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .notProcessed)
             #expect(outcome.attempts == 2)
@@ -158,7 +158,7 @@ struct ConnectFaultTests {
         }
     }
 
-    @Test func whatOneConnectionSaysOfOurCertificateIsNoFault() async throws {
+    @Test func aCertificateRefusedByOneConnectionIsNoFault() async throws {
         let script: ScriptedServer.Script = { push in
             push.connection == 1
                 ? [.goAway(includingThis: false, debugData: #"{"reason":"BadCertificateEnvironment"}"#)]
@@ -173,7 +173,7 @@ struct ConnectFaultTests {
 }
 
 extension ConnectFaultTests {
-    @Test func aTLSAlertOnOurCertificateOfTwoConnectionsIsACredentialFault() async throws {
+    @Test func aCertificateAlertOnTwoConnectionsIsACredentialFault() async throws {
         let connections = Atomic<Int>(0)
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
@@ -184,7 +184,7 @@ extension ConnectFaultTests {
         let port = try #require(listener.localAddress?.port)
         let client = try APNSClient(configuration: .local(port: port, caPEM: nil))
         try await client.start()
-        // It waits while one server may be confused, and not until its deadline.
+        // The push waits for a second connection to confirm the fault, but not until its deadline.
         let outcome = await client.deliver(samplePush(), to: deviceToken)
         #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
         #expect(outcome.retryAfter ?? .zero > .seconds(3))
@@ -196,7 +196,7 @@ extension ConnectFaultTests {
     }
 }
 
-/// Answers the first bytes with the TLS alert `bad_certificate` (RFC 8446, section 6.2).
+/// Responds to the first bytes with the TLS alert `bad_certificate` (RFC 8446, section 6.2).
 private final class CertificateRefuser: ChannelInboundHandler, Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -208,7 +208,7 @@ private final class CertificateRefuser: ChannelInboundHandler, Sendable {
     }
 }
 
-/// Speaks first, and no TLS.
+/// Sends plain text first, and no TLS.
 private final class Greeter: ChannelInboundHandler, Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

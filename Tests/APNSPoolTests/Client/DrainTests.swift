@@ -17,11 +17,11 @@ struct DrainCounterTests {
         ]
     }
 
-    @Test func onlyWhatEndedDuringTheDrainCounts() {
+    @Test func onlyPushesThatEndedDuringTheDrainCount() {
         var counter = DrainCounter()
         counter.begin(self.pushes(accepted: 100), refused: 0, within: .seconds(20), now: self.at(5))
         var end = self.pushes(accepted: 107, notSent: 3, unknown: 2)
-        // No business of the drain: the network, not the shutdown.
+        // The network caused this outcome, not the shutdown, so the push counts as finished.
         end[.init(type: "alert", outcome: .unknown, reason: "connectionLost")] = 1
         let report = counter.report(end, refused: 0, now: self.at(25))
         #expect(
@@ -32,16 +32,16 @@ struct DrainCounterTests {
         #expect("\(report)" == "8 pushes finished, 3 not sent, 2 unknown, in 20.0 seconds")
     }
 
-    @Test func whatWasNeverTakenIsNotLost() {
+    @Test func refusedPushesAreNotCountedAsNotSent() {
         var counter = DrainCounter()
         counter.begin(self.pushes(accepted: 10), refused: 0, within: .seconds(20), now: self.at(0))
         let report = counter.report(self.pushes(accepted: 12, notSent: 4), refused: 4, now: self.at(1))
         #expect(report.finished == 2 && report.isComplete)
-        // Refused, and not yet counted as ended.
+        // One push is refused, but not yet counted as ended.
         #expect(counter.report(self.pushes(accepted: 12), refused: 1, now: self.at(1)).notSent == 0)
     }
 
-    @Test func theFirstBeginningCounts() {
+    @Test func onlyTheFirstBeginCounts() {
         var counter = DrainCounter()
         counter.begin([:], refused: 0, within: .seconds(20), now: self.at(0))
         counter.begin(self.pushes(accepted: 5), refused: 0, within: .seconds(1), now: self.at(9))
@@ -75,7 +75,7 @@ struct DrainTests {
         await server.stop()
     }
 
-    @Test func afterTwentySecondsWhatIsLeftIsToldAndEnds() async throws {
+    @Test func afterTwentySecondsTheRemainingPushesEndAndAreReported() async throws {
         let clock = ManualClock()
         try await self.withGroup(clock: clock) { client, server, group, lines in
             let pushes = Task { await ClientOutcomeTests.deliver(9, with: client) }
@@ -86,7 +86,7 @@ struct DrainTests {
             await until { clock.nextWakeUp.map { clock.now.duration(to: $0) <= .seconds(20) } ?? false }
             let late = await client.deliver(samplePush(), to: deviceToken)
             #expect(late.error?.code == .shuttingDown && late.certainty == .notSent)
-            // One is answered in time, and one of those that wait takes its place.
+            // One push gets its response in time, and a waiting push takes its stream.
             server.release(try #require(server.record.pushes.first?.deviceToken))
             await server.wait { $0.pushes.count == 4 }
             clock.advance(by: .milliseconds(19_999))
@@ -105,13 +105,13 @@ struct DrainTests {
             #expect(line.message == "the client ended before all pushes had a response")
             #expect(line.metadata["not-sent"] == "5" && line.metadata["unknown"] == "3", "\(line.metadata)")
             #expect(line.metadata["finished"] == "1")
-            // Who shuts it down once more changes nothing.
+            // A second shutdown changes nothing.
             await client.shutdown()
             #expect(await client.status.drain?.notSent == 5)
         }
     }
 
-    @Test func whatFinishesInTimeIsOneLineOfInformation() async throws {
+    @Test func aCompleteDrainLogsOneInfoLine() async throws {
         let clock = ManualClock()
         try await self.withGroup(clock: clock) { client, server, group, lines in
             let pushes = Task { await ClientOutcomeTests.deliver(3, with: client) }
@@ -129,7 +129,7 @@ struct DrainTests {
         }
     }
 
-    @Test func aCancelledRunTellsWhatItCost() async throws {
+    @Test func aCancelledRunReportsThePushesItEnded() async throws {
         let server = try await ScriptedServer.start(limit: 3) { _ in [.hold] }
         let (logger, lines) = RecordingLog.make()
         var configuration = APNSClientConfiguration.local(server)

@@ -5,7 +5,7 @@ import Testing
 @testable import APNSPool
 
 struct LatchTests {
-    @Test func anOpenGateLetsAllThrough() async {
+    @Test func anOpenLatchEndsEveryWait() async {
         let latch = Latch()
         #expect(!latch.isOpen)
         latch.open()
@@ -14,7 +14,7 @@ struct LatchTests {
         #expect(await latch.wait(until: MonotonicInstant(nanoseconds: 0), clock: ManualClock()))
     }
 
-    @Test func openingResumesEverybodyOnce() async {
+    @Test func openingResumesEachWaiterOnce() async {
         let latch = Latch()
         await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<200 { group.addTask { await latch.wait() } }
@@ -23,7 +23,7 @@ struct LatchTests {
         }
     }
 
-    @Test func aCancelledWaiterLeavesWithoutTheGate() async {
+    @Test func aCancelledWaitEndsWhileTheLatchIsClosed() async {
         let latch = Latch()
         let waiter = Task { await latch.wait() }
         try? await ContinuousClock().sleep(for: .milliseconds(1))
@@ -59,7 +59,7 @@ struct LatchTests {
 
     /// Waits, cancellations and the opening in any order: every wait ends.
     @Test(arguments: 0..<20)
-    func nobodyIsForgotten(_ seed: UInt64) async {
+    func everyWaitEnds(_ seed: UInt64) async {
         var random = SeededRandom(seed: seed)
         let latch = Latch()
         var waiters: [Task<Bool, Never>] = []
@@ -75,7 +75,7 @@ struct LatchTests {
 }
 
 struct ClientLifecycleTests {
-    @Test func oneRunOnly() {
+    @Test func aClientRunsOnlyOnce() {
         let lifecycle = ClientLifecycle()
         #expect(lifecycle.current == .notStarted && lifecycle.enter())
         #expect(lifecycle.beginRun())
@@ -84,7 +84,7 @@ struct ClientLifecycleTests {
         #expect(lifecycle.pushesInFlight == 1)
     }
 
-    @Test func aDrainClosesTheIntakeAndWaitsForTheLast() {
+    @Test func aDrainRefusesNewWorkAndWaitsForTheLast() {
         let lifecycle = ClientLifecycle()
         _ = lifecycle.beginRun()
         #expect(lifecycle.enter() && lifecycle.enter(.bulk))
@@ -122,16 +122,16 @@ struct ClientLifecycleTests {
         #expect(lifecycle.stopped.isOpen)
     }
 
-    @Test func aDrainBeforeTheRunIsTheEnd() {
+    @Test func aDrainBeforeTheRunStopsTheClient() {
         let lifecycle = ClientLifecycle()
         lifecycle.beginDrain(within: .zero)
         #expect(lifecycle.current == .stopped && lifecycle.stopped.isOpen && lifecycle.running.isOpen)
         #expect(!lifecycle.beginRun())
     }
 
-    /// Pushes come and go on several threads while the client drains: idle opens, and only when all have left.
+    /// Work enters and leaves on several threads while the client drains. `idle` opens, but only after all have left.
     @Test(arguments: 0..<30)
-    func idleNeverOpensTooEarlyAndAlwaysOpens(_ seed: UInt64) async {
+    func idleOpensOnlyAfterAllWorkHasLeft(_ seed: UInt64) async {
         let lifecycle = ClientLifecycle()
         _ = lifecycle.beginRun()
         await withTaskGroup(of: Void.self) { group in

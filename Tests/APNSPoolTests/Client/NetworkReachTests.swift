@@ -47,7 +47,7 @@ struct NetworkReachTests {
     }
 
     @Test(.enabled(if: Self.hasTinyproxy, "tinyproxy is not installed"))
-    func aProxyThatWantsCredentialsIsAFaultOfTheConfiguration() async throws {
+    func aProxyThatRequiresCredentialsIsAConfigurationFault() async throws {
         let proxy = try await self.tinyproxy()
         try await withSimulatedAPNS(configure: { $0.proxy = .init(host: "127.0.0.1", port: proxy.port) }) {
             client,
@@ -64,7 +64,7 @@ struct NetworkReachTests {
         proxy.stop()
     }
 
-    @Test func aProxyShowsItsPasswordNowhere() {
+    @Test func aProxyPasswordIsNeverPrinted() {
         let proxy = APNSClientConfiguration.Proxy(host: "::1", port: 3128, username: "fern", password: "s3cret")
         #expect("\(proxy)" == "http://fern@[::1]:3128")
         var dumped = ""
@@ -79,7 +79,7 @@ struct NetworkReachTests {
         #expect(APNSEnvironment.production(port: 2197).authority == "api.push.apple.com:2197")
         #expect(APNSEnvironment.development(port: 2197).description == "api.sandbox.push.apple.com:2197")
         #expect(APNSEnvironment.development(port: 443) == .development)
-        // Channels are managed on ports of their own, whatever the pushes' port is.
+        // Channel management has its own ports, which do not depend on the port for pushes.
         #expect(
             APNSEnvironment.production(port: 2197).managementAuthority == "api-manage-broadcast.push.apple.com:2196"
         )
@@ -97,7 +97,7 @@ struct NetworkReachTests {
     }
 
     #if os(Linux)
-        /// One name, three addresses: the connections of one pool share them out, and so do their replacements.
+        /// One name has three addresses. The connections of a pool, and their replacements, are spread over them.
         @Test func connectionsSpreadOverTheAddressesOfTheName() async throws {
             let simulator = try await Simulator.start()
             var relays: [Relay] = []
@@ -118,7 +118,7 @@ struct NetworkReachTests {
                 #expect(all.map(\.connections) == [1, 1, 1])
                 client.replaceConnections()
                 try await simulator.waitUntil { $0.connectionsOpened == 6 && $0.connectionsClosed == 3 }
-                // Each replacement went where no sibling was, as far as there was such a place.
+                // Each replacement used an address without a sibling, if there was one.
                 #expect(all.allSatisfy { (1...3).contains($0.connections) }, "\(all.map(\.connections))")
                 #expect(all.map(\.connections).reduce(0, +) == 6)
             }
@@ -148,7 +148,7 @@ private final class Relay: Sendable {
     private let listener: any Channel
     private let count: Count
 
-    /// Also after the end, when the channel has none.
+    /// Stored, because a closed channel has no port.
     let port: Int
     var connections: Int { self.count.value.load(ordering: .relaxed) }
 

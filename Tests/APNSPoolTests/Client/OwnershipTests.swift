@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSPool
 
-/// Who runs a client, and how it ends.
+/// The ways to run a client, and how it ends.
 struct OwnershipTests {
     private struct Failure: Error {}
 
@@ -57,7 +57,7 @@ struct OwnershipTests {
         await server.stop()
     }
 
-    @Test func runInACancelledTaskLetsNobodyWait() async throws {
+    @Test func runInACancelledTaskEndsWaitingPushes() async throws {
         let server = try await ScriptedServer.start()
         let client = try APNSClient(configuration: .local(server))
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
@@ -73,12 +73,12 @@ struct OwnershipTests {
 
     // MARK: start() and shutdown()
 
-    @Test func shutdownWaitsForWhatIsInFlight() async throws {
+    @Test func shutdownWaitsForPushesInFlight() async throws {
         let server = try await ScriptedServer.start(limit: 2) { _ in [.hold] }
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
         let pushes = Task { await ClientOutcomeTests.deliver(6, with: client) }
-        // All six: one that comes after the shutdown began is refused.
+        // All six pushes have entered: a push that arrives after the shutdown began is refused.
         await server.wait { $0.held == 2 }
         await until { await client.status.pool.queueDepth == 4 }
         let shutdown = Task { await client.shutdown() }
@@ -96,7 +96,7 @@ struct OwnershipTests {
         await server.stop()
     }
 
-    @Test func shutdownEndsWhatDoesNotFinishInTime() async throws {
+    @Test func shutdownEndsPushesThatDoNotFinishInTime() async throws {
         let server = try await ScriptedServer.start(limit: 3) { _ in [.hold] }
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
@@ -111,7 +111,7 @@ struct OwnershipTests {
         await server.stop()
     }
 
-    @Test func shutdownByManyAtOnceReturnsForAll() async throws {
+    @Test func concurrentShutdownsAllReturn() async throws {
         let server = try await ScriptedServer.start()
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
@@ -122,7 +122,7 @@ struct OwnershipTests {
         await server.stop()
     }
 
-    @Test func shutdownWhileNothingCanBeReachedIsQuick() async throws {
+    @Test func shutdownIsQuickWhileAPNsIsUnreachable() async throws {
         let server = try await ScriptedServer.start()
         await server.stop()
         var configuration = APNSClientConfiguration.local(port: server.port, caPEM: nil)
@@ -136,7 +136,7 @@ struct OwnershipTests {
         #expect(await push.value.certainty == .notSent)
     }
 
-    @Test func startThenDroppedClientEnds() async throws {
+    @Test func aStartedClientEndsWhenItIsReleased() async throws {
         let server = try await ScriptedServer.start()
         var client: APNSClient? = try APNSClient(configuration: .local(server))
         try await client?.start()
@@ -199,7 +199,7 @@ struct OwnershipTests {
         #expect(outcomes.allSatisfy { $0.error?.code == .notRunning && $0.certainty == .notSent })
     }
 
-    @Test func shutdownBeforeTheRunEndsThoseWhoWait() async throws {
+    @Test func shutdownBeforeTheRunEndsWaitingPushes() async throws {
         let client = try APNSClient.unstarted()
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         let bulk = Task { await client.sendAll(samplePush(), to: [deviceToken]) }
@@ -209,7 +209,7 @@ struct OwnershipTests {
         #expect(await bulk.value.notSent == 1)
     }
 
-    @Test func cancellationBeforeTheRunIsNotSent() async throws {
+    @Test func aPushCancelledBeforeTheRunEndsAsCancelled() async throws {
         let client = try APNSClient.unstarted()
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         await until { client.runtime.lifecycle.pushesInFlight > 0 }
@@ -217,9 +217,9 @@ struct OwnershipTests {
         #expect(await push.value.error?.code == .cancelled)
     }
 
-    // MARK: Others who own it
+    // MARK: Other owners
 
-    @Test func aServiceGroupShutsItDownGracefully() async throws {
+    @Test func aServiceGroupShutsTheClientDownGracefully() async throws {
         let server = try await ScriptedServer.start { _ in [.hold] }
         let client = try APNSClient(configuration: .local(server))
         let group = ServiceGroup(
@@ -236,7 +236,7 @@ struct OwnershipTests {
         await server.stop()
     }
 
-    @Test func withAPNSClientThrowsWhatItsBodyThrowsAndShutsDown() async throws {
+    @Test func withAPNSClientRethrowsTheErrorAndShutsDown() async throws {
         let server = try await ScriptedServer.start()
         var client: APNSClient?
         await #expect(throws: Failure.self) {

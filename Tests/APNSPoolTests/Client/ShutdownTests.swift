@@ -4,15 +4,15 @@ import Testing
 
 @testable import APNSPool
 
-/// The end of a client at moments when its tree is just being started.
+/// Shutdowns of a client while its supervision tree is starting.
 struct ShutdownTests {
-    @Test("A credential that is stopped before its tree has started never starts it")
+    @Test("A credential session that is stopped before its tree has started never starts it")
     func stoppedBeforeItsTree() async throws {
         let client = try APNSClient.unstarted()
-        let scope = client.runtime.credentials.latest
-        scope.stop()
+        let session = client.runtime.credentials.latest
+        session.stop()
         let run = Task { try? await client.run() }
-        #expect(await ends { await scope.ended.wait() })
+        #expect(await ends { await session.ended.wait() })
         #expect(await ends { await client.shutdown(within: .zero) })
         #expect(await ends { await run.value })
     }
@@ -25,7 +25,7 @@ struct ShutdownTests {
         #expect(await client.status.authentication.isRevoked)
     }
 
-    @Test("A shutdown without time just after the start ends, whatever is unfinished")
+    @Test("A shutdown without time right after the start ends, even with unfinished pushes")
     func shutdownRightAfterStart() async throws {
         let server = try await ScriptedServer.start { _ in [.hold] }
         var configuration = APNSClientConfiguration.local(server)

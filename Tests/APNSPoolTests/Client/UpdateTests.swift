@@ -9,7 +9,7 @@ import Testing
 
 /// A client whose settings change while it runs.
 struct UpdateTests {
-    /// Outcomes by the ids that the test has chosen.
+    /// The outcomes by the push ids that the test chose.
     private final class Book: Sendable {
         private let outcomes = Mutex<[APNSID: [PushOutcome]]>([:])
 
@@ -80,7 +80,7 @@ struct UpdateTests {
         }
     }
 
-    /// As many as the settings say: places, children, connections.
+    /// Waits until the connections, workers and children have this number.
     private func expect(_ count: Int, _ client: APNSClient, _ simulator: Simulator) async {
         await until { simulator.connectionNumbers.count == count }
         await until { await client.status.pool.workers.count == count }
@@ -88,7 +88,7 @@ struct UpdateTests {
         await until { await supervisor?.whichChildren().count == count }
     }
 
-    @Test func growsFromOneToFourAndBackUnderLoad() async throws {
+    @Test func thePoolGrowsFromOneToFourAndBackUnderLoad() async throws {
         try await self.withLoad(singles: TestScale.size(75, thorough: 150), bulk: TestScale.size(2000, thorough: 4000))
         {
             $0.pool = .init(size: 1, maxOverflow: 0, maxConcurrentStreams: 40, connectSpacing: .zero)
@@ -102,7 +102,7 @@ struct UpdateTests {
             await reached(TestScale.size(1500, thorough: 3000))
             try client.update { $0.pool.size = 1 }
             #expect(client.runtime.lifecycle.pushesInFlight > 0, "the load was over too soon")
-            // No call after it gets a stream of the others.
+            // No later call gets a stream of the removed connections.
             #expect(await client.status.pool.capacity == 40)
             await self.expect(1, client, simulator)
             await reached(TestScale.size(3000, thorough: 6000))
@@ -112,8 +112,8 @@ struct UpdateTests {
         }
     }
 
-    /// Changes that come before those before them are done.
-    @Test func changesOnEachOthersHeelsLoseNothing() async throws {
+    /// Each change arrives before the previous one is complete.
+    @Test func rapidChangesLoseNoPush() async throws {
         try await self.withLoad(singles: TestScale.size(50, thorough: 100), bulk: TestScale.size(750, thorough: 1500)) {
             $0.pool = .init(size: 2, maxOverflow: 0, maxConcurrentStreams: 40, connectSpacing: .zero)
         } _: { client, simulator, reached in
@@ -136,7 +136,7 @@ struct UpdateTests {
         }
     }
 
-    @Test func whatIsOutOfItsLimitsIsRefusedByNameAndChangesNothing() async throws {
+    @Test func anUpdateOutsideTheLimitsIsRefusedAndChangesNothing() async throws {
         let client = try APNSClient.unstarted()
         func setting(_ change: (inout APNSClientSettings) -> Void) -> String? {
             do throws(APNSConfigurationError) {
@@ -155,7 +155,7 @@ struct UpdateTests {
         #expect(setting { $0.pool.maxConcurrentStreams = 1001 } == "pool.maxConcurrentStreams")
         #expect(setting { $0.timeouts.deadline = .zero } == "timeouts.deadline")
         #expect(setting { $0.broadcastSpacing = .seconds(-1) } == "broadcastSpacing")
-        // All or nothing.
+        // An update with one invalid setting changes no setting.
         #expect(
             setting { settings in
                 settings.pool.size = 5
@@ -166,7 +166,7 @@ struct UpdateTests {
         #expect(await client.status.pool.workers.count == 1)
     }
 
-    @Test func beforeTheRunItHoldsFromTheBeginning() async throws {
+    @Test func anUpdateBeforeTheRunAppliesFromTheStart() async throws {
         let server = try await ScriptedServer.start { _ in [.respond(200)] }
         let client = try APNSClient(configuration: .local(server))
         try client.update { $0.pool.size = 3 }
@@ -178,7 +178,7 @@ struct UpdateTests {
         await server.stop()
     }
 
-    @Test func theDeadlineIsTheNewOne() async throws {
+    @Test func newTimeoutsApplyToLaterPushes() async throws {
         try await withServer(script: { _ in [.hold] }) { client, server in
             try client.update { $0.timeouts.deadline = .milliseconds(50) }
             let outcome = await client.deliver(samplePush(), to: deviceToken)
@@ -193,7 +193,7 @@ struct UpdateTests {
         }
     }
 
-    @Test func aShorterQueueHoldsForThoseWhoComeLater() async throws {
+    @Test func aShorterQueueAppliesToLaterPushes() async throws {
         try await withServer(
             script: { _ in [.hold] },
             configure: { $0.pool.maxConcurrentStreams = 1 }
@@ -211,7 +211,7 @@ struct UpdateTests {
         }
     }
 
-    @Test func fewerStreamsHoldFromTheNextSessionOn() async throws {
+    @Test func aNewStreamLimitAppliesFromTheNextSession() async throws {
         try await withServer { client, server in
             try await client.prewarm(1)
             try client.update { $0.pool.maxConcurrentStreams = 7 }
@@ -224,8 +224,8 @@ struct UpdateTests {
         }
     }
 
-    /// An overflow worker that is kept now connects although it was not started as one.
-    @Test func moreKeptConnectionsOfTheSameNumberInAll() async throws {
+    /// An overflow worker that becomes a base worker connects, although it was not started as one.
+    @Test func anOverflowWorkerCanBecomeABaseWorker() async throws {
         try await withServer(configure: { $0.pool.maxOverflow = 2 }) { client, server in
             try await client.prewarm(1)
             try client.update { settings in
@@ -240,7 +240,7 @@ struct UpdateTests {
         }
     }
 
-    @Test func theSpacingOfBroadcastsIsTheNewOne() async throws {
+    @Test func aNewBroadcastSpacingAppliesAtOnce() async throws {
         try await withSimulatedAPNS(configure: { $0.broadcastSpacing = .seconds(3600) }) { client, _ in
             let channel = try await client.channels.create(for: "com.example.app").id
             let payload = #"{"aps":{"timestamp":1,"event":"update","content-state":{"score":1}}}"#
@@ -256,7 +256,7 @@ struct UpdateTests {
         }
     }
 
-    @Test func aPoolThatIsRestartedHasTheNewNumber() async throws {
+    @Test func aRestartedPoolHasTheNewSize() async throws {
         let client = try APNSClient.unstarted()
         let currentPool = client.runtime.credentials.latest.currentPool
         let first = currentPool.forChild()

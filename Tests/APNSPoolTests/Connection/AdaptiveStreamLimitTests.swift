@@ -6,7 +6,7 @@ import Testing
 struct AdaptiveStreamLimitTests {
     private let start = MonotonicInstant(nanoseconds: 0)
 
-    @Test func itIsHalvedOnceAMomentAndGrowsByOneForTenSuccesses() {
+    @Test func theLimitIsHalvedOnceASecondAndGrowsWithSuccesses() {
         var limit = AdaptiveStreamLimit()
         #expect(limit.limit == nil)
         limit.halve(capacity: 1000, now: start)
@@ -24,7 +24,7 @@ struct AdaptiveStreamLimitTests {
         #expect(limit.limit == nil)
     }
 
-    @Test func oneStreamIsAlwaysLeft() {
+    @Test func theLimitIsAtLeastOneStream() {
         var limit = AdaptiveStreamLimit()
         for second in 0..<20 as Range<Int64> {
             limit.halve(capacity: limit.limit ?? 1000, now: start.advanced(by: .seconds(second)))

@@ -7,7 +7,7 @@ import Testing
 @testable import APNSPool
 @testable import HTTP2Wire
 
-/// The shell around the machine.
+/// The actor that runs the connection state machine.
 struct ConnectionActorTests {
     private final class WeakActor: Sendable {
         // Written once, before it is read.
@@ -67,7 +67,7 @@ struct ConnectionActorTests {
         }
     }
 
-    @Test("A stopped worker whose connect failed is not held by the timer for the next one")
+    @Test("The timer for the next connect does not retain a stopped worker")
     func stoppedWorkerIsReleased() async throws {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
@@ -80,9 +80,9 @@ struct ConnectionActorTests {
         #expect(box.actor == nil)
     }
 
-    @Test("The connect time-out and the wait before the next connect pass by the worker's clock")
+    @Test("The connect timeout and the wait before the next connect use the worker's clock")
     func oneClock() async throws {
-        // Takes connections and says nothing. One that is taken has its time-out armed.
+        // Accepts connections and sends nothing. The timeout of an accepted connection is armed.
         let taken = Journal<Void>()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelOption(.autoRead, value: false)

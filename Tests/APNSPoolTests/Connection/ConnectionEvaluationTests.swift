@@ -6,7 +6,7 @@ import Testing
 
 @testable import APNSPool
 
-/// What the results of one tick say about the connection, the credential and the budgets.
+/// The effect of one tick's results on the connection, the credential and the budgets.
 struct ConnectionEvaluationTests {
     private typealias Machine = ConnectionStateMachine
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
@@ -69,7 +69,7 @@ struct ConnectionEvaluationTests {
         #expect(evaluation.invalidTokens == (status == 410 ? 1 : 0))
     }
 
-    @Test("A tick of successes and of streams without a response asks for no action")
+    @Test("A tick of successes and of streams without a response causes no action")
     func sums() {
         var machine = ready()
         let others = [
@@ -88,7 +88,7 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, results + others) == expected)
     }
 
-    @Test("A first success proves the session: then trouble in the same tick replaces it")
+    @Test("A first success proves the session, so a failure in the same tick replaces it")
     func successesComeFirst() {
         var machine = ready(isProven: false)
         #expect(evaluate(&machine, [response(200), response(503)]).actions == replaced)
@@ -98,7 +98,7 @@ struct ConnectionEvaluationTests {
         #expect(machine.readySession == 1)
     }
 
-    @Test("Successes after the last trouble of a tick count too")
+    @Test("Successes after the last failure of a tick count too")
     func successesComeLast() {
         var machine = ready()
         _ = evaluate(&machine, [response(503)], budget: false)
@@ -106,9 +106,9 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, results).actions == [.report(.capacity(51))])
     }
 
-    // MARK: Trouble
+    // MARK: Failures
 
-    @Test("503 replaces the session once, and halves it without a budget")
+    @Test("A 503 replaces the session once, or halves its stream limit if the budget is spent")
     func serviceUnavailable() {
         var machine = ready()
         #expect(evaluate(&machine, [response(503), response(503)]).actions == replaced)
@@ -116,7 +116,7 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, [response(503)], budget: false).actions == [.report(.capacity(50))])
     }
 
-    @Test("Five responses 500 within twenty replace the session, over several ticks as well as in one")
+    @Test("Five 500 responses among twenty replace the session, also across several ticks")
     func internalServerErrors() {
         var machine = ready()
         let error = response(500)
@@ -136,7 +136,7 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, four).responses == 0)
     }
 
-    @Test("A deadline says nothing after a short silence, nor of a push that was not sent")
+    @Test("A deadline does not count after a short silence or for a push that was not sent")
     func harmlessDeadlines() {
         var machine = ready()
         let many = (0..<20).map { _ in timeOut() }
@@ -144,7 +144,7 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, (0..<20).map { _ in timeOut(.notSent) }).actions == [])
     }
 
-    @Test("Results of a session that was replaced change nothing but the sums")
+    @Test("Results of a replaced session change only the sums")
     func staleSession() {
         var machine = ready()
         _ = machine.replace()
@@ -165,7 +165,7 @@ struct ConnectionEvaluationTests {
         let refusal = CredentialStateMachine.Refusal.rejection(.invalidProviderToken)
         let refused = response(403, "InvalidProviderToken")
         let first = Machine.Action.refuseCredential(refusal, session: 1, isFresh: false)
-        // The second one is of a session that has been replaced.
+        // The second result is of a session that has been replaced.
         #expect(evaluate(&machine, [refused, refused]).actions == [first] + replaced + [first])
         machine = ready(isProven: false)
         let fresh = Machine.Action.refuseCredential(refusal, session: 1, isFresh: true)
@@ -182,14 +182,14 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, [response(403, reason)]).actions == replaced)
     }
 
-    @Test("Another 403 says only that the connection responds", arguments: ["Forbidden", "TopicDisallowed"])
+    @Test("Any other 403 proves only that the connection responds", arguments: ["Forbidden", "TopicDisallowed"])
     func otherForbidden(_ reason: String) {
         var machine = ready()
         let evaluation = evaluate(&machine, (0..<30).map { _ in response(403, reason) })
         #expect(evaluation.actions == [])
         #expect(evaluation.responses == 30)
         #expect(machine.state == .ready(session: 1))
-        // It breaks a row of passed deadlines.
+        // It interrupts a row of passed deadlines.
         let four = (0..<4).map { _ in timeOut() }
         #expect(evaluate(&machine, four + [response(403, reason)] + four).actions == [])
     }

@@ -5,7 +5,7 @@ import Testing
 
 struct ConnectionFaultTests {
     @Test(
-        "An error of a connection says whether another connect makes sense, and when",
+        "A connection error determines whether and when to connect again",
         arguments: [
             (WireError.Code.connectRefused, ConnectionFault.network), (.goAway, .network), (.closedByPeer, .network),
             (.pingTimeout, .lostPath), (.invariantBroken, .brokenInvariant),
@@ -21,7 +21,7 @@ struct ConnectionFaultTests {
         #expect(read.isConfiguration == (fault == .configuration(holdOff: .zero)))
     }
 
-    @Test("A refused certificate is a fault of the configuration once the credential's machine says so")
+    @Test("A refused certificate is a configuration fault only if the credential machine gives a hold-off")
     func refusedCertificate() {
         let error = WireError(.clientCertificateRefused, "a test")
         #expect(ConnectionFault(error) { nil } == .network)

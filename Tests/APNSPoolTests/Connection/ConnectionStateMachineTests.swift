@@ -13,7 +13,7 @@ struct ConnectionStateMachineTests {
         Machine(isBase: isBase, streamCap: cap, backoff: Backoff(minimum: .milliseconds(100), maximum: .seconds(30)))
     }
 
-    /// One with a ready session 1.
+    /// A machine whose session 1 is ready.
     private func ready(isBase: Bool = true, isProven: Bool = true) -> Machine {
         var machine = self.machine(isBase: isBase)
         _ = machine.connect()
@@ -31,7 +31,7 @@ struct ConnectionStateMachineTests {
         return machine.closed(session: session, fault: fault(isConfiguration), now: self.start, using: &random)
     }
 
-    @Test("A session whose path is lost is replaced at once, but only one that has worked")
+    @Test("A session whose path is lost is replaced at once, but only if it was proven")
     func lostPath() throws {
         var random = SeededRandom(seed: 1)
         func lose(_ machine: inout Machine, _ session: Int) -> [Machine.Action] {
@@ -49,7 +49,7 @@ struct ConnectionStateMachineTests {
         return machine.goingAway(session: session, fault: fault(isConfiguration), now: self.start, using: &random)
     }
 
-    private func answer503(_ machine: inout Machine, _ session: Int, budget: Bool = true) -> [Machine.Action] {
+    private func receive503(_ machine: inout Machine, _ session: Int, budget: Bool = true) -> [Machine.Action] {
         var random = SeededRandom(seed: 1)
         return machine.receivedServiceUnavailable(
             session: session,
@@ -78,7 +78,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.connect() == [])
     }
 
-    @Test func settingsMakeItReadyWithTheSmallerLimit() {
+    @Test func settingsMakeTheSessionReadyWithTheSmallerLimit() {
         var machine = self.machine(cap: 50)
         _ = machine.connect()
         #expect(machine.ready(session: 1, limit: 1) == [.report(.ready(capacity: 1))])
@@ -88,7 +88,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.connect() == [])
     }
 
-    @Test func aFailedConnectBacksOffAndABaseWorkerTriesAgain() throws {
+    @Test func aFailedConnectBacksOffAndABaseWorkerReconnects() throws {
         var machine = self.machine()
         _ = machine.connect()
         let actions = lose(&machine, 1)
@@ -146,36 +146,36 @@ struct ConnectionStateMachineTests {
     @Test func a503OnAProvenSessionReplacesIt() {
         var machine = ready()
         #expect(
-            answer503(&machine, 1) == [.report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2)]
+            receive503(&machine, 1) == [.report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2)]
         )
         #expect(machine.draining == [1])
-        // Further answers of the old session change nothing.
-        #expect(answer503(&machine, 1) == [])
+        // Further responses of the old session change nothing.
+        #expect(receive503(&machine, 1) == [])
         #expect(machine.ready(session: 2, limit: 7) == [.report(.ready(capacity: 7))])
-        #expect(answer503(&machine, 1) == [])
+        #expect(receive503(&machine, 1) == [])
         #expect(machine.tokenRefused(session: 1, mayReplace: { true }) == [])
         #expect(machine.readySession == 2)
     }
 
-    @Test func withoutABudgetTheSessionIsKept() {
+    @Test func a503WithoutABudgetKeepsTheSession() {
         var machine = ready()
-        #expect(answer503(&machine, 1, budget: false) == [.report(.capacity(50))])
+        #expect(receive503(&machine, 1, budget: false) == [.report(.capacity(50))])
         #expect(machine.readySession == 1)
         #expect(machine.isDegraded)
     }
 
-    @Test func a503AsTheFirstAnswerHoldsTheSession() {
+    @Test func a503AsTheFirstResponseHoldsTheSession() {
         var machine = ready(isProven: false)
-        let actions = answer503(&machine, 1)
+        let actions = receive503(&machine, 1)
         guard case .holding(1, let until) = machine.state else {
             Issue.record("\(machine.state)")
             return
         }
         #expect(actions == [.report(.capacity(0)), .wakeAt(until)])
         #expect(machine.readySession == 1)
-        // The limit changes silently meanwhile.
+        // A limit change is not reported meanwhile.
         #expect(machine.limitChanged(session: 1, to: 5) == [])
-        #expect(answer503(&machine, 1) == [])
+        #expect(receive503(&machine, 1) == [])
         #expect(machine.wake(now: start) == [])
         #expect(machine.wake(now: until) == [.report(.capacity(5))])
         #expect(machine.state == .ready(session: 1))
@@ -209,7 +209,7 @@ struct ConnectionStateMachineTests {
     }
 
     @Test(arguments: [(false, false), (true, true)])
-    func aGoAwayBeforeAnyAnswerOrForACertificateBacksOff(_ isProven: Bool, _ isConfiguration: Bool) throws {
+    func aGoAwayBeforeAnyResponseOrForACertificateBacksOff(_ isProven: Bool, _ isConfiguration: Bool) throws {
         var machine = ready(isProven: isProven)
         let actions = goAway(&machine, 1, isConfiguration: isConfiguration)
         let until = try backOffEnd(machine)
@@ -225,7 +225,7 @@ struct ConnectionStateMachineTests {
     @Test func aLostSessionBacksOff() throws {
         for isHolding in [false, true] {
             var machine = ready(isProven: !isHolding)
-            if isHolding { _ = answer503(&machine, 1) }
+            if isHolding { _ = receive503(&machine, 1) }
             let actions = lose(&machine, 1)
             let until = try backOffEnd(machine)
             #expect(actions == [.report(.backingOff(until: until, isConfiguration: false)), .wakeAt(until)])
@@ -247,7 +247,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.draining == [2, 3])
     }
 
-    @Test("A broken invariant fails the worker, whichever session it is of")
+    @Test("A broken invariant in any session fails the worker")
     func brokenInvariant() {
         var machine = ready()
         _ = machine.replace()
@@ -259,7 +259,7 @@ struct ConnectionStateMachineTests {
         }
     }
 
-    @Test("A session that has few stream ids left is replaced, but only while it takes streams")
+    @Test("A session with few stream ids left is replaced, but only while it accepts streams")
     func exhaustion() {
         var machine = ready()
         let replaced: [Machine.Action] = [
@@ -287,7 +287,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.state == .idle)
     }
 
-    @Test func replaceNeedsASession() {
+    @Test func replaceDoesNothingWithoutAReadySession() {
         var machine = self.machine()
         #expect(machine.replace() == [])
         _ = machine.connect()
@@ -305,10 +305,10 @@ struct ConnectionStateMachineTests {
         #expect(machine.replace() == [])
         #expect(lose(&machine, 2) == [])
         #expect(goAway(&machine, 2) == [])
-        #expect(answer503(&machine, 2) == [])
+        #expect(receive503(&machine, 2) == [])
         #expect(machine.limitChanged(session: 2, to: 3) == [])
         #expect(machine.wake(now: .distantFuture) == [])
-        // A session that becomes ready after all is closed.
+        // A session that becomes ready after the stop is closed.
         #expect(machine.ready(session: 2, limit: 1) == [.close(session: 2)])
     }
 
@@ -325,9 +325,9 @@ struct ConnectionStateMachineTests {
     }
 }
 
-/// Random inputs against what must always hold.
+/// Checks the invariants of the machine with random inputs.
 struct ConnectionStateModelTests {
-    /// The sessions as the world sees them: opened, told to drain, closed.
+    /// The sessions as the actor sees them: open, draining or closed.
     private struct World {
         var open: Set<Int> = []
         var draining: Set<Int> = []
@@ -364,14 +364,14 @@ struct ConnectionStateModelTests {
     }
 
     @Test(arguments: 0..<UInt64(TestScale.times(80)))
-    func sessionsAreNeverLostAndReportsAgree(_ seed: UInt64) {
+    func sessionsAreNeverLostAndReportsMatchTheState(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         let isBase = Bool.random(using: &random)
         var machine = ConnectionStateMachine(isBase: isBase, streamCap: 100, backoff: Backoff())
         var world = World()
         var now = MonotonicInstant(nanoseconds: 0)
         for _ in 0..<400 {
-            // Mostly a living session, sometimes one that never was or is gone.
+            // Mostly an open session, sometimes one that is closed or never existed.
             let session = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
             let flag = Bool.random(using: &random)
             let faults: [ConnectionFault] = [.network, .lostPath, .configuration(holdOff: .seconds(20))]
@@ -381,7 +381,7 @@ struct ConnectionStateModelTests {
             case 1: world.apply(machine.disconnect())
             case 2: world.apply(machine.replace())
             case 3 where world.open.contains(session) && world.settled.insert(session).inserted:
-                // Each connection says it once.
+                // Each connection becomes ready once.
                 world.apply(machine.ready(session: session, limit: Int.random(in: 0...200, using: &random)))
             case 4:
                 world.apply(machine.limitChanged(session: session, to: Int.random(in: 0...200, using: &random)))
@@ -442,9 +442,9 @@ struct ConnectionStateModelTests {
         case (.idle, nil), (.idle, .idle), (.connecting, .connecting): break
         case (.ready, .ready(let capacity)), (.ready, .capacity(let capacity)): #expect(capacity <= 100)
         case (.holding, .capacity(0)): break
-        case (.backingOff(let until, let isFixed), .backingOff(let told, let isToldFixed))
-        where until == told && isFixed == isToldFixed:
-            // Somebody will wake it.
+        case (.backingOff(let until, let isFixed), .backingOff(let reported, let isReportedFixed))
+        where until == reported && isFixed == isReportedFixed:
+            // A wake-up is armed.
             #expect(world.wakeUps.contains(until), "seed \(seed)")
         default:
             Issue.record("seed \(seed): \(machine.state) was reported as \(String(describing: world.report))")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSPool
 
-/// What follows from errors, passed deadlines, silence and 503 in the machine of a connection.
+/// The reaction of the connection state machine to errors, passed deadlines, silence and 503.
 struct ConnectionTroubleTests {
     private typealias Machine = ConnectionStateMachine
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
@@ -46,20 +46,20 @@ struct ConnectionTroubleTests {
         var machine = ready()
         for _ in 0..<4 { #expect(error(&machine) == []) }
         #expect(error(&machine) == replaced)
-        // Those that the old session still gives change nothing.
+        // Further errors of the old session change nothing.
         for _ in 0..<10 { #expect(error(&machine) == []) }
         _ = machine.ready(session: 2, limit: 1)
         for _ in 0..<4 { #expect(error(&machine, session: 2) == []) }
     }
 
-    @Test func fiveErrorsWithoutABudgetHalveIt() {
+    @Test func fiveErrorsWithoutABudgetHalveTheStreamLimit() {
         var machine = ready()
         for _ in 0..<4 { #expect(error(&machine, budget: false) == []) }
         #expect(error(&machine, budget: false) == [.report(.capacity(50))])
         #expect(machine.isDegraded)
     }
 
-    @Test func fiveErrorsFirstOfAllHoldTheSession() {
+    @Test func fiveErrorsBeforeAnySuccessHoldTheSession() {
         var machine = ready(isProven: false)
         for _ in 0..<4 { #expect(error(&machine) == []) }
         #expect(error(&machine).first == .report(.capacity(0)))
@@ -75,7 +75,7 @@ struct ConnectionTroubleTests {
         #expect(deadline(&machine) == replaced)
     }
 
-    @Test func fiveDeadlinesFirstOfAllGiveTheSessionUp() {
+    @Test func fiveDeadlinesBeforeAnySuccessBackOff() {
         var machine = ready(isProven: false)
         for _ in 0..<4 { #expect(deadline(&machine) == []) }
         #expect(deadline(&machine).first == .drain(session: 1))
@@ -85,7 +85,7 @@ struct ConnectionTroubleTests {
         }
     }
 
-    @Test func silenceTakesTheLeasesThenTheSession() {
+    @Test func silenceRemovesTheCapacityAndThenReplacesTheSession() {
         var machine = ready()
         #expect(machine.submitted(session: 1, open: 7, now: start) == [])
         let five = start.advanced(by: .seconds(5))
@@ -93,14 +93,14 @@ struct ConnectionTroubleTests {
         #expect(machine.submitted(session: 1, open: 8, now: start) == [.checkForStall(at: five, session: 1)])
         #expect(machine.submitted(session: 1, open: 9, now: start) == [])
         #expect(check(&machine, at: 5) == [.checkForStall(at: ten, session: 1), .report(.capacity(0))])
-        // What the peer allows meanwhile makes no difference.
+        // A new limit from the peer makes no difference meanwhile.
         #expect(machine.limitChanged(session: 1, to: 50) == [.report(.capacity(0))])
         #expect(check(&machine, at: 10) == replaced)
         #expect(machine.draining == [1])
         #expect(machine.ready(session: 2, limit: 3) == [.report(.ready(capacity: 3))])
     }
 
-    @Test(arguments: [200, 403, 500]) func anyAnswerEndsTheSilence(_ status: Int) {
+    @Test(arguments: [200, 403, 500]) func anyResponseEndsTheSilence(_ status: Int) {
         var machine = ready()
         _ = machine.submitted(session: 1, open: 8, now: start)
         _ = check(&machine, at: 5)
@@ -115,7 +115,7 @@ struct ConnectionTroubleTests {
         #expect(check(&machine, at: 10, last: 7) == [.checkForStall(at: next, session: 1)])
     }
 
-    @Test func aSilentSessionThatNeverAnsweredBacksOff() {
+    @Test func aSilentSessionThatNeverRespondedBacksOff() {
         var machine = ready(isProven: false)
         _ = machine.submitted(session: 1, open: 8, now: start)
         _ = check(&machine, at: 5)
@@ -134,7 +134,7 @@ struct ConnectionTroubleTests {
         #expect(machine.submitted(session: 1, open: 8, now: start).count == 1)
     }
 
-    @Test func aDegradedConnectionGrowsBack() {
+    @Test func aDegradedConnectionRegainsItsCapacity() {
         var machine = ready(limit: 4)
         var random = SeededRandom(seed: 1)
         let bad = machine.receivedServiceUnavailable(session: 1, now: start, using: &random) { false }
@@ -146,7 +146,7 @@ struct ConnectionTroubleTests {
         #expect(!machine.isDegraded)
     }
 
-    @Test func aReplacementKeepsTheAllowanceAndALossForgetsIt() {
+    @Test func aReplacementKeepsTheStreamLimitAndALossResetsIt() {
         var machine = ready()
         var random = SeededRandom(seed: 1)
         _ = machine.receivedServiceUnavailable(session: 1, now: start, using: &random) { false }
@@ -159,7 +159,7 @@ struct ConnectionTroubleTests {
         #expect(machine.ready(session: 3, limit: 1000) == [.report(.ready(capacity: 1000))])
     }
 
-    @Test func aHoldOffIsTheLeastWait() {
+    @Test func aHoldOffIsTheMinimumWait() {
         var machine = ready()
         var random = SeededRandom(seed: 1)
         let fault = ConnectionFault.configuration(holdOff: .seconds(160))

@@ -19,7 +19,7 @@ struct LatencyProbeTests {
         #expect(probe.tag == 9)
     }
 
-    @Test func itIsSmoothedAndToldOnceASecond() {
+    @Test func theLatencyIsSmoothedAndReportedOnceASecond() {
         var probe = LatencyProbe()
         probe.submitted(1, now: at(0))
         #expect(probe.ended(hasResponse: true, now: at(80)) == .milliseconds(80))
@@ -30,7 +30,7 @@ struct LatencyProbeTests {
         #expect(probe.ended(hasResponse: true, now: at(1170)) == .milliseconds(100))
     }
 
-    @Test func whatGivesUpOrRunsBackwardsSaysNothing() {
+    @Test func missingResponsesAndBackwardClocksReportNothing() {
         var probe = LatencyProbe()
         probe.submitted(1, now: at(0))
         #expect(probe.ended(hasResponse: false, now: at(10_000)) == nil)

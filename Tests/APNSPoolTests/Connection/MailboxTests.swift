@@ -21,7 +21,7 @@ struct ConnectionMailboxTests {
         #expect(messages.count == 1)
     }
 
-    @Test func aClosedMailboxRefuses() {
+    @Test func aClosedMailboxRefusesMessages() {
         let mailbox = ConnectionMailbox()
         _ = mailbox.put(.connect)
         #expect(mailbox.close().count == 1)
@@ -30,7 +30,7 @@ struct ConnectionMailboxTests {
         #expect(mailbox.close().isEmpty)
     }
 
-    /// Many writers, one reader that sleeps until it is told to wake: nothing is lost, nothing comes twice.
+    /// Many writers, and one reader that sleeps until it is woken: no message is lost or duplicated.
     @Test func noMessageIsLost() async {
         let mailbox = ConnectionMailbox()
         let (wakeUps, wakeUp) = AsyncStream<Void>.makeStream()
@@ -41,7 +41,7 @@ struct ConnectionMailboxTests {
                         switch mailbox.put(.cancel(ticket: writer * 1000 + number)) {
                         case .wakeReader: wakeUp.yield()
                         case .accepted: break
-                        case .closed: Issue.record("it was never closed")
+                        case .closed: Issue.record("the mailbox was closed")
                         }
                     }
                 }
@@ -61,7 +61,7 @@ struct ConnectionMailboxTests {
 
 /// Continuations that resume with the number of their push as tag.
 struct PendingPushesTests {
-    /// Continuations until there are enough of them.
+    /// Collects continuations, and calls `body` once there are `count` of them.
     private final class Gathering: Sendable {
         private let count: Int
         private let body: @Sendable ([StreamContinuation]) -> Void
@@ -81,7 +81,7 @@ struct PendingPushesTests {
         }
     }
 
-    /// Gives `body` as many continuations as it asks for; all must be resumed in it, in any order.
+    /// Gives `body` this many continuations. It must resume all of them, in any order.
     private func withContinuations(
         _ count: Int,
         _ body: @escaping @Sendable ([StreamContinuation]) -> Void
@@ -105,7 +105,7 @@ struct PendingPushesTests {
         continuation?.resume(returning: .notSent(.noCapacity, tag: UInt64(number)))
     }
 
-    @Test func eachIsGivenOutOnce() async {
+    @Test func eachContinuationIsRemovedOnce() async {
         let tags = await withContinuations(3) { all in
             var pending = PendingPushes()
             let first = pending.insert(all[0], ticket: 0)
@@ -114,7 +114,7 @@ struct PendingPushesTests {
             Self.end(pending.remove(first), 10)
             #expect(pending.remove(first) == nil)
             #expect(pending.remove(-1) == nil && pending.remove(99) == nil && pending.remove(Int.max) == nil)
-            // The place is used again.
+            // The index is reused.
             #expect(pending.insert(all[2], ticket: 6) == first)
             Self.end(pending.remove(first), 12)
             #expect(pending.waiting() == [second])
@@ -139,9 +139,9 @@ struct PendingPushesTests {
         #expect(tags == [1, 2])
     }
 
-    /// Tickets are given out over all connections, so those of one may share their last bits.
+    /// Tickets are shared by all connections, so those of one connection may have equal last bits.
     @Test(arguments: [UInt64(1), 2, 4096, 8192, 1 << 40])
-    func ticketsThatShareTheirHintsAreFound(_ step: UInt64) async {
+    func ticketsWithEqualHintsAreFound(_ step: UInt64) async {
         let tags = await withContinuations(300) { all in
             var pending = PendingPushes()
             let tickets = (1...300 as ClosedRange<UInt64>).map { $0 * step }
@@ -177,15 +177,15 @@ struct BulkGroupsTests {
         #expect(batches.waiting() == [first, first | 1, first | 2, second])
         #expect(batches.close(first | 1) == 8)
         #expect(batches.close(first | 1) == nil)
-        #expect(batches.close(first | 3) == nil, "it has three pushes")
-        #expect(batches.close(second + 6400) == nil, "there is no such batch")
+        #expect(batches.close(first | 3) == nil, "a fourth push of a batch of three was closed")
+        #expect(batches.close(second + 6400) == nil, "a push of a missing batch was closed")
         #expect(batches.waiting() == [first, first | 2, second])
         batches.releaseIfDone(PendingBatches.number(first))
         #expect(batches.close(first) == 7)
         #expect(batches.close(first | 2) == 9)
         batches.releaseIfDone(PendingBatches.number(first))
         #expect(batches.destination(PendingBatches.number(first)) == nil)
-        // The place is used again.
+        // The index is reused.
         #expect(batches.insert(batch([3], BulkCollector())) == first)
     }
 
@@ -198,11 +198,11 @@ struct BulkGroupsTests {
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func itAgreesWithADictionary(_ seed: UInt64) {
+    func pendingBatchesAgreeWithADictionary(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         var batches = PendingBatches()
         var model: [UInt64: Int] = [:]
-        // The keys of the model, for a draw that takes no sorting.
+        // The keys of the model, so that a random one is chosen without sorting.
         var tags: [UInt64] = []
         var next = 0
         for _ in 0..<500 {
@@ -237,7 +237,7 @@ struct BulkCollectorTests {
         collector.take().joined().map(\.index)
     }
 
-    @Test func whatCameBeforeTheWaitEndsIt() async {
+    @Test func earlierResultsAndSignalsEndAWait() async {
         let collector = BulkCollector()
         collector.deliver(items(0..<2))
         await collector.wait()
@@ -277,7 +277,7 @@ struct BulkCollectorTests {
         }
     }
 
-    /// Whole arrays in their order, until a portion is full; what is left ends the next wait at once.
+    /// A portion takes whole arrays in order until it is full. The rest ends the next wait at once.
     @Test func aBurstIsTakenInPortions() async {
         let collector = BulkCollector()
         let size = 100
@@ -295,7 +295,7 @@ struct BulkCollectorTests {
         #expect(take(collector).isEmpty)
     }
 
-    @Test func oneThatIsAbandonedInTheMiddleOfABurstCountsTheRest() {
+    @Test func aCollectorAbandonedDuringABurstCountsTheRest() {
         let collector = BulkCollector()
         let calls = Mutex(0)
         for array in 0..<20 { collector.deliver(items(array * 100..<(array + 1) * 100)) }
@@ -306,7 +306,7 @@ struct BulkCollectorTests {
         #expect(calls.withLock { $0 } == 1)
     }
 
-    @Test func anAbandonedOneCountsToTheLast() {
+    @Test func anAbandonedCollectorCountsToTheLastResult() {
         let collector = BulkCollector()
         let calls = Mutex(0)
         collector.deliver(items(0..<3))
@@ -319,7 +319,7 @@ struct BulkCollectorTests {
     }
 
     @Test(arguments: [0, 3])
-    func anAbandonedOneThatExpectsNothingIsDone(_ count: Int) {
+    func anAbandonedCollectorThatExpectsNothingIsDone(_ count: Int) {
         let collector = BulkCollector()
         collector.deliver(items(0..<count))
         let calls = Mutex(0)

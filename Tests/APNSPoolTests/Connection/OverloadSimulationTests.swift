@@ -4,9 +4,9 @@ import Testing
 
 @testable import APNSPool
 
-/// The machines of a pool against an overloaded APNs, in simulated time: no storm of connections, and yet the pushes go.
+/// The machines of a pool against an overloaded APNs, in simulated time: few connections open, and pushes succeed.
 struct OverloadSimulationTests {
-    /// All that happens, by the millisecond.
+    /// The simulated workers and server, in steps of one millisecond.
     private struct World {
         static let roundTrip = 50
         static let connectTime = 100
@@ -134,12 +134,12 @@ struct OverloadSimulationTests {
         }
         #expect(world.opened <= 2 * size + 12 * minutes, "seed \(seed)")
         #expect(world.wasDegraded)
-        // Ten in a hundred are answered 503 and the budget covers them: nearly all that came were accepted.
+        // Ten percent of the responses are 503 and the budget covers them, so nearly all pushes are accepted.
         #expect(world.accepted > milliseconds * 9 / 10, "\(world.accepted) accepted, \(world.waiting) wait")
         #expect(world.failed < milliseconds / 100, "\(world.failed)")
     }
 
-    @Test func nothingBut503OpensFewConnectionsToo() {
+    @Test func only503ResponsesOpenFewConnections() {
         var world = World(size: 2, errorPercent: 100, seed: 5)
         for index in world.workers.indices { world.apply(world.workers[index].machine.connect(), index, 0) }
         for millisecond in 1...60_000 { world.step(millisecond) }

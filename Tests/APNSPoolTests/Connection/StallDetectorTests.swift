@@ -13,7 +13,7 @@ struct StallDetectorTests {
         return detector
     }
 
-    @Test func fewStreamsAreNotWatchedAndManyOnce() {
+    @Test func aSessionIsWatchedOnceFromEightStreamsOn() {
         var detector = StallDetector()
         #expect(detector.submitted(open: 7, now: start) == nil)
         #expect(!detector.isWatching)
@@ -21,24 +21,29 @@ struct StallDetectorTests {
         #expect(detector.submitted(open: 1000, now: at(1)) == nil)
     }
 
-    /// Seconds from the first submission: the check, the last response; open streams; the verdict.
+    /// The seconds from the first submission to the check and to the last response, the open streams, the verdict.
     @Test(arguments: [
         (5.0, -60.0, 8, StallDetector.Verdict.silent(until: MonotonicInstant(nanoseconds: 1_010_000_000_000))),
         (4.999, -60, 8, .watched(until: MonotonicInstant(nanoseconds: 1_005_000_000_000))),
         (5, 3, 8, .watched(until: MonotonicInstant(nanoseconds: 1_008_000_000_000))),
         (9.999, -1, 500, .silent(until: MonotonicInstant(nanoseconds: 1_010_000_000_000))),
         (10, -60, 8, .dead), (15, 0, 8, .dead), (12, 2, 8, .dead),
-        // More than ten seconds late: the watch begins anew.
+        // The check is more than ten seconds late, so the watch restarts.
         (60, 0, 8, .watched(until: MonotonicInstant(nanoseconds: 1_065_000_000_000))),
         (5, -60, 7, .calm), (60, -60, 0, .calm),
     ])
-    func theVerdict(_ now: Double, _ last: Double, _ open: Int, _ verdict: StallDetector.Verdict) {
+    func theVerdictDependsOnTimeResponsesAndStreams(
+        _ now: Double,
+        _ last: Double,
+        _ open: Int,
+        _ verdict: StallDetector.Verdict
+    ) {
         var detector = watched()
         #expect(detector.check(now: at(now), open: open, lastResponse: at(last)) == verdict)
         #expect(detector.isWatching == (verdict != .calm))
     }
 
-    @Test func streamsThatRunOutOfTimeAreNoSignOfLife() {
+    @Test func expiredStreamsDoNotEndTheSilence() {
         var detector = watched()
         _ = detector.check(now: at(5), open: 8, lastResponse: start)
         #expect(detector.isSilent)

@@ -15,10 +15,10 @@ struct BudgetTests {
         #expect(!budget.take(now: at(104.9)))
         #expect(budget.take(now: at(105)))
         #expect(!budget.take(now: at(109.9)))
-        // Never more than the burst, however long nothing happened.
+        // Never more than the burst, even after a long idle time.
         #expect(budget.take(now: at(10_000)) && budget.take(now: at(10_000)))
         #expect(!budget.take(now: at(10_000)))
-        // A clock that stands or runs back is no reason.
+        // A clock that stops or runs backwards allows no replacement.
         #expect(!budget.take(now: at(0)))
     }
 
@@ -47,18 +47,18 @@ struct BudgetTests {
         #expect(budget.take(now: at(13)))
     }
 
-    @Test func retriesAreAShareOfTheAnswers() {
+    @Test func retriesAreAShareOfTheResponses() {
         let budget = RetryBudget(percent: 20)
         budget.recordResponses(10_000, now: at(50))
         var taken = 0
         while budget.take(now: at(55)) { taken += 1 }
         #expect(taken == 2000)
-        // Ten seconds later those answers count no more; the retries still do.
+        // Ten seconds later those responses no longer count; the retries still do.
         #expect(!budget.take(now: at(60)))
         #expect(budget.take(now: at(65)))
     }
 
-    /// Against a list of all events.
+    /// Compares the budget with a list of all events.
     @Test(arguments: 0..<50)
     func retriesAgreeWithAModel(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)

@@ -12,7 +12,7 @@ struct InvalidTokenTests {
         return [.responseBytes(410, Array(body.utf8))]
     }
 
-    @Test func allThatSendFillTheStreamAndItEndsWithTheClient() async throws {
+    @Test func singleAndBulkPushesFillTheStreamUntilTheClientEnds() async throws {
         let journal = Journal<InvalidToken>()
         var reader: Task<Void, Never>?
         try await withServer(script: Self.script) { client, _ in
@@ -25,7 +25,7 @@ struct InvalidTokenTests {
             let summary = await client.sendAll(samplePush(), to: (0..<160).map { DeviceToken.sample($0) })
             #expect(summary.rejected == 10)
             await journal.wait(count: 11)
-            // The first ten seconds of the client: 161 answers, 11 of them 410.
+            // The first ten seconds of the client: 161 responses, 11 of them 410.
             #expect(await client.status.invalidTokenShare == 11.0 / 161)
         }
         await reader?.value
@@ -37,7 +37,7 @@ struct InvalidTokenTests {
         #expect(!since.shouldRemove(registeredAt: Date(timeIntervalSince1970: 1_800_000_000)))
     }
 
-    @Test func aSlowReaderIsToldHowManyItMissedAndHoldsNobodyUp() async throws {
+    @Test func aSlowReaderSeesTheMissedCountAndDelaysNoPush() async throws {
         try await withServer(script: Self.script) { client, _ in
             let stream = client.invalidTokens(bufferingNewest: 3)
             let summary = await client.sendAll(samplePush(), to: (0..<160).map { DeviceToken.sample($0) })
@@ -48,7 +48,7 @@ struct InvalidTokenTests {
         }
     }
 
-    @Test func badDeviceTokensAreNotAmongThem() async throws {
+    @Test func badDeviceTokensAreNotInTheStream() async throws {
         try await withServer(script: { _ in [.respond(400, reason: "BadDeviceToken")] }) { client, _ in
             let stream = client.invalidTokens
             let outcome = await client.deliver(samplePush(), to: deviceToken)
@@ -73,7 +73,7 @@ struct PrewarmTests {
         }
     }
 
-    @Test func replacementLosesNothing() async throws {
+    @Test func replacingConnectionsLosesNoPush() async throws {
         try await withServer(configure: { $0.pool.size = 2 }) { client, server in
             try await client.prewarm(2)
             client.replaceConnections()
@@ -86,7 +86,7 @@ struct PrewarmTests {
         }
     }
 
-    @Test func aServerThatIsNotThereIsSaid() async throws {
+    @Test func anUnreachableServerMakesPrewarmThrow() async throws {
         var configuration = APNSClientConfiguration.local(port: 1, caPEM: nil)
         configuration.pool.unavailableAfter = .milliseconds(100)
         let client = try APNSClient(configuration: configuration)

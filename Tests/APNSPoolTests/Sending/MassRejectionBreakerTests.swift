@@ -8,22 +8,22 @@ struct MassRejectionBreakerTests {
         MassRejectionBreaker(limits: MassRejectionLimits(window: window, rejections: rejections))
     }
 
-    @Test func aHundredAndFiftyOfTwoHundredOpenIt() {
+    @Test func the150thRejectionOf200TokensOpensTheBreaker() {
         var breaker = breaker()
         for number in 0..<149 { #expect(breaker.rejected(.sample(number)) == false) }
         for number in 149..<199 { #expect(breaker.recordWorkingToken(.sample(number)) == false) }
         #expect(!breaker.isOpen)
         #expect(breaker.rejected(.sample(199)) == true)
         #expect(breaker.isOpen)
-        // Once.
+        // The breaker reports its opening once.
         #expect(breaker.rejected(.sample(200)) == false)
     }
 
-    @Test func oneMoreGoodOneKeepsItClosed() {
+    @Test func oneMoreWorkingTokenKeepsTheBreakerClosed() {
         var breaker = breaker()
         for number in 0..<149 { _ = breaker.rejected(.sample(number)) }
         for number in 149..<200 { _ = breaker.recordWorkingToken(.sample(number)) }
-        // The first refused one falls out of the window with each further token.
+        // With each further token, the oldest rejection leaves the window.
         for number in 200..<349 { #expect(breaker.rejected(.sample(number)) == false) }
     }
 
@@ -31,13 +31,13 @@ struct MassRejectionBreakerTests {
         var breaker = breaker()
         for _ in 0..<10_000 { #expect(breaker.rejected(.sample(1)) == false) }
         #expect(breaker.rejections == 1)
-        // Its newest answer counts.
+        // Its newest response counts.
         #expect(breaker.recordWorkingToken(.sample(1)) == false)
         #expect(breaker.rejections == 0)
         #expect(!breaker.isAttentive)
     }
 
-    @Test func whatIsAcceptedBeforeTheFirstRefusalCostsNothing() {
+    @Test func workingTokensBeforeTheFirstRejectionAreNotTracked() {
         var breaker = breaker()
         for number in 0..<1000 { _ = breaker.recordWorkingToken(.sample(number)) }
         #expect(!breaker.isAttentive)
@@ -45,7 +45,7 @@ struct MassRejectionBreakerTests {
         #expect(breaker.rejected(.sample(1149)) == true)
     }
 
-    @Test func itClosesWhenMostAreGoodAgain() {
+    @Test func theBreakerClosesWhenMostTokensWorkAgain() {
         var breaker = breaker(20, 10)
         for number in 0..<10 { _ = breaker.rejected(.sample(number)) }
         #expect(breaker.isOpen)
@@ -57,8 +57,8 @@ struct MassRejectionBreakerTests {
         #expect(!breaker.isAttentive)
     }
 
-    /// Answers come in any order: of 1000 pushes in flight the half that is refused may be answered last.
-    @Test(arguments: [true, false]) func theWindowIsAsLargeAsWhatIsInFlight(_ areRefusedLast: Bool) {
+    /// Responses come in any order: of 1000 pushes in flight, the rejected half may get its responses last.
+    @Test(arguments: [true, false]) func theWindowCoversAllPushesInFlight(_ areRefusedLast: Bool) {
         var breaker = breaker()
         breaker.widen(to: 1000)
         #expect(breaker.limit == 750)
@@ -84,7 +84,7 @@ struct MassRejectionBreakerTests {
         #expect(breaker.window == 4)
         breaker.widen(to: 8)
         #expect(breaker.window == 8 && breaker.limit == 6)
-        // 2, 3, 4, 5 are in it; the refused ones fall out in their order.
+        // The window has the tokens 2 to 5; the rejected ones leave it in order.
         for number in 6..<10 { _ = breaker.recordWorkingToken(.sample(number)) }
         #expect(breaker.rejections == 2)
         _ = breaker.recordWorkingToken(.sample(10))
@@ -93,12 +93,12 @@ struct MassRejectionBreakerTests {
         #expect(breaker.rejections == 1)
         _ = breaker.recordWorkingToken(.sample(12))
         #expect(breaker.rejections == 0)
-        // Forgotten with the last refusal.
+        // The window narrows again with the last rejection.
         #expect(breaker.window == 4)
     }
 
     @Test(arguments: [(0, 0, 1, 1), (-5, -5, 1, 1), (Int.max, 3, 100_000, 3), (10, .max, 10, .max)])
-    func theLimitsHaveLimits(_ window: Int, _ rejections: Int, _ realWindow: Int, _ realRejections: Int) {
+    func extremeLimitsAreClamped(_ window: Int, _ rejections: Int, _ realWindow: Int, _ realRejections: Int) {
         let limits = MassRejectionLimits(window: window, rejections: rejections)
         #expect(limits.window == realWindow && limits.rejections == realRejections)
         var breaker = MassRejectionBreaker(limits: limits)
@@ -108,7 +108,7 @@ struct MassRejectionBreakerTests {
         #expect(!breaker.isOpen)
     }
 
-    @Test func offIsOff() {
+    @Test func theBreakerCanBeTurnedOff() {
         var breaker = MassRejectionBreaker(limits: .off)
         for number in 0..<1000 { #expect(breaker.rejected(.sample(number)) == false) }
         #expect(!breaker.isAttentive)
@@ -118,12 +118,12 @@ struct MassRejectionBreakerTests {
         (RejectionReason.badDeviceToken, true), (.deviceTokenNotForTopic, true), (.topicDisallowed, true),
         (.unregistered, false), (.payloadTooLarge, false), (nil, false),
     ])
-    func theseAnswersCount(_ reason: RejectionReason?, _ counts: Bool) {
+    func rejectionsThatSuggestMisconfigurationCount(_ reason: RejectionReason?, _ counts: Bool) {
         #expect(MassRejectionBreaker.counts(Rejection(status: 400, reason: reason)) == counts)
     }
 
-    /// Against a list of the last tokens, from the first refusal on.
-    @Test(arguments: 0..<30 as Range<UInt64>) func itAgreesWithAList(_ seed: UInt64) {
+    /// Compares the breaker with a list of the last tokens, from the first rejection on.
+    @Test(arguments: 0..<30 as Range<UInt64>) func theBreakerAgreesWithAList(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         let window = Int.random(in: 1...20, using: &random)
         let limit = Int.random(in: 1...window, using: &random)
@@ -154,7 +154,7 @@ struct MassRejectionBreakerTests {
         }
     }
 
-    @Test func theAlarmTakesOverWhatABulkCallSaw() {
+    @Test func theAlarmTakesOverTheBreakerOfABulkCall() {
         let alarm = MassRejectionAlarm(limits: MassRejectionLimits(window: 4, rejections: 2))
         #expect(!alarm.recordWorkingToken(.sample(0)))
         var breaker = breaker(4, 2)

@@ -5,12 +5,12 @@ import Testing
 @testable import APNSPool
 @testable import HTTP2Wire
 
-/// What is sent again, how often, and what the outcome of several tries is.
+/// Which pushes are resent, how often, and the outcome of several attempts.
 struct PushHistoryTests {
     private let start = MonotonicInstant(nanoseconds: 0)
     private let id = APNSID.random()
 
-    /// Tries that end one after another; the last decision.
+    /// Attempts that end one after another, with the decision after each.
     private final class Run {
         var history: PushHistory
         var policy = APNSClientConfiguration.Retry()
@@ -53,7 +53,7 @@ struct PushHistoryTests {
 
     // MARK: Resent
 
-    @Test func acceptedIsTheEnd() {
+    @Test func anAcceptedPushIsFinished() {
         let receipt = Receipt(apnsID: id)
         #expect(run().end(.accepted(receipt)) == .finish(.accepted(receipt)))
     }
@@ -64,7 +64,7 @@ struct PushHistoryTests {
         #expect(run().end(.notProcessed(.goAway, "")) == .retry(after: .zero))
     }
 
-    @Test func aFinalNotSentIsNot() throws {
+    @Test func aFinalNotSentIsNotResent() throws {
         let error = try #require(finish(run().end(late)).error)
         #expect(error.certainty == .notSent && error.code == .deadlineExceeded && error.attempts == 0)
         #expect(error.apnsID == id)
@@ -76,11 +76,11 @@ struct PushHistoryTests {
     }
 
     @Test(arguments: [RejectionReason.expiredProviderToken, .unrelatedKeyIDInToken])
-    func aRefusedTokenIsResentOnce(_ reason: RejectionReason) {
+    func aPushWithARefusedTokenIsResentOnce(_ reason: RejectionReason) {
         let run = run()
         #expect(run.end(rejected(403, reason)) == .retry(after: .zero))
         #expect(finish(run.end(rejected(403, reason))).error?.rejection?.reason == reason)
-        // Also when something else happened in between, and for the other of the two.
+        // The same holds with another failure in between, and for the other reason.
         let other = self.run()
         _ = other.end(rejected(403, .expiredProviderToken))
         _ = other.end(refused)
@@ -92,33 +92,33 @@ struct PushHistoryTests {
         (403, .invalidProviderToken), (404, .badPath), (410, .unregistered), (413, .payloadTooLarge), (405, nil),
         (502, nil), (400, nil), (403, nil), (301, nil), (599, nil),
     ])
-    func theseRejectionsAreNot(_ status: Int, _ reason: RejectionReason?) {
+    func otherRejectionsAreNotResent(_ status: Int, _ reason: RejectionReason?) {
         let outcome = finish(run().end(rejected(status, reason)))
         #expect(outcome.certainty == .rejected && outcome.attempts == 1 && outcome.status == status)
     }
 
-    @Test("A push whose token was from the future goes once more, with another token")
+    @Test("A push whose provider token was from the future is resent once, with another token")
     func tokenFromTheFuture() {
         let run = run()
         run.history.tokenIsReplaced()
         guard case .retry = run.end(rejected(403, .invalidProviderToken)) else {
-            Issue.record("it is not sent again")
+            Issue.record("the push is not resent")
             return
         }
         #expect(finish(run.end(rejected(403, .invalidProviderToken))).certainty == .rejected)
     }
 
-    @Test func unknownIsNeverResent() {
+    @Test func unknownIsNotResentByDefault() {
         let outcome = finish(run().end(unknown))
         #expect(outcome.certainty == .unknown && !outcome.canResend)
     }
 
-    @Test func unknownIsResentWhenAskedFor() {
+    @Test func unknownIsResentIfThePolicyAllowsIt() {
         let run = run()
         run.policy.resendsUnknown = true
         #expect(run.end(unknown) == .retry(after: .zero))
         #expect(run.history.id == id)
-        // What may have arrived is not undone by a refusal, but by an acceptance.
+        // A later rejection leaves the outcome unknown; a later acceptance settles it.
         let outcome = finish(run.end(rejected(400, .badDeviceToken)))
         #expect(outcome.certainty == .unknown && outcome.attempts == 2)
         let other = self.run()
@@ -127,7 +127,8 @@ struct PushHistoryTests {
         #expect(finish(other.end(.accepted(Receipt(apnsID: id)))).certainty == .accepted)
     }
 
-    @Test(arguments: [PushError.Code.cancelled, .shuttingDown]) func whatIsOverIsNotResent(_ code: PushError.Code) {
+    @Test(arguments: [PushError.Code.cancelled, .shuttingDown])
+    func aCancelledOrShutDownPushIsNotResent(_ code: PushError.Code) {
         let run = run()
         run.policy.resendsUnknown = true
         #expect(finish(run.end(.unknown(code, ""))).error?.code == code)
@@ -144,11 +145,11 @@ struct PushHistoryTests {
         #expect(finish(tired.end(unknown)).attempts == 1)
     }
 
-    @Test func theServersPauseIsKept() {
+    @Test func theRetryAfterOfTheServerIsRespected() {
         let run = run(deadline: .seconds(30))
         let busy = AttemptEnd.rejected(Rejection(status: 503, reason: .serviceUnavailable), retryAfter: .seconds(7))
         #expect(run.end(busy) == .retry(after: .seconds(7)))
-        // One that lies behind the deadline is the end, and takes nothing from the budget.
+        // A pause beyond the deadline ends the push, and spends no budget.
         run.now = run.now.advanced(by: .seconds(24))
         let asked = run.asked
         let outcome = finish(run.end(busy))
@@ -156,21 +157,21 @@ struct PushHistoryTests {
         #expect(run.asked == asked)
     }
 
-    @Test func anOverloadedAPNsIsNotAskedAgainAtOnce() {
+    @Test func aPushIsNotResentAtOnceToAnOverloadedAPNs() {
         let run = run()
         run.isDegraded = true
         guard case .retry(let delay) = run.end(rejected(503)) else {
-            Issue.record("ended")
+            Issue.record("the push ended without a retry")
             return
         }
         #expect(delay > .zero && delay <= .milliseconds(200))
-        // Other reasons are no overload.
+        // Other failures do not indicate an overload.
         let other = self.run()
         other.isDegraded = true
         #expect(other.end(refused) == .retry(after: .zero))
     }
 
-    @Test func aServerErrorIsResentByPolicy() {
+    @Test func aServerErrorIsNotResentIfThePolicyForbidsIt() {
         let run = run()
         run.policy.retriesInternalServerError = false
         #expect(finish(run.end(rejected(500))).status == 500)
@@ -179,13 +180,13 @@ struct PushHistoryTests {
     // MARK: Limits
 
     @Test(arguments: 1...5)
-    func noMoreTriesThanAllowed(_ limit: Int) {
+    func noMoreAttemptsThanAllowed(_ limit: Int) {
         for end in [rejected(503), refused] {
             let run = run()
             run.policy.maxAttempts = limit
             for _ in 1..<limit {
                 guard case .retry = run.end(end) else {
-                    Issue.record("ended after \(run.history.attempts)")
+                    Issue.record("the push ended after \(run.history.attempts) attempts")
                     return
                 }
             }
@@ -193,12 +194,12 @@ struct PushHistoryTests {
         }
     }
 
-    @Test func unsentTriesAreFreeButNotEndless() {
+    @Test func unsentAttemptsAreFreeButLimited() {
         let run = run(deadline: .seconds(1_000_000))
         run.policy.maxAttempts = 1
         for _ in 0..<PushHistory.unsentLimit {
             guard case .retry = run.end(lost) else {
-                Issue.record("ended too early")
+                Issue.record("the push ended too early")
                 return
             }
         }
@@ -206,7 +207,7 @@ struct PushHistoryTests {
         #expect(outcome.certainty == .notSent && outcome.attempts == 0)
     }
 
-    @Test func fromTheThirdTryOnDelaysHaveFullJitter() {
+    @Test func delaysHaveFullJitterFromTheThirdAttemptOn() {
         var longest: [Duration] = [.zero, .zero, .zero, .zero, .zero]
         for seed in 0..<300 as Range<UInt64> {
             let run = run(deadline: .seconds(1000))
@@ -233,7 +234,7 @@ struct PushHistoryTests {
         run.budget = 0
         #expect(run.end(refused) == .retry(after: .zero))
         guard case .retry = run.end(lost), case .retry = run.end(rejected(400, .idleTimeout)) else {
-            Issue.record("the budget was asked")
+            Issue.record("the push was not retried without a budget")
             return
         }
         #expect(run.asked == 0)
@@ -241,7 +242,7 @@ struct PushHistoryTests {
         #expect(outcome.status == 503 && run.asked == 1)
     }
 
-    @Test func theBudgetIsNotSpentOnWhatIsNotResent() {
+    @Test func pushesThatAreNotResentSpendNoBudget() {
         let run = run()
         run.policy.maxAttempts = 1
         _ = run.end(rejected(503))
@@ -249,9 +250,9 @@ struct PushHistoryTests {
         #expect(run.asked == 0)
     }
 
-    // MARK: Several tries
+    // MARK: Several attempts
 
-    @Test func refusedOnceThenLateIsNotProcessed() {
+    @Test func aRefusalThenADeadlineIsNotProcessed() {
         let run = run()
         _ = run.end(refused)
         let error = finish(run.end(late)).error
@@ -259,7 +260,7 @@ struct PushHistoryTests {
         #expect(error?.message.contains("after that") == true)
     }
 
-    @Test("The same failure after a stronger one is in the message once, however often it comes")
+    @Test("A failure that repeats after a stronger one appears in the message once")
     func messagesDoNotGrow() {
         let run = run()
         _ = run.end(refused)
@@ -272,43 +273,43 @@ struct PushHistoryTests {
         )
     }
 
-    @Test func a503ThenLostIsUnknown() {
+    @Test func a503ThenALostConnectionIsUnknown() {
         let run = run()
         _ = run.end(rejected(503))
         let outcome = finish(run.end(unknown))
         #expect(outcome.certainty == .unknown && outcome.attempts == 2)
     }
 
-    @Test func a503ThenLateIsRejected() {
+    @Test func a503ThenADeadlineIsRejected() {
         let run = run()
         _ = run.end(rejected(503, .shutdown))
         let outcome = finish(run.end(late))
         #expect(outcome.status == 503 && outcome.error?.rejection?.reason == .shutdown)
     }
 
-    @Test func ofTwoRejectionsTheLastCounts() {
+    @Test func theLastOfTwoRejectionsCounts() {
         let run = run()
         _ = run.end(rejected(503))
         #expect(finish(run.end(rejected(410, .unregistered))).status == 410)
     }
 
-    @Test func acceptedAfterAllCounts() {
+    @Test func anAcceptanceAfterFailuresCounts() {
         let run = run()
         _ = run.end(rejected(503))
         _ = run.end(refused)
         #expect(finish(run.end(.accepted(Receipt(apnsID: id, attempts: 3)))).certainty == .accepted)
     }
 
-    @Test func aFailureWithoutATryKeepsWhatWasStronger() {
+    @Test func aFailureWithoutAnAttemptKeepsTheStrongerResult() {
         let run = run()
         #expect(run.history.fail(.cancelled, "x").certainty == .notSent)
         _ = run.end(refused)
         #expect(run.history.fail(.cancelled, "x").error?.code == .refused)
     }
 
-    /// Whatever happens in whatever order: the outcome is the strongest of all tries, and it comes.
+    /// For any order of attempt ends, the push ends with the strongest outcome.
     @Test(arguments: 0..<300)
-    func theStrongestCounts(_ seed: UInt64) {
+    func theStrongestResultCounts(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         let ends: [(AttemptEnd, Certainty)] = [
             (.accepted(Receipt(apnsID: id)), .accepted), (unknown, .unknown), (rejected(503), .rejected),
@@ -323,17 +324,17 @@ struct PushHistoryTests {
             #expect(outcome.certainty == seen.max(), "seed \(seed): \(seen)")
             return
         }
-        Issue.record("seed \(seed): no end after \(seen)")
+        Issue.record("seed \(seed): the push did not end after \(seen)")
     }
 
     private func finish(_ decision: PushHistory.Decision) -> PushOutcome {
         if case .finish(let outcome) = decision { return outcome }
-        Issue.record("\(decision) is no end")
+        Issue.record("\(decision) does not end the push")
         return .accepted(Receipt(apnsID: id))
     }
 }
 
-/// What the wire says of a stream, and the pool of a checkout, in words of a try.
+/// The conversion of a stream's result to the end of an attempt.
 struct AttemptEndTests {
     private func read(
         _ ending: StreamEnding,
@@ -364,15 +365,15 @@ struct AttemptEndTests {
         )
     }
 
-    @Test func whatAShutdownCutsOffSaysSo() {
+    @Test func aStreamClosedByAShutdownReportsTheShutdown() {
         guard case .unknown(.shuttingDown, _) = read(.unknown, .closedLocally, isShuttingDown: true),
             case .notSent(.shuttingDown, _, _, isFinal: true) = read(.notSent, .closedLocally, isShuttingDown: true),
-            // A connection that is lost meanwhile, or closed while the client lives, is another matter.
+            // A connection that is lost meanwhile, or closed while the client runs, is reported as lost.
             case .unknown(.connectionLost, _) = read(.unknown, .connectionLost, isShuttingDown: true),
             case .unknown(.connectionLost, _) = read(.unknown, .closedLocally),
             case .notSent(.connectionLost, _, _, isFinal: false) = read(.notSent, .closedLocally)
         else {
-            Issue.record("another end")
+            Issue.record("the attempt has another end")
             return
         }
     }
@@ -387,13 +388,13 @@ struct AttemptEndTests {
             body: #"{"reason":"TooManyRequests"}"#
         )
         guard case .rejected(let rejection, let retryAfter) = end else {
-            Issue.record("another end")
+            Issue.record("the attempt has another end")
             return
         }
         #expect(rejection.disposition == .pauseDevice && retryAfter == expected)
     }
 
-    @Test("Text of a rejection that moves a cursor or forges a line is escaped and cut")
+    @Test("Control characters in the text of a rejection are escaped, and long text is cut")
     func hostileRejection() {
         let reason = #"\u001b[2J\nERROR forged"# + String(repeating: "x", count: 1000)
         let end = self.read(
@@ -404,39 +405,39 @@ struct AttemptEndTests {
             body: #"{"reason":"\#(reason)"}"#
         )
         guard case .rejected(let rejection, _) = end else {
-            Issue.record("another end")
+            Issue.record("the attempt has another end")
             return
         }
         #expect(rejection.reason?.rawValue.hasPrefix(#"\u{1b}[2J\u{a}ERROR forgedxx"#) == true)
         #expect(rejection.reason?.rawValue.utf8.count ?? 0 < 300)
         #expect(rejection.apnsUniqueID == #"\u{9b}31m"#)
-        // The body stays as it came, for those who want it.
+        // The raw body is unchanged.
         #expect(rejection.rawBody.count > 1000)
     }
 
-    @Test func theTimeOfOneTryIsNotTheDeadline() {
+    @Test func aResponseTimeoutBeforeTheDeadlineIsNotFinal() {
         guard case .notSent(.deadlineExceeded, _, _, let isFinal) = read(.notSent, .deadline) else {
-            Issue.record("another end")
+            Issue.record("the attempt has another end")
             return
         }
         #expect(!isFinal)
         guard case .notSent(.deadlineExceeded, _, _, true) = read(.notSent, .deadline, isPastDeadline: true) else {
-            Issue.record("another end")
+            Issue.record("the attempt has another end")
             return
         }
     }
 
-    @Test func aPoisonPushIsNotMoved() {
+    @Test func aPushThatBreaksAConnectionIsNotResent() {
         guard case .notSent(.connectionFault, _, _, isFinal: true) = read(.notSent, .faulty) else {
-            Issue.record("another end")
+            Issue.record("the attempt has another end")
             return
         }
     }
 
     @Test(arguments: [StreamCause.noCapacity, .connectionLost, .goAway, .reset(.refusedStream)])
-    func whatWasNotSentMoves(_ cause: StreamCause) {
+    func anUnsentPushMovesToAnotherConnection(_ cause: StreamCause) {
         guard case .notSent(.connectionLost, _, _, isFinal: false) = read(.notSent, cause) else {
-            Issue.record("another end")
+            Issue.record("the attempt has another end")
             return
         }
     }
@@ -444,7 +445,7 @@ struct AttemptEndTests {
     @Test(arguments: [
         ("5", Duration.seconds(5)), ("0", .zero), ("-1", nil), ("soon", nil), ("99999999999999999999", nil),
     ])
-    func retryAfterIsReadCarefully(_ text: String, _ expected: Duration?) {
+    func anInvalidRetryAfterIsIgnored(_ text: String, _ expected: Duration?) {
         guard
             case .rejected(_, let retryAfter) = read(
                 .response,
@@ -453,13 +454,13 @@ struct AttemptEndTests {
                 fields: [("retry-after", text)]
             )
         else {
-            Issue.record("another end")
+            Issue.record("the attempt has another end")
             return
         }
         #expect(retryAfter == expected)
     }
 
-    @Test func theIDOfTheAnswerMayBeMissingOrInUpperCase() {
+    @Test func theResponseIDMayBeMissingOrInUpperCase() {
         let id = APNSID.random()
         guard
             case .accepted(let receipt) = read(
@@ -470,7 +471,7 @@ struct AttemptEndTests {
             ), case .accepted = read(.response, .responded, status: 200),
             case .accepted = read(.response, .responded, status: 200, fields: [("apns-id", "nonsense")])
         else {
-            Issue.record("another end")
+            Issue.record("the attempt has another end")
             return
         }
         #expect(receipt.apnsID == id)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import APNSPool
 
-/// The fields as a server sees them.
+/// The request fields as a server receives them.
 struct RequestEncoderTests {
-    @Test func theFieldsOfAFullPushStandInTheirOrder() async throws {
+    @Test func allFieldsOfAPushAreSentInOrder() async throws {
         try await withServer { client, server in
             let id = APNSID.random()
             let push = samplePush(
@@ -28,7 +28,7 @@ struct RequestEncoderTests {
         }
     }
 
-    @Test func whatIsNotSaidHasNoField() async throws {
+    @Test func anUnsetOptionHasNoField() async throws {
         try await withServer { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             #expect(await client.deliver(samplePush(expiration: .immediate), to: deviceToken).certainty == .accepted)
@@ -49,7 +49,7 @@ struct RequestEncoderTests {
         #expect(APNSEnvironment.custom(host: "::1", port: 8443).authority == "[::1]:8443")
     }
 
-    @Test func pushesOfOneKindShareABlock() throws {
+    @Test func pushesOfOneKindShareAHeaderBlock() throws {
         let encoder = RequestEncoder(authority: "a")
         let first = encoder.block(for: samplePush())
         #expect(encoder.block(for: samplePush(payload: "{}", expiration: .immediate)) === first)
@@ -64,7 +64,7 @@ struct RequestEncoderTests {
         #expect(encoder.block(for: background) !== first)
     }
 
-    @Test func manyKindsDoNotKeepAllBlocks() {
+    @Test func manyKindsOfPushesDoNotKeepAllHeaderBlocks() {
         let encoder = RequestEncoder(authority: "a")
         weak let first = encoder.block(for: samplePush(topic: "t"))
         for number in 0..<1000 { _ = encoder.block(for: samplePush(topic: "t\(number)")) }

@@ -4,7 +4,7 @@ import Testing
 @testable import APNSPool
 
 struct SendRouteTests {
-    @Test("A route with another provider token keeps its pool, so that a lease goes back to the pool that it is from")
+    @Test("A route with another provider token keeps its pool, so a lease returns to the pool that issued it")
     func poolOfALease() async throws {
         let client = try APNSClient.unstarted()
         let session = client.runtime.credentials.latest

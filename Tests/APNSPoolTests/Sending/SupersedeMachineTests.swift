@@ -4,7 +4,7 @@ import Testing
 @testable import APNSPool
 
 struct SupersedeMachineTests {
-    /// The machine by reference, since `#expect` calls nothing that mutates a value.
+    /// Wraps the machine in a class, because `#expect` cannot call mutating methods.
     private final class Machine {
         typealias Successor = SupersedeMachine<Int>.Successor
         var machine: SupersedeMachine<Int>
@@ -24,7 +24,7 @@ struct SupersedeMachineTests {
         func end(_ key: Int, _ ticket: UInt64) -> Successor? { self.machine.end(key, ticket) }
     }
 
-    @Test func theNewestThatWaitsIsTheOneThatGoes() {
+    @Test func theNewestWaitingPushIsSentNext() {
         let machine = Machine()
         let first = machine.arrive(0, isFinal: false)
         #expect(first.hasTurn && first.superseded == nil)
@@ -40,24 +40,24 @@ struct SupersedeMachineTests {
         #expect(machine.keyCount == 1)
     }
 
-    @Test func oneThatIsNotWrittenGivesItsPlaceToTheNewer() {
+    @Test func anUnwrittenPushIsReplacedByANewerOne() {
         let machine = Machine()
         let first = machine.arrive(0, isFinal: false)
         let second = machine.arrive(0, isFinal: false)
         #expect(!machine.beginWrite(0, first.ticket))
         #expect(machine.end(0, first.ticket) == .init(ticket: second.ticket, isHeir: true))
-        // The heir is sent whatever comes.
+        // The heir is sent even if newer pushes arrive.
         let third = machine.arrive(0, isFinal: false)
         #expect(third.superseded == nil)
         #expect(machine.beginWrite(0, second.ticket))
         #expect(machine.end(0, second.ticket) == .init(ticket: third.ticket, isHeir: false))
-        // One whose successor has gone before it was its turn is sent after all.
+        // A push is sent after all if its successor left before its turn.
         let fourth = machine.arrive(0, isFinal: false)
         #expect(machine.claim(0, fourth.ticket) == .withdrawn)
         #expect(machine.beginWrite(0, third.ticket))
     }
 
-    @Test func finalOnesAreNeverReplaced() {
+    @Test func finalPushesAreNeverReplaced() {
         let machine = Machine()
         let end = machine.arrive(0, isFinal: true)
         let update = machine.arrive(0, isFinal: false)
@@ -72,7 +72,7 @@ struct SupersedeMachineTests {
         #expect(machine.end(0, other.ticket) == nil)
     }
 
-    @Test func timestampsRise() {
+    @Test func timestampsIncrease() {
         let machine = Machine(timestampLimit: 4)
         func stamp(_ key: Int, _ now: Int64) -> Int64? {
             let arrival = machine.arrive(key, isFinal: true, timestamp: now)
@@ -84,7 +84,7 @@ struct SupersedeMachineTests {
         for key in 3..<100 { #expect(stamp(key, Int64(key) + 100) == Int64(key) + 100) }
         #expect(machine.timestampCount <= 4)
         #expect(machine.keyCount == 0)
-        // The newest are kept.
+        // The newest timestamps are kept.
         #expect(stamp(99, 1) == 200)
     }
 
@@ -93,19 +93,19 @@ struct SupersedeMachineTests {
         let machine = Machine(timestampLimit: 100)
         let count = 60_000
         for key in 0..<count { #expect(machine.arrive(key, isFinal: false, timestamp: 10).timestamp == 10) }
-        // What is in use is not forgotten.
+        // The timestamp of a key in use is not forgotten.
         for key in 0..<count { #expect(machine.arrive(key, isFinal: false, timestamp: 10).timestamp == 11) }
         #expect(machine.keyCount == count && machine.timestampCount == 0)
     }
 
-    /// What the machine should do, in other words: all pushes with what became of them.
+    /// A naive model of the machine: all pushes with their states.
     private struct Model {
-        enum State { case waiting, holding, told, written, gone }
+        enum State { case waiting, holding, refused, written, gone }
         var pushes: [(ticket: UInt64, key: Int, isFinal: Bool, state: State, isHeir: Bool)] = []
 
         func index(_ ticket: UInt64) -> Int? { pushes.firstIndex { $0.ticket == ticket } }
         func holder(_ key: Int) -> Int? {
-            pushes.firstIndex { $0.key == key && [.holding, .told, .written].contains($0.state) }
+            pushes.firstIndex { $0.key == key && [.holding, .refused, .written].contains($0.state) }
         }
         func isReplaced(_ index: Int) -> Bool {
             let push = pushes[index]
@@ -113,7 +113,7 @@ struct SupersedeMachineTests {
         }
     }
 
-    @Test func likeAModel() async {
+    @Test func theMachineAgreesWithAModel() async {
         let run = PropertyRun(commands: 8_000, runs: 8)
         for seed in run.seeds {
             await TestScale.letOthersRun()
@@ -123,7 +123,7 @@ struct SupersedeMachineTests {
             var newest: [Int: Int64] = [:]
             var clock: Int64 = 1000
             let comment: Comment = "\(run.replay(seed))"
-            // Those that were replaced while they waited: they end without being asked.
+            // Removes the pushes that were replaced while they waited; they end without a call.
             func forgetReplaced(_ key: Int) -> [UInt64] {
                 let replaced = model.pushes.indices.dropLast().filter {
                     model.pushes[$0].key == key && model.pushes[$0].state == .waiting && !model.pushes[$0].isFinal
@@ -151,23 +151,23 @@ struct SupersedeMachineTests {
                         #expect(machine.claim(key, superseded) == .superseded, comment)
                     }
                 case 1:
-                    guard let holder, model.pushes[holder].state != .told else { continue }
+                    guard let holder, model.pushes[holder].state != .refused else { continue }
                     let isReplaced = model.pushes[holder].state == .holding && model.isReplaced(holder)
                     #expect(machine.beginWrite(key, model.pushes[holder].ticket) == !isReplaced, comment)
-                    model.pushes[holder].state = isReplaced ? .told : .written
+                    model.pushes[holder].state = isReplaced ? .refused : .written
                 case 2:
                     guard let holder else { continue }
-                    let wasTold = model.pushes[holder].state == .told
+                    let wasRefused = model.pushes[holder].state == .refused
                     let ticket = model.pushes[holder].ticket
                     model.pushes.remove(at: holder)
                     let next = model.pushes.firstIndex { $0.key == key }
                     let expected = next.map {
-                        Machine.Successor(ticket: model.pushes[$0].ticket, isHeir: wasTold)
+                        Machine.Successor(ticket: model.pushes[$0].ticket, isHeir: wasRefused)
                     }
                     #expect(machine.end(key, ticket) == expected, comment)
                     if let next {
                         model.pushes[next].state = .holding
-                        model.pushes[next].isHeir = wasTold
+                        model.pushes[next].isHeir = wasRefused
                     }
                 default:
                     guard let push = model.pushes.filter({ $0.key == key }).randomElement(using: &random) else {

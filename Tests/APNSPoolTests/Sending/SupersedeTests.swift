@@ -7,7 +7,7 @@ import Testing
 
 private let app = "com.example.app"
 
-/// Pushes that replace each other, against the simulator.
+/// Pushes that supersede each other, against the simulator.
 struct SupersedeTests {
     private struct State: Encodable { var score: Int }
 
@@ -45,14 +45,14 @@ struct SupersedeTests {
     private let options = DeliveryOptions(deadline: .seconds(30), supersedes: "match-42")
 
     /// A hundred updates of one activity while the server is slow.
-    @Test func ofManyUpdatesTheFirstAndTheLastArrive() async throws {
+    @Test func theFirstAndTheLastOfManyUpdatesArrive() async throws {
         try await self.withClient(delay: .milliseconds(200)) { client, simulator in
             var tasks: [Task<PushOutcome, Never>] = []
             for number in 0..<100 {
                 tasks.append(
                     Task { await client.deliver(Self.update(number), to: DeviceToken.sample(1), options: self.options) }
                 )
-                // It has its place before the next one comes.
+                // The push is queued before the next one arrives.
                 await until { client.runtime.sending.supersedeQueue.arrivalCount == UInt64(number) + 1 }
                 if number == 0 { await until { simulator.record.requestsReceived == 1 } }
             }
@@ -80,7 +80,7 @@ struct SupersedeTests {
         }
     }
 
-    @Test func anEndIsSentWhateverComesAfterIt() async throws {
+    @Test func anEndIsSentEvenIfUpdatesFollow() async throws {
         try await self.withClient(delay: .milliseconds(500)) { client, simulator in
             func push(_ notification: PushNotification, _ number: UInt64) async -> Task<PushOutcome, Never> {
                 let task = Task { await client.deliver(notification, to: DeviceToken.sample(1), options: self.options) }
@@ -101,7 +101,7 @@ struct SupersedeTests {
         }
     }
 
-    @Test func deadlineAndCancellationHoldDuringTheWait() async throws {
+    @Test func aDeadlineOrCancellationEndsTheWait() async throws {
         try await self.withClient(delay: .seconds(2)) { client, simulator in
             let first = Task { await client.deliver(Self.update(1), to: DeviceToken.sample(1), options: self.options) }
             await until { simulator.record.requestsReceived == 1 }
