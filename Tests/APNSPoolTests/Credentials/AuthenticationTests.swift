@@ -21,16 +21,16 @@ struct AuthenticationKeyTests {
         ("no final newline", String(KeyTexts.p256.dropLast())),
         ("CRLF", KeyTexts.p256.replacingOccurrences(of: "\n", with: "\r\n")),
         ("CR only", KeyTexts.p256.replacingOccurrences(of: "\n", with: "\r")),
-        ("blanks around it", " \t\n\n" + KeyTexts.p256 + "\n \r\n"),
-        ("blanks at line ends", KeyTexts.p256.replacingOccurrences(of: "\n", with: " \n")),
+        ("whitespace around it", " \t\n\n" + KeyTexts.p256 + "\n \r\n"),
+        ("blanks at the line ends", KeyTexts.p256.replacingOccurrences(of: "\n", with: " \n")),
         ("byte order mark", "\u{FEFF}" + KeyTexts.p256),
         (#"\n as two characters"#, KeyTexts.p256.replacingOccurrences(of: "\n", with: #"\n"#)),
         (#"\\n as three characters"#, KeyTexts.p256.replacingOccurrences(of: "\n", with: #"\\n"#)),
         (#"\r\n as four characters"#, KeyTexts.p256.replacingOccurrences(of: "\n", with: #"\r\n"#)),
         ("quotes around it", "\"" + KeyTexts.p256.replacingOccurrences(of: "\n", with: #"\n"#) + "\"\n"),
         ("single quotes", "'" + KeyTexts.p256 + "'"),
-        ("line ends turned into blanks", KeyTexts.p256.replacingOccurrences(of: "\n", with: " ")),
-        ("line ends lost", KeyTexts.p256.replacingOccurrences(of: "\n", with: "")),
+        ("line ends replaced with blanks", KeyTexts.p256.replacingOccurrences(of: "\n", with: " ")),
+        ("line ends removed", KeyTexts.p256.replacingOccurrences(of: "\n", with: "")),
         ("base64 of the PEM", Data(KeyTexts.p256.utf8).base64EncodedString()),
         (
             "base64 of the PEM in lines",
@@ -40,20 +40,20 @@ struct AuthenticationKeyTests {
             "base64 without padding",
             Data((KeyTexts.p256 + "\n").utf8).base64EncodedString().replacingOccurrences(of: "=", with: "")
         ),
-        ("only the lines between", base64Body),
+        ("only the base64 lines", base64Body),
         ("SEC1", KeyTexts.p256SEC1),
-        ("SEC1 after its parameters", KeyTexts.p256WithParameters),
-        ("the curve written out", KeyTexts.p256Explicit),
+        ("SEC1 after its curve parameters", KeyTexts.p256WithParameters),
+        ("explicit curve parameters", KeyTexts.p256Explicit),
         ("a certificate first", KeyTexts.certificate + KeyTexts.p256),
-        ("a certificate first that is cut off", KeyTexts.certificate.prefix(100) + "\n" + KeyTexts.p256),
+        ("a truncated certificate first", KeyTexts.certificate.prefix(100) + "\n" + KeyTexts.p256),
         (
-            "a certificate first that is cut off, line ends lost",
+            "a truncated certificate first, line ends removed",
             (KeyTexts.certificate.prefix(100) + KeyTexts.p256).replacingOccurrences(of: "\n", with: "")
         ),
         ("text before it", "Bag Attributes\n    friendlyName: push\n" + KeyTexts.p256),
     ]
 
-    @Test("Every form in which the key of a .p8 file arrives is read", arguments: goodTexts)
+    @Test("The key of a .p8 file is read in every common form", arguments: goodTexts)
     func good(name: String, text: String) throws {
         let signer = try #require(try Self.pem(text).makeSigner(), "\(name)")
         #expect(signer.identifiers.keyID == Self.keyID)
@@ -104,7 +104,7 @@ struct AuthenticationKeyTests {
         ),
     ]
 
-    @Test("Every other text is refused with words that say what it is", arguments: badTexts)
+    @Test("Any other text is refused with an error that names the problem", arguments: badTexts)
     func bad(text: String, code: APNSConfigurationError.Code, words: String) throws {
         let error = try configurationError(Self.pem(text))
         #expect(error.code == code)
@@ -113,12 +113,12 @@ struct AuthenticationKeyTests {
         #expect(!error.description.contains(Self.base64Body.prefix(20)))
     }
 
-    @Test("A key cut anywhere or with any byte changed never traps")
+    @Test("Reading a truncated or altered key never traps")
     func mutilated() async {
         let texts = [KeyTexts.p256, KeyTexts.p256SEC1, KeyTexts.encrypted, KeyTexts.rsa]
         for text in texts {
             let bytes = Array(text.utf8)
-            // Each third place in the short form.
+            // The short form tests every third position.
             for length in stride(from: 0, to: bytes.count, by: TestScale.size(3, thorough: 1)) {
                 await TestScale.letOthersRun()
                 _ = try? PrivateKeyText.key(in: Array(bytes.prefix(length)), setting: "x")
@@ -129,7 +129,7 @@ struct AuthenticationKeyTests {
         }
     }
 
-    @Test("A key with any bit changed is refused, or the change was not in its numbers")
+    @Test("A key with a changed bit is refused, unless the bit is outside the key's numbers")
     func bits() async throws {
         for text in [Self.base64Body, Self.body(of: KeyTexts.p256SEC1)] {
             let whole = Array(try #require(Data(base64Encoded: text)))
@@ -137,7 +137,7 @@ struct AuthenticationKeyTests {
             var refused = 0
             for position in whole.indices {
                 await TestScale.letOthersRun()
-                // One bit of each byte in the short form.
+                // The short form changes one bit of each byte.
                 for bit in TestScale.isThorough ? Array(0..<8) : [position % 8] {
                     var changed = whole
                     changed[position] ^= 1 << bit
@@ -148,12 +148,12 @@ struct AuthenticationKeyTests {
                     }
                 }
             }
-            // Both halves, at least.
+            // At least the bytes of the private and the public key.
             #expect(refused >= TestScale.size(96, thorough: 96 * 8))
         }
     }
 
-    @Test("A key's halves must belong together")
+    @Test("A private key with the public key of another key is refused")
     func halves() throws {
         let own = Array(try #require(Data(base64Encoded: Self.base64Body)))
         let publicKey = try ES256PrivateKey(der: own).publicKey.rawRepresentation
@@ -166,11 +166,11 @@ struct AuthenticationKeyTests {
         #expect(error.message.contains("do not match"))
     }
 
-    @Test("A key without its public half is read, one with bytes behind it is not")
+    @Test("A key without its public key is read, and a key with trailing bytes is refused")
     func lengths() throws {
         let whole = Array(try #require(Data(base64Encoded: Self.base64Body)))
         let publicKey = try ES256PrivateKey(der: whole).publicKey.rawRepresentation
-        // The number stands behind PrivateKeyInfo's 29 bytes and 7 of its own structure.
+        // The private number follows PrivateKeyInfo's 29 bytes and 7 bytes of its own structure.
         let number = whole[36..<68]
         let curve: [UInt8] = [0xA0, 0x0A, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
         let sec1: [UInt8] = [0x30, 0x31, 0x02, 0x01, 0x01, 0x04, 0x20] + number + curve
@@ -199,7 +199,7 @@ struct AuthenticationKeyTests {
         text.split(separator: "\n").dropFirst().dropLast().joined()
     }
 
-    @Test("Bytes that are no text are refused")
+    @Test("Binary data that is not a key is refused")
     func binary() throws {
         try withFile("AuthKey_9UC9ZLQ8YW.p8", [0xFF, 0xFE, 0x00, 0x30, 0x82]) { path in
             let error = try configurationError(.token(keyFile: path, teamID: Self.teamID))
@@ -208,7 +208,7 @@ struct AuthenticationKeyTests {
         }
     }
 
-    @Test("The signer of a key's text has the key's public half; without a token there is no signer")
+    @Test("A signer has the public key of its private key; without a token there is no signer")
     func publicHalf() throws {
         let publicKey = try ES256PublicKey(pem: KeyTexts.publicKey).rawRepresentation
         try #expect(Self.pem(KeyTexts.p256).makeSigner()?.publicKey == publicKey)
@@ -226,7 +226,7 @@ struct AuthenticationKeyTests {
         }
     }
 
-    @Test("The refresh interval has limits")
+    @Test("A refresh interval outside 20 to 60 minutes is refused")
     func interval() throws {
         var authentication = Self.pem(KeyTexts.p256)
         for minutes in [20, 50, 60] {
@@ -247,7 +247,7 @@ struct AuthenticationNameTests {
     static let teamID = "ABBM6U9RM5"
 
     @Test(
-        "The key id comes from the file's name",
+        "The key id is read from the file's name",
         arguments: ["AuthKey_9UC9ZLQ8YW.p8", "AuthKey_9UC9ZLQ8YW (1).p8", "AuthKey_9UC9ZLQ8YW-copy.p8"]
     )
     func named(name: String) throws {
@@ -261,7 +261,7 @@ struct AuthenticationNameTests {
         }
     }
 
-    @Test("A file of another name needs a key id", arguments: ["key.p8", "AuthKey_.p8", "AuthKey_9UC9ZLQ8Y.p8", "k"])
+    @Test("A file with another name needs a key id", arguments: ["key.p8", "AuthKey_.p8", "AuthKey_9UC9ZLQ8Y.p8", "k"])
     func unnamed(name: String) throws {
         try withFile(name, KeyTexts.p256.utf8) { path in
             let error = try configurationError(.token(keyFile: path, teamID: Self.teamID))
@@ -272,7 +272,7 @@ struct AuthenticationNameTests {
         }
     }
 
-    @Test("What the system refuses becomes advice")
+    @Test("An unreadable key file produces an error with advice")
     func unreadable() throws {
         let directory = FileManager.default.temporaryDirectory.path
         let cases: [(path: String, code: APNSConfigurationError.Code, words: String)] = [
@@ -329,7 +329,7 @@ struct AuthenticationNameTests {
         ("9UC9\r\nQ8YW", "ABBM6U9RM5", .identifierInvalid, "keyID", "10 letters and digits"),
     ]
 
-    @Test("Names of the wrong form are refused", arguments: badNames.indices)
+    @Test("Malformed key ids and team ids are refused", arguments: badNames.indices)
     func names(index: Int) throws {
         let (keyID, teamID, code, setting, words) = Self.badNames[index]
         let error = try configurationError(
@@ -340,7 +340,7 @@ struct AuthenticationNameTests {
         #expect(error.message.contains(words), "\(error)")
     }
 
-    @Test("The error reads as one sentence of setting, fault and advice")
+    @Test("The error's description names the setting, the fault and the code")
     func description() throws {
         let error = try configurationError(.token(keyFile: "/nonexistent/k.p8", keyID: Self.keyID, teamID: Self.teamID))
         #expect(error.description.hasPrefix("APNs client configuration, authentication.keyFile: There is no file"))
@@ -348,7 +348,7 @@ struct AuthenticationNameTests {
         #expect(APNSConfigurationError.Code(rawValue: "conflict") == .conflict)
     }
 
-    @Test("What is no regular file is refused by its path, and nothing waits for it", arguments: ["pipe", "device"])
+    @Test("A path to a pipe or a device is refused without blocking", arguments: ["pipe", "device"])
     func noRegularFile(kind: String) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -367,7 +367,7 @@ struct AuthenticationNameTests {
             hasEnded.open()
         }
         #expect(await ends(within: .seconds(5)) { await hasEnded.wait() })
-        // A reader that waits is let go.
+        // Unblocks a reader that waits for the pipe.
         let writer = open(path, O_WRONLY | O_NONBLOCK)
         if writer >= 0 { close(writer) }
         await hasEnded.wait()

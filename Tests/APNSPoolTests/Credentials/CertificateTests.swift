@@ -18,7 +18,7 @@ struct CertificateTests {
         return simulation
     }
 
-    /// A simulator that wants a certificate, and a client with what `authentication` makes of one.
+    /// Runs `body` with a simulator that requires a certificate, and a client with the result of `authentication`.
     private func withClient(
         simulation: Simulator.Configuration = Self.simulation,
         logger: Logger? = nil,
@@ -57,7 +57,7 @@ struct CertificateTests {
         }
     }
 
-    @Test func aPKCS12FileServesAsWell() async throws {
+    @Test func aPKCS12FileIsAcceptedAsACertificate() async throws {
         try await self.withClient {
             .certificate(pkcs12Bytes: try $0.makeClientCertificate().pkcs12(passphrase: "x"), passphrase: "x")
         } _: { client, _ in
@@ -65,11 +65,11 @@ struct CertificateTests {
         }
     }
 
-    @Test func aStrangersCertificateIsRefusedWithTheAlertInTheError() async throws {
-        let stranger = try await Simulator.start()
+    @Test func theErrorContainsTheAlertForAnUnknownCA() async throws {
+        let otherSimulator = try await Simulator.start()
         let (logger, lines) = RecordingLog.make()
         try await self.withClient(logger: logger) { _ in
-            let made = try stranger.makeClientCertificate()
+            let made = try otherSimulator.makeClientCertificate()
             return .certificate(certificatePEM: made.certificatePEM, privateKeyPEM: made.privateKeyPEM)
         } _: { client, simulator in
             let outcome = await client.deliver(self.push, to: deviceToken)
@@ -77,7 +77,7 @@ struct CertificateTests {
             let message = outcome.error?.message ?? ""
             #expect(message.contains("unknown ca"), "\(message)")
             #expect(simulator.record.requestsReceived == 0)
-            // Found twice, then no storm.
+            // After the client has declared the fault it does not keep reconnecting.
             #expect(simulator.record.connectionsOpened <= 3)
             #expect(await client.status.hasCredentialFault)
             let next = await client.deliver(self.push, to: deviceToken)
@@ -85,11 +85,11 @@ struct CertificateTests {
             #expect(next.error?.message.contains("unknown ca") == true, "\(next)")
             #expect(next.error?.message.contains("Apple Push Services: com.example.app") == true, "\(next)")
         }
-        await stranger.stop()
+        await otherSimulator.stop()
         #expect(lines.count(.critical, containing: "refuses the credential") == 1)
     }
 
-    @Test func aClientWithoutACertificateIsToldThatOneIsWanted() async throws {
+    @Test func theErrorSaysThatACertificateIsRequired() async throws {
         try await self.withClient { _ in
             .withoutToken
         } _: { client, _ in
@@ -99,7 +99,7 @@ struct CertificateTests {
         }
     }
 
-    @Test func theReasonInGOAWAYIsInTheError() async throws {
+    @Test func theErrorContainsTheGOAWAYReason() async throws {
         var simulation = Self.simulation
         simulation.faults = FaultScript([
             Fault(
@@ -120,14 +120,14 @@ struct CertificateTests {
 
     // MARK: Before connecting
 
-    /// The error of making a client; nothing listens where it would connect to.
+    /// Returns the error of the client's initializer. Nothing listens on the configured port.
     private func error(_ authentication: APNSAuthentication) throws -> APNSConfigurationError {
         var configuration = APNSClientConfiguration.local(port: 1, caPEM: nil)
         configuration.authentication = authentication
         return try #require(throws: APNSConfigurationError.self) { try APNSClient(configuration: configuration) }
     }
 
-    @Test func whatCannotBeUsedIsRefusedBeforeAnyConnection() async throws {
+    @Test func unusableCertificatesAreRefusedBeforeConnecting() async throws {
         let simulator = try await Simulator.start()
         let good = try simulator.makeClientCertificate()
         let other = try simulator.makeClientCertificate()
@@ -159,7 +159,7 @@ struct CertificateTests {
     }
 
     @Test(arguments: [#"\n"#, " ", "base64"])
-    func aCertificateComesThroughAnEnvironmentVariable(_ form: String) async throws {
+    func aCertificateIsReadFromEnvironmentVariableText(_ form: String) async throws {
         let simulator = try await Simulator.start()
         let made = try simulator.makeClientCertificate()
         await simulator.stop()
@@ -176,9 +176,9 @@ struct CertificateTests {
         #expect(!"\(authentication)".contains("PRIVATE"))
     }
 
-    // MARK: Its end
+    // MARK: Expiry
 
-    @Test func theLogWarnsOnceADayFromThirtyDaysBefore() {
+    @Test func theExpiryWarningRepeatsDailyFromThirtyDaysBefore() {
         var watch = CertificateExpiryWatch()
         func check(notAfter: Int64, wallNow: Int64) -> CertificateExpiryWatch.Warning? {
             watch.check(notAfter: notAfter, wallNow: wallNow)
@@ -189,7 +189,7 @@ struct CertificateTests {
         #expect(check(notAfter: end, wallNow: 70 * day) == .expires(inDays: 30))
         for hour in 1..<24 { #expect(check(notAfter: end, wallNow: 70 * day + Int64(hour) * 3600) == nil) }
         #expect(check(notAfter: end, wallNow: 71 * day) == .expires(inDays: 29))
-        // The clock goes back: told again, not never again.
+        // After the clock is set back, the warning is repeated.
         #expect(check(notAfter: end, wallNow: 70 * day + 60) == .expires(inDays: 29))
         #expect(check(notAfter: end, wallNow: end - 60) == .expires(inDays: 0))
         #expect(check(notAfter: end, wallNow: end) == .expired)
@@ -198,7 +198,7 @@ struct CertificateTests {
         #expect(check(notAfter: .max, wallNow: .min) == nil)
     }
 
-    @Test func aClientSaysThatItsCertificateEndsSoon() async throws {
+    @Test func aClientLogsThatItsCertificateExpiresSoon() async throws {
         let (logger, lines) = RecordingLog.make()
         try await self.withClient(logger: logger) {
             let made = try $0.makeClientCertificate(validTo: 10 * 86_400 + 100)
@@ -216,7 +216,7 @@ struct CertificateTests {
             (4_107_542_400, "2100-03-01"), (-1, "1969-12-31"), (253_402_300_799, "9999-12-31"),
         ] as [(Int64, String)]
     )
-    func aDayIsWrittenAsPeopleDo(_ seconds: Int64, _ text: String) {
+    func aDateIsFormattedAsYearMonthDay(_ seconds: Int64, _ text: String) {
         #expect(CivilDate.text(seconds) == text)
     }
 }

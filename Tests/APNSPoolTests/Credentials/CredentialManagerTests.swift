@@ -20,9 +20,9 @@ private final class InlineExecutor: TaskExecutor {
     }
 }
 
-/// The sessions of a client whose trees nobody runs.
+/// The credential sessions of a client whose supervision trees do not run.
 struct CredentialManagerTests {
-    /// A client that tries a candidate, with the active session and the candidate.
+    /// Begins a rotation, and returns the client, its active session and the candidate.
     private func beginRotation() async throws -> (APNSClient, active: CredentialSession, candidate: CredentialSession) {
         let client = try APNSClient.unstarted()
         let credentials = client.runtime.credentials
@@ -31,7 +31,7 @@ struct CredentialManagerTests {
         return (client, active, try await credentials.beginCandidate())
     }
 
-    /// A checkout that waits in the session's pool, and how it fails.
+    /// Starts a checkout that waits in the session's pool. The task returns its error.
     private func waitForStream(of session: CredentialSession, _ client: APNSClient) async -> Task<PoolError?, Never> {
         let deadline = client.runtime.clock.now.advanced(by: .seconds(3600))
         let waiter = Task { () -> PoolError? in
@@ -51,7 +51,7 @@ struct CredentialManagerTests {
     }
 
     @Test(
-        "A push that waits in a pool that never ran goes on when the credential is replaced or revoked before the start",
+        "Replacing or revoking the credential before the start releases the pushes that wait in its pool",
         arguments: Change.allCases
     )
     func changeBeforeTheStart(_ change: Change) async throws {
@@ -66,13 +66,13 @@ struct CredentialManagerTests {
         waiter.cancel()
         let error = try #require(await waiter.value)
         guard case .notSent(_, _, _, isFinal: false) = SendRoute(session, .pushes, version: 0).end(error) else {
-            Issue.record("the push does not go with the next credential: \(error)")
+            Issue.record("the push is not resent with the next credential: \(error)")
             return
         }
         await client.shutdown()
     }
 
-    @Test("Stopping a session before its tree runs ends the waits in its pool")
+    @Test("Stopping a session before its tree runs fails the checkouts that wait in its pool")
     func stoppedBeforeItsTree() async throws {
         let client = try APNSClient.unstarted()
         let session = client.runtime.credentials.latest
@@ -86,7 +86,7 @@ struct CredentialManagerTests {
         await run.value
     }
 
-    @Test("A candidate whose tree has ended leaves pushes to the active credential")
+    @Test("After the tree of a candidate has ended, pushes use the active credential")
     func forgottenCandidate() async throws {
         let (client, active, candidate) = try await self.beginRotation()
         let credentials = client.runtime.credentials
@@ -128,15 +128,15 @@ struct CredentialManagerTests {
         replacement.cancel()
         #expect(await replacement.value?.code == .cancelled)
         #expect(manager.onTrial == nil)
-        // The beginning and the end of the trial outdate the routes. Arming the candidate would do so once more.
+        // The start and the end of the trial outdate the routes. Arming the candidate would outdate them once more.
         #expect(version.current == before + 2)
     }
 
-    @Test("An update of the settings reaches a candidate that becomes the active credential during the update")
+    @Test("A settings update reaches a candidate that becomes the active credential during the update")
     func updateDuringTheRotation() async throws {
         let (client, active, candidate) = try await self.beginRotation()
         let credentials = client.runtime.credentials
-        // Woken by the update as soon as the active session has the new settings.
+        // The update wakes this task as soon as the active session has the new settings.
         let rotation = Task(executorPreference: InlineExecutor()) {
             for await _ in active.resizer.starts {
                 credentials.accepted(candidate)
@@ -144,7 +144,7 @@ struct CredentialManagerTests {
             }
         }
         try client.update { $0.pool.maxConcurrentStreams = 7 }
-        #expect(credentials.latest === candidate, "the rotation did not fall into the update")
+        #expect(credentials.latest === candidate, "the rotation did not happen during the update")
         #expect(active.settings.streamCap == 7)
         #expect(candidate.settings.streamCap == 7)
         await rotation.value

@@ -3,15 +3,15 @@ import Testing
 
 @testable import APNSPool
 
-/// The transitions of the diagram, and what holds after any of them.
+/// The transitions of the diagram, and the invariants after each of them.
 struct CredentialRotationTests {
-    @Test func oneAcceptedPushMakesTheSwitch() {
+    @Test func anAcceptedProbeActivatesTheCandidate() {
         var machine = CredentialRotation(1)
         #expect(machine.begin(2) == nil)
         #expect(machine.route() == .current(1))
         #expect(machine.arm(2) == true)
         #expect(machine.route() == .trial(2))
-        // One at a time.
+        // Only one probe is in flight at a time.
         #expect(machine.route() == .current(1))
         let end = machine.accepted(2)
         #expect(end.isAdopted && end.retired == 1)
@@ -19,7 +19,7 @@ struct CredentialRotationTests {
         #expect(machine.giveUp(2) == false)
     }
 
-    @Test func aPushWithoutAVerdictLeavesItOnTrial() {
+    @Test func aProbeWithoutAVerdictKeepsTheTrial() {
         var machine = CredentialRotation(1)
         _ = machine.begin(2)
         _ = machine.arm(2)
@@ -31,14 +31,14 @@ struct CredentialRotationTests {
         #expect(machine.route() == .trial(2))
     }
 
-    @Test func aRefusedOneIsForgotten() {
+    @Test func aRefusedCandidateIsForgotten() {
         var machine = CredentialRotation(1)
         _ = machine.begin(2)
         _ = machine.arm(2)
         _ = machine.route()
         #expect(machine.giveUp(2) == true)
         #expect(machine == CredentialRotation(1))
-        // What its push says afterwards changes nothing.
+        // A late result of its probe changes nothing.
         #expect(machine.probeEnded(2) == false)
         #expect(machine.arm(2) == false)
         #expect(!machine.accepted(2).isAdopted)
@@ -54,7 +54,7 @@ struct CredentialRotationTests {
         #expect(machine.arm(3) == true)
     }
 
-    @Test func nothingIsSentAfterARevocationUntilAnotherOneIsThere() {
+    @Test func nothingIsSentAfterARevocationUntilAReplacement() {
         var machine = CredentialRotation(1)
         _ = machine.begin(2)
         _ = machine.arm(2)
@@ -65,9 +65,9 @@ struct CredentialRotationTests {
         #expect(machine.route() == .current(3))
     }
 
-    /// Whatever happens in whatever order: at most one push tries a new one at a time, an adopted one was on trial, and
-    /// no number that was given up or retired is ever routed to again.
-    @Test func anyOrderOfEventsKeepsTheRules() async {
+    /// For any order of events: at most one push probes a candidate at a time, an adopted candidate was on trial, and
+    /// no route leads to a number that was given up or retired.
+    @Test func anyOrderOfEventsKeepsTheInvariants() async {
         let run = PropertyRun(commands: 4_000, runs: 20)
         for seed in run.seeds {
             await TestScale.letOthersRun()

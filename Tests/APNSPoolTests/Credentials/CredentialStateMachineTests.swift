@@ -26,10 +26,10 @@ struct CredentialStateMachineTests {
         return machine
     }
 
-    @Test func onTrialOneRefusalIsEnoughAndOnlyAPushThatWasTakenProves() {
+    @Test func onTrialOneRefusalFailsAndOneAcceptedPushProves() {
         var machine = Machine(isOnTrial: true)
         #expect(machine.admit(now: start) == .send)
-        // A response 400 may be about a topic that the key is not for.
+        // A 400 response may concern a topic that the key does not cover.
         #expect(machine.accepted(provesTopic: false) == nil)
         #expect(machine.state == .onTrial)
         #expect(machine.accepted() == .proven)
@@ -44,7 +44,7 @@ struct CredentialStateMachineTests {
         #expect(refused.isDeclared)
     }
 
-    @Test func oneRefusalIsASuspicion() {
+    @Test func oneRefusalOnlySuspectsTheCredential() {
         var machine = Machine()
         #expect(machine.refused(invalid, by: source(1), isFresh: true, now: start) == nil)
         for _ in 0..<1000 { #expect(machine.refused(invalid, by: source(1), isFresh: true, now: start) == nil) }
@@ -55,17 +55,17 @@ struct CredentialStateMachineTests {
         #expect(machine.state == .trusted)
     }
 
-    @Test func theSameOfTwoFreshConnectionsIsAFault() {
+    @Test func theSameRefusalOnTwoFreshConnectionsIsAFault() {
         let machine = declared()
         #expect(machine.isDeclared)
         #expect(machine.holdOff(now: start) == .seconds(5))
-        // Of two workers as well as of two sessions of one.
+        // Two workers count in the same way as two sessions of one worker.
         var other = Machine()
         _ = other.refused(invalid, by: source(1), isFresh: true, now: start)
         #expect(other.refused(invalid, by: source(1, worker: 1), isFresh: true, now: start) != nil)
     }
 
-    @Test func aConnectionThatWorkedProvesNothing() {
+    @Test func aRefusalOnAConnectionThatWorkedIsIgnored() {
         var machine = Machine()
         _ = machine.refused(invalid, by: source(1), isFresh: false, now: start)
         #expect(machine.state == .trusted)
@@ -74,31 +74,31 @@ struct CredentialStateMachineTests {
         #expect(!machine.isDeclared)
     }
 
-    @Test func anotherRefusalIsAnotherSuspicion() {
+    @Test func aDifferentRefusalReplacesTheSuspicion() {
         var machine = Machine()
         _ = machine.refused(invalid, by: source(1), isFresh: true, now: start)
         #expect(machine.refused(.certificate("alert"), by: source(2), isFresh: true, now: start) == nil)
         #expect(machine.state == .suspected(.certificate("alert"), by: source(2)))
     }
 
-    @Test func anAcceptedPushBetweenThemClearsTheFirst() {
+    @Test func anAcceptedPushClearsTheSuspicion() {
         var machine = Machine()
         _ = machine.refused(invalid, by: source(1), isFresh: true, now: start)
         _ = machine.accepted()
         #expect(machine.refused(invalid, by: source(2), isFresh: true, now: start) == nil)
     }
 
-    @Test func sendsFailUntilOneMayProbe() {
+    @Test func pushesFailUntilAProbeIsDue() {
         var machine = declared()
         #expect(machine.admit(now: at(2)) == .refuse(invalid, retryAfter: .seconds(3)))
         #expect(machine.admit(now: at(5)) == .send)
-        // One at a time.
+        // Only one probe is in flight at a time.
         #expect(machine.admit(now: at(5)) == .refuse(invalid, retryAfter: .seconds(15)))
-        // Of a probe that nothing is heard of the next one does not wait for ever.
+        // A probe without a result does not block the next probe for ever.
         #expect(machine.admit(now: at(20)) == .send)
     }
 
-    @Test func theHoldOffDoublesToFiveMinutes() {
+    @Test func theHoldOffDoublesUpToFiveMinutes() {
         var machine = declared()
         var now = start
         var waits: [Int64] = []
@@ -112,13 +112,13 @@ struct CredentialStateMachineTests {
         #expect(waits == [5, 10, 20, 40, 80, 160, 300, 300])
     }
 
-    @Test func lateRefusalsOfOtherPushesChangeNothing() {
+    @Test func lateRefusalsDoNotExtendTheHoldOff() {
         var machine = declared()
         for _ in 0..<100 { #expect(machine.refused(invalid, by: source(2), isFresh: true, now: at(4)) == nil) }
         #expect(machine.admit(now: at(4)) == .refuse(invalid, retryAfter: .seconds(1)))
     }
 
-    @Test func theFirstAcceptanceOrANewKeyEndsIt() {
+    @Test func anAcceptedPushOrANewKeyEndsTheFault() {
         var machine = declared()
         #expect(machine.accepted() == .ended)
         #expect(machine.accepted() == nil)
@@ -129,7 +129,7 @@ struct CredentialStateMachineTests {
         #expect(machine.holdOff(now: at(5)) == nil)
     }
 
-    @Test func aConnectionThatGetsThroughAllowsAProbeAfterAFaultOfTheCertificate() {
+    @Test func anOpenedConnectionAllowsAProbeAfterACertificateFault() {
         var machine = declared(.certificate("alert"))
         machine.connected(now: at(1))
         #expect(machine.admit(now: at(1)) == .send)
@@ -144,13 +144,13 @@ struct CredentialStateMachineTests {
         (403, .expiredProviderToken, false), (403, .unrelatedKeyIDInToken, false), (403, .topicMismatch, false),
         (400, .invalidProviderToken, false), (403, nil, false), (429, .tooManyProviderTokenUpdates, false),
     ])
-    func theseAnswersRefuseTheCredential(_ status: Int, _ reason: RejectionReason?, _ isRefusal: Bool) {
+    func credentialRefusalsAreRecognized(_ status: Int, _ reason: RejectionReason?, _ isRefusal: Bool) {
         #expect((Machine.Refusal(status: status, reason: reason) != nil) == isRefusal)
     }
 
     @Test func theBreakerReportsEachChangeOnce() {
-        let told = Mutex<[Machine.Event]>([])
-        let credentials = CredentialBreaker(onEvent: { event in told.withLock { $0.append(event) } })
+        let events = Mutex<[Machine.Event]>([])
+        let credentials = CredentialBreaker(onEvent: { event in events.withLock { $0.append(event) } })
         credentials.accepted()
         for session in 1...10 {
             credentials.refused(invalid, by: source(session), isFresh: true, now: start)
@@ -160,6 +160,6 @@ struct CredentialStateMachineTests {
         for _ in 0..<10 { credentials.accepted() }
         #expect(!credentials.hasFault)
         #expect(credentials.refusal(now: start) == nil)
-        #expect(told.withLock { $0 } == [.declared(invalid, holdOff: .seconds(5)), .ended])
+        #expect(events.withLock { $0 } == [.declared(invalid, holdOff: .seconds(5)), .ended])
     }
 }

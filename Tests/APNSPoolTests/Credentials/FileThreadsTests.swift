@@ -4,10 +4,10 @@ import Testing
 @testable import APNSPool
 
 struct FileThreadsTests {
-    @Test("Looks at files that block keep no task that is cancelled")
-    func blockedLooks() async {
+    @Test("A file access that blocks does not hold up a cancelled task")
+    func blockedFileAccess() async {
         let release = DispatchSemaphore(value: 0)
-        let looks = (0..<2).map { _ in
+        let accesses = (0..<2).map { _ in
             Task {
                 await FileThreads.runUnlessCancelled { () -> Int in
                     release.wait()
@@ -15,10 +15,10 @@ struct FileThreadsTests {
                 }
             }
         }
-        for look in looks { look.cancel() }
-        for look in looks { #expect(await ends { _ = await look.value }) }
-        for look in looks { #expect(await look.value == nil) }
-        for _ in looks { release.signal() }
+        for access in accesses { access.cancel() }
+        for access in accesses { #expect(await ends { _ = await access.value }) }
+        for access in accesses { #expect(await access.value == nil) }
+        for _ in accesses { release.signal() }
         #expect(await FileThreads.run { 2 } == 2)
     }
 }

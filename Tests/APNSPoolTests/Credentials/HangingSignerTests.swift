@@ -6,24 +6,24 @@ import Testing
 
 @testable import APNSPool
 
-/// A signer that does not come back from its first calls, and does not notice that they are cancelled.
+/// A signer whose first calls hang and ignore cancellation.
 final class HangingSigner: APNSTokenSigner {
     private let key = SimulatedKey()
     private let hangingCalls: Int
-    private let asked = Atomic<Int>(0)
-    private let gate = Latch()
+    private let callCount = Atomic<Int>(0)
+    private let latch = Latch()
 
     init(hangingCalls: Int = .max) { self.hangingCalls = hangingCalls }
 
-    var count: Int { self.asked.load(ordering: .relaxed) }
+    var count: Int { self.callCount.load(ordering: .relaxed) }
 
-    /// Lets the calls that hang go.
-    func release() { self.gate.open() }
+    /// Releases the calls that hang.
+    func release() { self.latch.open() }
 
     func signature(for bytes: [UInt8]) async throws -> [UInt8] {
-        if self.asked.wrappingAdd(1, ordering: .relaxed).oldValue < self.hangingCalls {
-            let gate = self.gate
-            _ = await Task { await gate.wait() }.value
+        if self.callCount.wrappingAdd(1, ordering: .relaxed).oldValue < self.hangingCalls {
+            let latch = self.latch
+            _ = await Task { await latch.wait() }.value
         }
         return try self.key.signature(for: bytes)
     }
@@ -33,9 +33,9 @@ final class HangingSigner: APNSTokenSigner {
     }
 }
 
-/// Whatever a signer does, the client goes on.
+/// A signer that hangs does not stop the client.
 struct HangingSignerTests {
-    @Test("A push fails when no token is signed in time, and a later one is sent with the token of a later call")
+    @Test("A push fails if no token is signed in time, and a later push uses the token of a later signer call")
     func laterCallServes() async throws {
         let clock = ShiftedClock()
         let signer = HangingSigner(hangingCalls: 1)
@@ -56,7 +56,7 @@ struct HangingSignerTests {
             let refused = await client.deliver(samplePush(), to: deviceToken)
             #expect(refused.error?.code == .credential && refused.error?.retryAfter != nil)
             #expect(signer.count == 1)
-            // The next call needs no push.
+            // The next signer call happens without a push.
             clock.advance(by: .seconds(6))
             #expect(await ends { await until { await client.health == .serving } })
             #expect(await client.deliver(samplePush(), to: deviceToken).status == 200)
@@ -83,7 +83,7 @@ struct HangingSignerTests {
         await server.stop()
     }
 
-    @Test("A replacement whose signer hangs ends in its time, and the client can be shut down afterwards")
+    @Test("A replacement whose signer hangs ends within its time limit, and the client can be shut down afterwards")
     func failedReplacement() async throws {
         let server = try await ScriptedServer.start { _ in [.respond(200)] }
         let clock = ShiftedClock()

@@ -15,7 +15,7 @@
                 }
             )
             let key = try P256.Signing.PrivateKey(pemRepresentation: KeyTexts.p256).publicKey
-            // Many signatures: r or s begin with zero bytes in some, where a sloppy encoding shows.
+            // Many signatures: in some of them r or s begins with zero bytes, which reveals encoding errors.
             for time in 0..<300 {
                 let parts = try await signer.jwt(issuedAt: 1_800_000_000 + Int64(time)).split(separator: ".")
                 try #require(parts.count == 3)
@@ -24,7 +24,7 @@
             }
         }
 
-        @Test("A key of swift-crypto, handed over as PEM text or DER, signs with that key")
+        @Test("A swift-crypto key, passed as PEM text or DER, signs the tokens")
         func handedOver() throws {
             let key = P256.Signing.PrivateKey()
             let publicKey = Array(key.publicKey.rawRepresentation)

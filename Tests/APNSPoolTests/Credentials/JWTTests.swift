@@ -11,11 +11,11 @@ struct JWTTests {
         return try #require(Data(base64Encoded: text))
     }
 
-    @Test("A token has three parts that the public key and a JSON reader accept")
+    @Test("A token has three parts, a valid signature and JSON that decodes")
     func parts() async throws {
         let key = try ES256PrivateKey()
         let signer = ProviderTokenSigner(key: key, identifiers: try .sample)
-        // Many signatures: r or s begin with zero bytes in some, where a sloppy encoding shows.
+        // Many signatures: in some of them r or s begins with zero bytes, which reveals encoding errors.
         for offset in 0..<300 {
             let issuedAt = 1_800_000_000 + Int64(offset)
             let jwt = try await signer.jwt(issuedAt: issuedAt)
@@ -43,21 +43,21 @@ struct JWTTests {
         }
     }
 
-    @Test("The key of a file signs the token")
+    @Test("The key from a file signs the token")
     func keyOfFile() async throws {
         try await #require(
             try withFile("AuthKey_9UC9ZLQ8YW.p8", KeyTexts.p256.utf8) { path in
                 try APNSAuthentication.token(keyFile: path, teamID: "ABBM6U9RM5").makeSigner()
             }
         ).jwt(issuedAt: 1).split(separator: ".").map(String.init).withParts { header, claims, signature in
-            // What `openssl pkey -pubout` makes of the same key.
+            // The output of `openssl pkey -pubout` for the same key.
             let key = try ES256PublicKey(pem: KeyTexts.publicKey)
             let raw = try #require(ES256Signature(rawRepresentation: Array(try Self.decoded(signature[...]))))
             #expect(key.isValid(raw, of: Array("\(header).\(claims)".utf8)))
         }
     }
 
-    @Test("A signer's failure and a signature of another form are typed errors")
+    @Test("A signer's failure and a malformed signature produce typed errors")
     func failures() async throws {
         let der = ProviderTokenSigner(identifiers: try .sample) { _ in [UInt8](repeating: 1, count: 71) }
         let failing = ProviderTokenSigner(identifiers: try .sample) { _ in throw ScriptedSigner.Failure() }
@@ -68,7 +68,7 @@ struct JWTTests {
         }
     }
 
-    @Test("The token's description does not show it")
+    @Test("The description of a token does not show the token")
     func secrecy() {
         let token = ProviderToken(jwt: "aaa.bbb.ccc", generation: 3, issuedAt: 5)
         #expect("\(token)" == "provider token 3, issued at 5")
@@ -85,7 +85,7 @@ extension [String] {
 
 struct ClockSkewTests {
     @Test(
-        "A date field becomes seconds",
+        "A date field is parsed into seconds",
         arguments: [
             ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777),
             ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
@@ -99,7 +99,7 @@ struct ClockSkewTests {
     }
 
     @Test(
-        "Other texts are no date",
+        "Any other text is not parsed as a date",
         arguments: [
             "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 UTC",
             "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov 1994 08:60:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
@@ -113,7 +113,7 @@ struct ClockSkewTests {
         #expect(ClockSkew.skewHint(dateHeader: text, wallNow: 0) == nil)
     }
 
-    @Test("The hint says how far and which way")
+    @Test("The hint states how far the clock is off, and in which direction")
     func hints() {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT"
         let theirs: Int64 = 784_111_777

@@ -11,9 +11,9 @@ private struct FailingSigner: APNSTokenSigner {
     func signature(for bytes: [UInt8]) async throws -> [UInt8] { throw OutOfOrder() }
 }
 
-/// The provider token on the wire, and what follows when it is refused.
+/// The provider token on the wire, and the consequences of its refusal.
 struct ProviderTokenTests {
-    /// How far the wall clock is ahead.
+    /// The number of seconds by which the wall clock is ahead.
     private final class Offset: Sendable {
         let seconds = Atomic<Int64>(0)
     }
@@ -36,7 +36,7 @@ struct ProviderTokenTests {
         }
     }
 
-    @Test func anExpiredTokenIsSignedAnewOnceAndThePushResentOnce() async throws {
+    @Test func anExpiredTokenIsReplacedAndThePushIsResentOnce() async throws {
         let script: ScriptedServer.Script = { push in
             push.number == 2 ? [.respond(403, reason: "ExpiredProviderToken")] : [.respond(200)]
         }
@@ -84,7 +84,7 @@ struct ProviderTokenTests {
         }
     }
 
-    @Test("A candidate credential whose token cannot be signed leaves the push to the active credential")
+    @Test("If the token of a candidate credential cannot be signed, the push uses the active credential")
     func candidateWithoutToken() async throws {
         try await withServer(configure: self.configure) { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -116,7 +116,7 @@ struct ProviderTokenTests {
         }
     }
 
-    @Test func aServerThatCallsEveryTokenExpiredIsNotStormed() async throws {
+    @Test func constantExpiryRefusalsCauseNoResendStorm() async throws {
         let script: ScriptedServer.Script = { _ in [.respond(403, reason: "ExpiredProviderToken")] }
         try await withServer(script: script, configure: configure) { client, server in
             let outcomes = await ClientOutcomeTests.deliver(200, with: client)
@@ -126,7 +126,7 @@ struct ProviderTokenTests {
         }
     }
 
-    @Test("A wall clock that is two hours ahead for a while fails no push: the token before serves on")
+    @Test("A wall clock that is two hours ahead for a while fails no push: the previous token stays in use")
     func clockAheadForAWhile() async throws {
         let simulator = try await Simulator.start()
         let clock = ShiftedClock()
@@ -153,7 +153,7 @@ struct ProviderTokenTests {
         await simulator.stop()
     }
 
-    @Test func lateRefusalsOfTheOldConnectionLeaveTheNewOneAlone() async throws {
+    @Test func lateRefusalsOnTheOldConnectionKeepTheNewOne() async throws {
         // 30 pushes wait on the first connection; they are refused one after another while the second one serves.
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.number > 1 ? [.hold] : [.respond(200)]

@@ -7,11 +7,11 @@ import Testing
 
 @testable import APNSPool
 
-/// Another key in the place of the one in use, while pushes go on.
+/// Replaces the key in use while pushes continue.
 struct ReplaceAuthenticationTests {
     private let push = samplePush()
 
-    /// A simulator that knows two keys of different teams, and a client with the first.
+    /// Runs `body` with a simulator that knows two keys of different teams, and a client with the first key.
     private func withKeys(
         knowsSecond: Bool = true,
         configure: (inout APNSClientConfiguration) -> Void = { _ in },
@@ -42,7 +42,7 @@ struct ReplaceAuthenticationTests {
         .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
     }
 
-    /// Sends single pushes until told to stop, and says what became of them.
+    /// Sends single pushes while `isWanted` returns true, and returns their outcomes.
     private func traffic(
         _ client: APNSClient,
         tasks: Int = 8,
@@ -64,7 +64,7 @@ struct ReplaceAuthenticationTests {
         }
     }
 
-    @Test func underLoadNothingIsLostAndNoConnectionSeesTwoTeams() async throws {
+    @Test func aReplacementUnderLoadLosesNoPushAndMixesNoTeams() async throws {
         try await self.withKeys(configure: { $0.pool = .init(size: 2, maxOverflow: 1, connectSpacing: .zero) }) {
             client,
             simulator,
@@ -77,7 +77,7 @@ struct ReplaceAuthenticationTests {
             #expect(await client.status.authentication.keyID == second.keyID)
             let count = simulator.record.requestsProcessed
             try await simulator.waitUntil { $0.requestsProcessed > count + 200 }
-            // The old ones are gone, the new ones are as many as are wanted.
+            // The old connections are closed, and the new ones are not more than the pool allows.
             await until { simulator.openConnections <= 3 && client.runtime.credentials.all.count == 1 }
             flag.set()
             let all = await outcomes
@@ -88,7 +88,7 @@ struct ReplaceAuthenticationTests {
         }
     }
 
-    @Test func aBulkCallAloneMakesTheSwitch() async throws {
+    @Test func aBulkCallAloneCompletesTheReplacement() async throws {
         try await self.withKeys { client, simulator, _, second in
             let flag = Flag()
             async let summaries = {
@@ -107,7 +107,7 @@ struct ReplaceAuthenticationTests {
         }
     }
 
-    @Test func aKeyThatAPNsRefusesIsNotTakenAndNoPushSuffers() async throws {
+    @Test func aRefusedKeyIsNotAdoptedAndFailsNoPush() async throws {
         try await self.withKeys(knowsSecond: false) { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             let flag = Flag()
@@ -128,14 +128,14 @@ struct ReplaceAuthenticationTests {
         }
     }
 
-    @Test func withoutAPushThereIsNoVerdict() async throws {
+    @Test func aReplacementWithoutAPushEndsWithoutAVerdict() async throws {
         let clock = ShiftedClock()
         try await self.withKeys(configure: { $0.clock = clock }) { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             async let result = Self.result {
                 try await client.replaceAuthentication(Self.authentication(second), within: .seconds(60))
             }
-            // Its one connection is there, and waits.
+            // The candidate's only connection is open and waits for a push.
             await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
             #expect(simulator.openConnections == 2)
             clock.advance(by: .seconds(61))
@@ -146,7 +146,7 @@ struct ReplaceAuthenticationTests {
         }
     }
 
-    @Test("A replacement with the key that is in use keeps its provider token, and so does the way back to a key")
+    @Test("Replacing a key with itself or with an earlier key keeps that key's provider token")
     func sameKeyKeepsItsToken() async throws {
         try await self.withKeys { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
@@ -191,7 +191,7 @@ struct ReplaceAuthenticationTests {
         }
     }
 
-    @Test func aRevokedAuthenticationSendsNothingUntilThereIsAnother() async throws {
+    @Test func aRevokedCredentialSendsNothingUntilItIsReplaced() async throws {
         try await self.withKeys { client, simulator, _, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             await client.revokeAuthentication()
@@ -217,14 +217,14 @@ struct ReplaceAuthenticationTests {
             try await client.replaceAuthentication(Self.authentication(second))
             #expect(await !client.status.authentication.isRevoked)
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            // Twice is as good as once.
+            // A second revocation changes nothing.
             await client.revokeAuthentication()
             await client.revokeAuthentication()
             #expect(await client.deliver(self.push, to: deviceToken).error?.code == .credential)
         }
     }
 
-    @Test func whatIsInFlightWhenItIsRevokedIsUnknownAndWhatWaitsIsNotSent() async throws {
+    @Test func aPushInFlightDuringARevocationIsUnknown() async throws {
         try await self.withKeys { client, simulator, _, _ in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             simulator.inject(Fault(.stall(), when: .always))
@@ -235,11 +235,11 @@ struct ReplaceAuthenticationTests {
         }
     }
 
-    @Test func aFaultOfTheOldKeyEndsWithTheNewOne() async throws {
+    @Test func aNewKeyEndsTheFaultOfTheOldKey() async throws {
         try await self.withKeys { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             simulator.removeKey(keyID: first.keyID)
-            // Once on the connection that was good, then on two fresh ones.
+            // One refusal on the connection that worked, then two on fresh connections.
             for _ in 0..<3 { _ = await client.deliver(self.push, to: deviceToken) }
             #expect(await client.status.hasCredentialFault)
             async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
@@ -251,7 +251,7 @@ struct ReplaceAuthenticationTests {
         }
     }
 
-    @Test func aClientThatDoesNotRunTakesItAtOnceAndOneThatHasEndedDoesNot() async throws {
+    @Test func aReplacementSucceedsBeforeTheStartAndFailsAfterTheEnd() async throws {
         let simulator = try await Simulator.start()
         var configuration = APNSClientConfiguration.local(
             port: simulator.port,
@@ -272,7 +272,7 @@ struct ReplaceAuthenticationTests {
         await simulator.stop()
     }
 
-    @Test func oneThatWasRevokedBeforeTheRunWaitsForAnother() async throws {
+    @Test func aClientRevokedBeforeItsStartSendsAfterAReplacement() async throws {
         let simulator = try await Simulator.start()
         var configuration = APNSClientConfiguration.local(
             port: simulator.port,
@@ -303,14 +303,14 @@ struct ReplaceAuthenticationTests {
 
     // MARK: Files
 
-    @Test func aChangedFileIsReadWhenItCanBe() throws {
+    @Test func aChangedFileIsRetriedUntilItIsUsable() throws {
         let one = FileStamp(device: 1, inode: 1, size: 1, modified: [1])
         let two = FileStamp(device: 1, inode: 2, size: 1, modified: [1])
         var watch = CredentialFileWatch([one, one])
         #expect(watch.check([one, one]) == false)
         #expect(watch.check([one, two]) == true)
         #expect(watch.noteUnusable() == true)
-        // Again at each look until it can, and told once.
+        // Every check retries until the file is usable. The failure is logged once.
         #expect(watch.check([one, two]) == true)
         #expect(watch.noteUnusable() == false)
         #expect(watch.check([two, two]) == true)
@@ -319,7 +319,7 @@ struct ReplaceAuthenticationTests {
         #expect(watch.check([two, nil]) == true)
     }
 
-    @Test func aReplacedFileIsTakenAndAHalfWrittenOneIsWaitedFor() async throws {
+    @Test func aReplacedFileIsAdoptedOnceItIsComplete() async throws {
         let clock = ShiftedClock()
         let (logger, lines) = RecordingLog.make()
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
@@ -344,7 +344,7 @@ struct ReplaceAuthenticationTests {
         try await withAPNSClient(configuration: configuration) { client in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(try await !client.reloadAuthentication())
-            // The new certificate is there, and half of its key.
+            // The new certificate is complete, but only part of its key is written.
             try second.certificatePEM.write(to: certificateFile, atomically: true, encoding: .utf8)
             try String(second.privateKeyPEM.prefix(100)).write(to: keyFile, atomically: false, encoding: .utf8)
             clock.advance(by: .seconds(60))
@@ -364,7 +364,7 @@ struct ReplaceAuthenticationTests {
         await simulator.stop()
     }
 
-    @Test func aLinkToAnotherKeyFileIsAnotherKey() async throws {
+    @Test func aChangedLinkToAKeyFileReplacesTheKey() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -393,7 +393,7 @@ struct ReplaceAuthenticationTests {
     }
 }
 
-/// Something that has happened.
+/// A flag that one task sets and others read.
 private final class Flag: Sendable {
     private let value = Atomic<Bool>(false)
     var isSet: Bool { self.value.load(ordering: .relaxed) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSPool
 
-/// How long a signer is waited for, and when it is called again.
+/// How long the client waits for a signer, and when it calls the signer again.
 struct SignerCallMachineTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
     private let order = TokenStateMachine.Order(
@@ -16,7 +16,7 @@ struct SignerCallMachineTests {
         .init(kind: .limit, number: number, at: at(seconds))
     }
 
-    @Test("All who want a token share one call")
+    @Test("All callers that need a token share one call of the signer")
     func oneCall() {
         var machine = SignerCallMachine(patience: .zero)
         #expect(
@@ -29,7 +29,7 @@ struct SignerCallMachineTests {
         #expect(machine.wanted(order, now: at(2)).contains(.call(2, order)))
     }
 
-    @Test("A call of a signer is given up after ten seconds, and its late result is not the current one")
+    @Test("A call of a signer is abandoned after ten seconds, and its late result is not current")
     func givenUp() {
         var machine = SignerCallMachine(patience: .zero)
         _ = machine.wanted(order, now: at(0))
@@ -39,11 +39,11 @@ struct SignerCallMachineTests {
         _ = machine.wanted(order, now: at(15))
         #expect(!machine.isCurrent(1) && machine.isCurrent(2))
         #expect(machine.completed(1, hasToken: false) == [])
-        // A timer that was about the first call.
+        // A timer of the first call has no effect.
         #expect(machine.fired(limit(1, 10), now: at(16)) == [])
     }
 
-    @Test("A source that is late is not called again before it has answered or its patience is over")
+    @Test("A late source is not called again before it returns or its patience is over")
     func lateSource() {
         var machine = SignerCallMachine(patience: .seconds(20))
         _ = machine.wanted(order, now: at(0))
@@ -56,7 +56,7 @@ struct SignerCallMachineTests {
         #expect(machine.wanted(order, now: at(30)).contains(.call(2, order)))
     }
 
-    @Test("A token that comes late makes the call after it needless")
+    @Test("A late token cancels the next call")
     func lateToken() {
         var machine = SignerCallMachine(patience: .zero)
         _ = machine.wanted(order, now: at(0))
@@ -67,7 +67,7 @@ struct SignerCallMachineTests {
         #expect(machine.fired(limit(2, 25), now: at(25)) == [])
     }
 
-    @Test("A signer that never returns is called four times, and again when a call has returned")
+    @Test("A signer that never returns is called four times, and again after one call has returned")
     func hangingForEver() {
         var machine = SignerCallMachine(patience: .zero)
         for number in 1...4 {
@@ -80,7 +80,7 @@ struct SignerCallMachineTests {
         #expect(machine.wanted(order, now: at(600)).contains(.call(5, order)))
     }
 
-    @Test("A late call that completes is done, and its timer does nothing")
+    @Test("A late call that completes disarms its timer")
     func lateResult() {
         var machine = SignerCallMachine(patience: .seconds(20))
         _ = machine.wanted(order, now: at(0))
@@ -91,7 +91,7 @@ struct SignerCallMachineTests {
 }
 
 struct TokenCachesTests {
-    @Test("The caches of the last keys are kept, and one without a public key is never shared")
+    @Test("The caches of the most recent keys are kept, and a cache without a public key is never shared")
     func lastKeys() throws {
         var caches = TokenCaches()
         func resolved(_ number: UInt8?) throws -> ResolvedAuthentication {
@@ -109,7 +109,7 @@ struct TokenCachesTests {
         for number: UInt8 in 5...8 { _ = caches.cache(of: try resolved(number)) }
         #expect(caches.cache(of: try resolved(1)) !== first)
         #expect(caches.cache(of: try resolved(nil)) !== caches.cache(of: try resolved(nil)))
-        // The key in use is not forgotten for others that were tried.
+        // Other keys on trial do not evict the cache of the key in use.
         let used = try resolved(20)
         let current = caches.cache(of: used)
         for number: UInt8 in 21...30 { _ = caches.cache(of: try resolved(number), keeping: used.signer?.key) }

@@ -7,33 +7,33 @@ import Testing
 
 @testable import APNSPool
 
-/// Keys that are not in a file: bytes, and signers that the program brings along.
+/// Keys that are not in a file: bytes, and signers that the program supplies.
 struct SignerTests {
     private static let keyID = "9UC9ZLQ8YW"
     private static let teamID = "ABBM6U9RM5"
 
-    /// A key somewhere else, that may be slow or out of order.
+    /// A remote key that can be slow or fail.
     private final class RemoteKey: APNSTokenSigner {
         struct OutOfOrder: Error {}
 
         let key: ES256PrivateKey
         let givesDER: Bool
-        private let gate: Latch?
+        private let latch: Latch?
         private let isFailing = Atomic<Bool>(false)
-        private let asked = Atomic<Int>(0)
+        private let callCount = Atomic<Int>(0)
 
-        init(givesDER: Bool = false, gate: Latch? = nil) throws {
+        init(givesDER: Bool = false, latch: Latch? = nil) throws {
             self.key = try ES256PrivateKey()
             self.givesDER = givesDER
-            self.gate = gate
+            self.latch = latch
         }
 
-        var count: Int { self.asked.load(ordering: .relaxed) }
+        var count: Int { self.callCount.load(ordering: .relaxed) }
         func fail() { self.isFailing.store(true, ordering: .relaxed) }
 
         func signature(for bytes: [UInt8]) async throws -> [UInt8] {
-            self.asked.wrappingAdd(1, ordering: .relaxed)
-            await self.gate?.wait()
+            self.callCount.wrappingAdd(1, ordering: .relaxed)
+            await self.latch?.wait()
             try Task.checkCancellation()
             if self.isFailing.load(ordering: .relaxed) { throw OutOfOrder() }
             let signature = try self.key.signature(of: bytes)
@@ -46,10 +46,10 @@ struct SignerTests {
     }
 
     @Test(arguments: [false, true])
-    func aSignatureInEitherFormMakesAToken(givesDER: Bool) async throws {
+    func rawAndDERSignaturesMakeAToken(givesDER: Bool) async throws {
         let remote = try RemoteKey(givesDER: givesDER)
         let signer = try #require(try self.authentication(remote).makeSigner())
-        // Numbers with leading zeros make DER shorter: some hundred tokens have some of them.
+        // Leading zeros shorten the DER form. Some of 300 tokens have them.
         for time in 0..<300 {
             let parts = try await signer.jwt(issuedAt: Int64(time)).split(separator: ".")
             var text = parts[2].replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
@@ -60,7 +60,7 @@ struct SignerTests {
         }
     }
 
-    @Test func theBytesOfAKeyAreReadInEveryForm() throws {
+    @Test func keyBytesAreReadAsPEMDERAndBase64() throws {
         let pem = KeyTexts.p256
         let body = pem.split(separator: "\n").dropFirst().dropLast().joined()
         let der = Array(try #require(Data(base64Encoded: body)))
@@ -79,9 +79,9 @@ struct SignerTests {
         #expect(error.code == .keyDamaged && error.setting == "authentication.privateKeyBytes")
     }
 
-    @Test func aSlowSignerIsInsideThePushsDeadline() async throws {
-        let gate = Latch()
-        let remote = try RemoteKey(gate: gate)
+    @Test func aSlowSignerCountsTowardsThePushDeadline() async throws {
+        let latch = Latch()
+        let remote = try RemoteKey(latch: latch)
         try await withServer(configure: { $0.authentication = self.authentication(remote) }) { client, server in
             let late = await client.deliver(
                 samplePush(),
@@ -90,13 +90,13 @@ struct SignerTests {
             )
             #expect(late.error?.code == .deadlineExceeded && late.certainty == .notSent)
             async let patient = client.deliver(samplePush(), to: deviceToken)
-            gate.open()
+            latch.open()
             #expect(await patient.certainty == .accepted)
             #expect(remote.count == 1)
         }
     }
 
-    @Test func aSignerThatFailsIsNamedInTheError() async throws {
+    @Test func theErrorNamesTheSignersFailure() async throws {
         let remote = try RemoteKey()
         remote.fail()
         try await withServer(configure: { $0.authentication = self.authentication(remote) }) { client, server in
@@ -106,7 +106,7 @@ struct SignerTests {
         }
     }
 
-    @Test func aNewSignerThatFailsDoesNotTakeTheOldOnesPlace() async throws {
+    @Test func aFailingNewSignerDoesNotReplaceTheOldOne() async throws {
         let old = try RemoteKey()
         let new = try RemoteKey()
         new.fail()
@@ -131,7 +131,7 @@ struct SignerTests {
         }
     }
 
-    @Test func whileASignerFailsTheOldTokenServesForFiftyEightMinutes() async throws {
+    @Test func whileASignerFailsTheOldTokenIsUsedFor58Minutes() async throws {
         let clock = ShiftedClock()
         let start = clock.now
         let remote = try RemoteKey()
@@ -157,12 +157,12 @@ struct SignerTests {
         }
     }
 
-    /// With a token that still serves nobody waits for more than ten seconds.
-    @Test func aSignerThatHangsDoesNotHoldUpPushes() async throws {
+    /// With a token that is still valid, no caller waits for more than ten seconds.
+    @Test func aHangingSignerDoesNotBlockPushes() async throws {
         let clock = ManualClock()
-        let gate = Latch()
+        let latch = Latch()
         let cache = ProviderTokenCache()
-        let remote = try RemoteKey(gate: gate)
+        let remote = try RemoteKey(latch: latch)
         let signer = ProviderTokenSigner(signer: remote, identifiers: try .sample)
         let actor = TokenActor(
             signer: signer,
@@ -173,10 +173,10 @@ struct SignerTests {
         let context = ChildContext(id: "token")
         async let life: Void = actor.run(context)
         async let first = actor.token()
-        gate.open()
+        latch.open()
         let token = try await first.get()
-        // From now on it hangs.
-        let stuck = try RemoteKey(gate: Latch())
+        // From now on the signer hangs.
+        let stuck = try RemoteKey(latch: Latch())
         let second = TokenActor(
             signer: ProviderTokenSigner(signer: stuck, identifiers: try .sample),
             cache: cache,
@@ -186,11 +186,11 @@ struct SignerTests {
         context.requestShutdown()
         try await life
         let next = ChildContext(id: "token", generation: 2)
-        async let afterlife: Void = second.run(next)
+        async let secondRun: Void = second.run(next)
         clock.advance(by: .seconds(51 * 60))
         async let late = second.token()
         await clock.waitForSleepers(1)
-        // The time limit may be there before the signer is asked.
+        // The time limit may start before the signer is called.
         await until { stuck.count == 1 }
         clock.advance(by: .seconds(10))
         let result = try await late.get()
@@ -198,7 +198,7 @@ struct SignerTests {
         #expect(stuck.count == 1)
         #expect(cache.status(now: clock.now).lastFailure?.code == .signingFailed)
         next.requestShutdown()
-        try await afterlife
+        try await secondRun
     }
 }
 
@@ -226,12 +226,12 @@ struct ProviderTokenSourceTests {
         SharedProviderToken(jwt: jwt, keyID: keyID, teamID: "ABBM6U9RM5", issuedAt: clock.wall - age)
     }
 
-    @Test func onlyATokenThatServesIsAccepted() throws {
+    @Test func onlyAValidTokenIsAccepted() throws {
         let request = try self.request(refused: "refused")
         #expect(request.accepts(token(age: 0)))
         #expect(request.accepts(token(age: 2999)))
         #expect(!request.accepts(token(age: 3000)))
-        // A minute ahead is the tolerance; the clock may have been set back.
+        // The tolerance is one minute ahead, because the clock may have been set back.
         #expect(request.accepts(token(age: -60)))
         #expect(!request.accepts(token(age: -61)))
         #expect(!request.accepts(token("refused", age: 0)))
@@ -272,10 +272,10 @@ struct ProviderTokenSourceTests {
         try await life
     }
 
-    @Test func aSharedTokenIsAsOldAsItIs() async throws {
-        let asked = Atomic<Int>(0)
+    @Test func theAgeOfASharedTokenCountsFromItsSignature() async throws {
+        let callCount = Atomic<Int>(0)
         let source = Given { request in
-            asked.wrappingAdd(1, ordering: .relaxed)
+            callCount.wrappingAdd(1, ordering: .relaxed)
             let old = SharedProviderToken(
                 jwt: "old",
                 keyID: request.keyID,
@@ -288,15 +288,15 @@ struct ProviderTokenSourceTests {
             #expect(await jwt(actor) == "old")
             clock.advance(minutes: 9)
             #expect(await jwt(actor) == "old")
-            #expect(asked.load(ordering: .relaxed) == 1)
-            // 50 minutes after its signature, wherever that was made.
+            #expect(callCount.load(ordering: .relaxed) == 1)
+            // 50 minutes after its signature, even if another process signed it.
             clock.advance(minutes: 1)
             #expect(await jwt(actor) != "old")
-            #expect(asked.load(ordering: .relaxed) == 2)
+            #expect(callCount.load(ordering: .relaxed) == 2)
         }
     }
 
-    @Test func aTokenThatAPNsRefusedIsNotTakenAgain() async throws {
+    @Test func aRefusedTokenIsNotReused() async throws {
         let source = Given { request in
             let old = SharedProviderToken(
                 jwt: "old",
@@ -320,7 +320,7 @@ struct ProviderTokenSourceTests {
     }
 
     @Test(arguments: ["other key", "too old", "from the future", "no token"])
-    func aSourceThatGivesNonsenseIsNotBelieved(_ kind: String) async throws {
+    func invalidTokensOfASourceAreRejected(_ kind: String) async throws {
         let source = Given { request in
             switch kind {
             case "other key":
@@ -345,17 +345,17 @@ struct ProviderTokenSourceTests {
         }
         try await self.withActor(source) { actor, _ in
             guard case .failure(let error) = await actor.token() else {
-                Issue.record("it was taken")
+                Issue.record("the token was accepted")
                 return
             }
             #expect(error.code == .signingFailed && error.message.contains("token source"))
         }
     }
 
-    @Test func aSourceWithoutAnythingNewIsNotAskedForEachPush() async throws {
-        let asked = Atomic<Int>(0)
+    @Test func aSourceWithoutANewTokenIsNotCalledForEachPush() async throws {
+        let callCount = Atomic<Int>(0)
         let source = Given { request in
-            asked.wrappingAdd(1, ordering: .relaxed)
+            callCount.wrappingAdd(1, ordering: .relaxed)
             return SharedProviderToken(
                 jwt: "old",
                 keyID: request.keyID,
@@ -367,19 +367,19 @@ struct ProviderTokenSourceTests {
             #expect(await jwt(actor) == "old")
             clock.advance(minutes: 51)
             for _ in 0..<100 { #expect(await jwt(actor) == "old") }
-            #expect(asked.load(ordering: .relaxed) == 2)
-            // Until it serves no more.
+            #expect(callCount.load(ordering: .relaxed) == 2)
+            // The token is used until it is 58 minutes old.
             clock.advance(minutes: 8)
             guard case .failure = await actor.token() else {
-                Issue.record("it was taken")
+                Issue.record("the token was accepted")
                 return
             }
         }
     }
 
-    /// Counts the calls that are under way at once; each takes until its gate opens, whoever cancels it.
+    /// Counts concurrent calls. Every call but the first waits for the latch and ignores cancellation.
     private final class SlowSource: ProviderTokenSource {
-        let gate = Latch()
+        let latch = Latch()
         let calls = Atomic<Int>(0)
         let most = Atomic<Int>(0)
         private let running = Atomic<Int>(0)
@@ -390,14 +390,14 @@ struct ProviderTokenSourceTests {
             self.most.max(count, ordering: .relaxed)
             let number = self.calls.wrappingAdd(1, ordering: .relaxed).newValue
             if number > 1 {
-                let gate = self.gate
-                _ = await Task { await gate.wait() }.value
+                let latch = self.latch
+                _ = await Task { await latch.wait() }.value
             }
             return try await request.sign()
         }
     }
 
-    @Test("A source that is slow is not called again before it has answered, and its late token is taken")
+    @Test("A slow source is not called again before it returns, and its late token is accepted")
     func slowSourceIsCalledOnce() async throws {
         let clock = ManualClock()
         let source = SlowSource()
@@ -418,21 +418,21 @@ struct ProviderTokenSourceTests {
         await clock.waitForSleepers(1)
         clock.advance(by: .seconds(10))
         #expect(try await due.get() === first)
-        // The next try is due.
+        // The next call is due.
         clock.advance(by: .seconds(6))
         let second = Task { await actor.token() }
         #expect(await ends(within: .seconds(5)) { _ = await second.value })
         #expect(source.most.load(ordering: .relaxed) == 1)
-        source.gate.open()
+        source.latch.open()
         #expect(try await second.value.get() === first)
         #expect(await ends { await until { cache.status(now: clock.now).generation == 2 } })
         context.requestShutdown()
         try await life
     }
 
-    // MARK: The file
+    // MARK: The shared file
 
-    @Test("A shared file's token is not taken for another key with the same ids")
+    @Test("A token in a shared file is not used for another key with the same ids")
     func fileOfAnotherKey() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -453,7 +453,7 @@ struct ProviderTokenSourceTests {
         #expect(!requests[1].accepts(first))
     }
 
-    @Test func aFileIsWrittenAndReadOrNotBelieved() throws {
+    @Test func aTokenFileIsReadBackAndDamageIsDetected() throws {
         let token = token(age: 5)
         let bytes = try SharedTokenFile.bytes(of: token)
         #expect(SharedTokenFile.token(in: bytes[...]) == token)
@@ -466,7 +466,7 @@ struct ProviderTokenSourceTests {
         #expect(SharedTokenFile.token(in: (bytes + [0x0A])[...]) == nil)
     }
 
-    @Test func manyClientsOfOneProcessWriteOnce() async throws {
+    @Test func concurrentRequestsForASharedFileSignOnce() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -483,7 +483,7 @@ struct ProviderTokenSourceTests {
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(Set(tokens).count == 1 && signer.count == 1)
-        // The clock goes back by an hour: a token from the future is replaced, once.
+        // The clock is set back by an hour: a token from the future is replaced once.
         clock.setWall(back: 3600)
         let back = ProviderTokenRequest(
             signer: try signer.signer(),
@@ -497,23 +497,23 @@ struct ProviderTokenSourceTests {
         #expect(signer.count == 2)
     }
 
-    @Test func aDirectoryThatIsMissingIsNamed() async throws {
+    @Test func theErrorNamesAMissingDirectory() async throws {
         let source = SharedFileTokenSource(path: "/nowhere/token")
         let error = await #expect(throws: TokenError.self) { try await source.token(for: try self.request()) }
         #expect(error?.message.contains("/nowhere/token.lock") == true)
     }
 
-    @Test func aLockThatIsNeverGivenBackIsAnErrorInTime() async throws {
+    @Test func aLockThatIsNeverReleasedEndsInAnError() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("token").path
-        let gate = Latch()
+        let latch = Latch()
         let holder = SharedFileTokenSource(path: path)
         let isHeld = Latch()
         let slow = ProviderTokenSigner(identifiers: try .sample) { _ in
             isHeld.open()
-            await gate.wait()
+            await latch.wait()
             return [UInt8](repeating: 7, count: 64)
         }
         let now = clock.wall
@@ -538,7 +538,7 @@ struct ProviderTokenSourceTests {
         }
         let error = await #expect(throws: TokenError.self) { try await late.value }
         #expect(error?.message.contains("Another process holds") == true)
-        gate.open()
+        latch.open()
         #expect(try await holder.token(for: try self.request()) == (try await held.value))
     }
 }

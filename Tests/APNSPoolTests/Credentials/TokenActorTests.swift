@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSPool
 
-/// A token actor that runs while `body` does, with all that the test sets.
+/// A token actor with a clock, a signer and a cache that the test controls.
 private struct TokenBench: Sendable {
     let clock = SettableClock()
     let signer = ScriptedSigner()
@@ -41,7 +41,7 @@ private struct TokenBench: Sendable {
 struct TokenActorTests {
     private let bench = TokenBench()
 
-    @Test("1,000 callers at once cost one signature")
+    @Test("1,000 concurrent callers cause one signature")
     func singleFlight() async throws {
         try await bench.whileRunning { actor in
             bench.signer.close()
@@ -60,7 +60,7 @@ struct TokenActorTests {
         }
     }
 
-    @Test("The fast path opens with the first use, and closes when the machine has to be asked")
+    @Test("The fast path opens with the first use, and closes when the state machine must decide")
     func fastPath() async throws {
         try await bench.whileRunning { actor in
             #expect(bench.cache.current(now: bench.clock.now) == nil)
@@ -72,7 +72,7 @@ struct TokenActorTests {
             #expect(bench.cache.current(now: bench.clock.now) == nil)
             try await #expect(actor.token().get() === token)
             #expect(bench.cache.current(now: bench.clock.now)?.token === token)
-            // Up to the refresh, not beyond it.
+            // The fast path stays open until the refresh, not longer.
             bench.clock.advance(minutes: 49, seconds: 20)
             try await #expect(actor.token().get() === token)
             bench.clock.advance(seconds: 9)
@@ -85,7 +85,7 @@ struct TokenActorTests {
         }
     }
 
-    @Test("A cancelled first caller fails nobody, and is resumed at once")
+    @Test("Cancelling the first caller resumes it at once and fails no other caller")
     func cancelledFirst() async throws {
         try await bench.whileRunning { actor in
             bench.signer.close()
@@ -93,7 +93,7 @@ struct TokenActorTests {
             await bench.signer.arrival()
             let second = Task { await actor.token() }
             first.cancel()
-            // Resumed although the signature is still held.
+            // The caller resumes although the signature is still held.
             let result = await first.value
             #expect(throws: TokenError.cancelled) { try result.get() }
             bench.signer.open()
@@ -102,26 +102,26 @@ struct TokenActorTests {
         }
     }
 
-    @Test("A caller that was cancelled before it asked gets no signature made for it")
+    @Test("A caller that is cancelled before its request causes no signature")
     func cancelledBefore() async throws {
         try await bench.whileRunning { actor in
-            let gate = Task {
+            let caller = Task {
                 while !Task.isCancelled { try? await ContinuousClock().sleep(for: .milliseconds(1)) }
                 return await actor.token()
             }
-            gate.cancel()
-            let result = await gate.value
+            caller.cancel()
+            let result = await caller.value
             #expect(throws: TokenError.cancelled) { try result.get() }
             #expect(bench.signer.count == 0)
         }
     }
 
-    @Test("A caller that went while nobody served yet gets no signature made for it")
-    func goneBeforeRun() async throws {
+    @Test("A caller that is cancelled before run() starts causes no signature")
+    func cancelledBeforeRun() async throws {
         let actor = try bench.makeActor()
         for _ in 0..<20 {
             let caller = Task { await actor.token() }
-            // Mostly long enough to be waiting by then; the result is the same if not.
+            // Usually enough for the caller to be waiting. The result is the same otherwise.
             for _ in 0..<20 { await Task.yield() }
             caller.cancel()
             let result = await caller.value
@@ -133,8 +133,8 @@ struct TokenActorTests {
         #expect(bench.signer.count == 0)
     }
 
-    @Test("When all who waited are gone the token stays unused")
-    func nobodyLeft() async throws {
+    @Test("If all waiting callers are cancelled, the token counts as unused")
+    func allCallersCancelled() async throws {
         try await bench.whileRunning { actor in
             bench.signer.close()
             let only = Task { await actor.token() }
@@ -152,7 +152,7 @@ struct TokenActorTests {
         }
     }
 
-    @Test("A restarted actor presents the same token")
+    @Test("A restarted actor returns the same token")
     func restart() async throws {
         let kept = Mutex<ProviderToken?>(nil)
         for _ in 0..<5 {
@@ -169,7 +169,7 @@ struct TokenActorTests {
         #expect(bench.signer.count == 1)
     }
 
-    @Test("The end of run() resumes all who wait")
+    @Test("The end of run() resumes all waiting callers")
     func endResumes() async throws {
         let actor = try bench.makeActor()
         let life = Task { try await actor.run(ChildContext(id: "token")) }
@@ -179,7 +179,7 @@ struct TokenActorTests {
             await bench.signer.arrival()
             bench.signer.setFailing(true)
             life.cancel()
-            // The signer still hangs: nobody waits for it.
+            // The signer still hangs, and no caller waits for it.
             let results = await group.reduce(into: []) { $0.append($1) }
             bench.signer.open()
             return results
@@ -187,13 +187,13 @@ struct TokenActorTests {
         #expect(results.count == 50)
         for result in results { #expect(throws: TokenError.stopped) { try result.get() } }
         await #expect(throws: CancellationError.self) { try await life.value }
-        // Afterwards too.
+        // Later callers fail in the same way.
         let late = await actor.token()
         #expect(throws: TokenError.stopped) { try late.get() }
         #expect(bench.cache.status(now: bench.clock.now).lastFailure == nil)
     }
 
-    @Test("Callers of an actor that has ended get the old token while it serves")
+    @Test("Callers of an actor that has ended get the old token while it is valid")
     func oldTokenAfterEnd() async throws {
         let ended = Mutex<TokenActor?>(nil)
         try await bench.whileRunning { actor in
@@ -208,7 +208,7 @@ struct TokenActorTests {
         #expect(throws: TokenError.stopped) { try late.get() }
     }
 
-    @Test("A caller may come before run()")
+    @Test("A caller that arrives before run() gets a token")
     func early() async throws {
         let actor = try bench.makeActor()
         async let early = actor.token()
@@ -219,7 +219,7 @@ struct TokenActorTests {
         try await life
     }
 
-    @Test("run() serves once per object")
+    @Test("run() can be called only once per actor")
     func runsOnce() async throws {
         try await bench.whileRunning { actor in
             _ = await actor.token()
@@ -227,7 +227,7 @@ struct TokenActorTests {
         }
     }
 
-    @Test("run() says that it has started, and an actor asked to stop before that stops")
+    @Test("run() reports its start, and returns if a stop was requested before")
     func startAndStop() async throws {
         let started = Mutex(0)
         let context = ChildContext(id: "token", onStarted: { started.withLock { $0 += 1 } })
@@ -236,7 +236,7 @@ struct TokenActorTests {
         #expect(started.withLock { $0 } == 1)
     }
 
-    @Test("A failed signature is a result, not the actor's end; the old token serves to 58 minutes")
+    @Test("A failed signature does not end the actor, and the old token is used for 58 minutes")
     func failures() async throws {
         try await bench.whileRunning { actor in
             bench.signer.setFailing(true)
@@ -252,7 +252,7 @@ struct TokenActorTests {
             try await #expect(actor.token().get() === token)
             #expect(bench.signer.count == 3)
             #expect(bench.cache.status(now: bench.clock.now).lastFailure?.code == .signingFailed)
-            // No try per push.
+            // The signer is not called for each push.
             #expect(bench.cache.current(now: bench.clock.now)?.token === token)
             try await #expect(actor.token().get() === token)
             #expect(bench.signer.count == 3)
@@ -264,7 +264,7 @@ struct TokenActorTests {
         }
     }
 
-    @Test("Many answers that call the token expired cost one signature")
+    @Test("Many responses that report an expired token cause one signature")
     func expired() async throws {
         try await bench.whileRunning { actor in
             let old = try await actor.token().get()
@@ -282,7 +282,7 @@ struct TokenActorTests {
             }
             #expect(generations.allSatisfy { $0 == 2 })
             #expect(bench.signer.count == 2)
-            // The new one too: the clock is wrong, and the circle ends.
+            // The new token is refused too: the clock is suspect, and no further token is signed.
             #expect(bench.expired(2) == .clockSuspect)
             #expect(bench.cache.status(now: bench.clock.now).isClockSuspect)
             try await #expect(actor.token().get().generation == 2)
@@ -290,7 +290,7 @@ struct TokenActorTests {
         }
     }
 
-    @Test("An expired token leaves the fast path at once")
+    @Test("An expired token closes the fast path at once")
     func expiredClosesFastPath() async throws {
         try await bench.whileRunning { actor in
             _ = try await actor.token().get()
@@ -302,7 +302,7 @@ struct TokenActorTests {
         }
     }
 
-    @Test("Too many updates: the token stays, and its refresh waits")
+    @Test("After too many updates the token stays in use, and its refresh waits")
     func tooMany() async throws {
         try await bench.whileRunning { actor in
             let token = try await actor.token().get()
@@ -316,7 +316,7 @@ struct TokenActorTests {
         }
     }
 
-    @Test("With a real key, under callers that come, wait and are cancelled at random")
+    @Test("With a real key, all callers of a round get the same token, even if other callers are cancelled")
     func storm() async throws {
         let key = try ES256PrivateKey()
         let signer = ProviderTokenSigner(key: key, identifiers: try .sample)
@@ -346,12 +346,12 @@ struct TokenActorTests {
 }
 
 struct ProviderTokenCacheTests {
-    /// Two pushes learn at once that the token has expired; the one that looked at the clock first asks last.
-    @Test func aRefusedTokenIsNotHandedOutToOneWhoseClockIsBehind() throws {
+    /// Two pushes learn at the same time that the token has expired. The one that read the clock first asks last.
+    @Test func aRefusedTokenIsNotReturnedForAnEarlierTime() throws {
         let cache = ProviderTokenCache()
         let start = MonotonicInstant(nanoseconds: 0)
         guard case .sign(let order) = cache.next(now: start, wallNow: 1_000) else {
-            Issue.record("a token from nowhere")
+            Issue.record("an empty cache returned a token")
             return
         }
         _ = cache.install("a.b.c", for: order, now: start, isUsed: true)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSPool
 
-/// A clock of two hands that stand still until they are set.
+/// A monotonic clock and a wall clock that stand still until the test moves them.
 final class SettableClock: MonotonicClock {
     private struct Hands {
         var now = MonotonicInstant(nanoseconds: 0)
@@ -17,7 +17,7 @@ final class SettableClock: MonotonicClock {
     var now: MonotonicInstant { hands.withLock { $0.now } }
     var wall: Int64 { hands.withLock { $0.wall } }
 
-    /// Both hands go on.
+    /// Advances both clocks.
     func advance(minutes: Int64 = 0, seconds: Int64 = 0) {
         hands.withLock { hands in
             hands.now = hands.now.advanced(by: .seconds(minutes * 60 + seconds))
@@ -25,18 +25,18 @@ final class SettableClock: MonotonicClock {
         }
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock back.
     func setWall(back seconds: Int64) {
         hands.withLock { $0.wall -= seconds }
     }
 
-    /// Nothing under test sleeps.
+    /// The code under test never sleeps on this clock.
     func sleep(until instant: MonotonicInstant) async throws {
         throw CancellationError()
     }
 }
 
-/// A signer that counts, fails when told, and can be held at its gate.
+/// A signer that counts its calls, and can be made to fail or wait.
 final class ScriptedSigner: Sendable {
     struct Failure: Error {}
 
@@ -50,7 +50,7 @@ final class ScriptedSigner: Sendable {
 
     private let state = Mutex(State())
 
-    /// Signatures asked for.
+    /// The number of requested signatures.
     var count: Int { state.withLock { $0.count } }
 
     func setFailing(_ isFailing: Bool) {
@@ -71,7 +71,7 @@ final class ScriptedSigner: Sendable {
         for continuation in held { continuation.resume() }
     }
 
-    /// Returns when a signature is held at the gate.
+    /// Returns when a signature is being held.
     func arrival() async {
         await withCheckedContinuation { continuation in
             let isHere = state.withLock { state in
@@ -126,7 +126,7 @@ func withFile<Result>(
     return try body(file.path)
 }
 
-/// The configuration error of making a signer; a test failure when there is none.
+/// Returns the configuration error of `makeSigner()`. Fails the test if there is none.
 func configurationError(_ authentication: APNSAuthentication) throws -> APNSConfigurationError {
     try #require(throws: APNSConfigurationError.self) { try authentication.makeSigner() }
 }

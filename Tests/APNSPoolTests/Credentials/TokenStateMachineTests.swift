@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSPool
 
-/// The machine with two clocks that the test sets; nothing else.
+/// The state machine with two clocks that the test sets.
 private final class Bench {
     var machine: TokenStateMachine
     var now = MonotonicInstant(nanoseconds: 5_000_000_000)
@@ -22,7 +22,7 @@ private final class Bench {
         machine.use(now: now, wallNow: wall)
     }
 
-    /// The order of a use that must give one.
+    /// Returns the order of a use that must sign.
     func order() throws -> TokenStateMachine.Order {
         guard case .sign(let order) = use() else {
             Issue.record("the current token is used instead of a new one")
@@ -31,7 +31,7 @@ private final class Bench {
         return order
     }
 
-    /// Orders a token, and has it.
+    /// Orders a token and installs it.
     @discardableResult
     func sign(isUsed: Bool = true) throws -> TokenStateMachine.Order {
         let order = try order()
@@ -73,13 +73,13 @@ struct TokenStateMachineTests {
             bench.use()
                 == .sign(TokenStateMachine.Order(generation: 1, issuedAt: 1_800_000_000, orderedAt: bench.now))
         )
-        // Still none there.
+        // There is still no token.
         try #expect(bench.order().generation == 1)
         try bench.sign()
         #expect(bench.use() == .useCurrent)
     }
 
-    @Test("A new one at the interval from the first use, not before", arguments: [20, 30, 50, 55])
+    @Test("A token is refreshed at the interval after its first use, not before", arguments: [20, 30, 50, 55])
     func interval(minutes: Int) throws {
         let bench = try Bench(minutes: minutes)
         try bench.sign()
@@ -90,7 +90,7 @@ struct TokenStateMachineTests {
         #expect(bench.use() == .useCurrent)
     }
 
-    @Test("An interval of 60 minutes ends at an age of 55")
+    @Test("With an interval of 60 minutes a token is refreshed at an age of 55")
     func longInterval() throws {
         let bench = try Bench(minutes: 60)
         try bench.sign()
@@ -112,20 +112,20 @@ struct TokenStateMachineTests {
         try #expect(bench.order().generation == 2)
     }
 
-    @Test("A token that nobody used in time is replaced at its first use")
+    @Test("A token that stays unused for too long is replaced at its first use")
     func unused() throws {
         let bench = try Bench()
         try bench.sign(isUsed: false)
         bench.advance(minutes: 35)
         try #expect(bench.sign().generation == 2)
-        // By the wall clock alone as well.
+        // The wall clock alone has the same effect.
         let other = try Bench()
         try other.sign(isUsed: false)
         other.wall += 56 * 60
         try #expect(other.sign().issuedAt == other.wall)
     }
 
-    @Test("After a failed refresh the old token serves to 58 minutes")
+    @Test("After a failed refresh the old token is used for 58 minutes")
     func failedRefresh() throws {
         let bench = try Bench()
         try bench.sign()
@@ -139,16 +139,16 @@ struct TokenStateMachineTests {
             #expect(bench.use() == .useCurrent)
             bench.advance(seconds: 1)
         }
-        // 5, 10, 20, 40, 60, 60 … s apart.
+        // The refreshes are 5, 10, 20, 40, 60, 60 … s apart.
         #expect((8...13).contains(tries))
         _ = try bench.order()
         #expect(bench.signingFailed().isFailure)
-        // Without a token every use tries.
+        // Without a token every use requests a signature.
         try bench.sign()
         #expect(bench.use() == .useCurrent)
     }
 
-    @Test("A failed first signature leaves nothing; the next use tries again")
+    @Test("After a failed first signature, the next use signs")
     func failedFirst() throws {
         let bench = try Bench()
         _ = try bench.order()
@@ -156,7 +156,7 @@ struct TokenStateMachineTests {
         try #expect(bench.sign().generation == 1)
     }
 
-    @Test("A wall clock that jumps back neither keeps a token for ever nor leaves a future iat in use")
+    @Test("After the wall clock jumps back, a token is replaced 20 minutes after its first use")
     func backwards() throws {
         for back: Int64 in [3_600, 86_400, 1_000_000_000] {
             let bench = try Bench()
@@ -167,14 +167,14 @@ struct TokenStateMachineTests {
             bench.advance(minutes: 14, seconds: 59)
             #expect(bench.use() == .useCurrent)
             bench.advance(seconds: 1)
-            // 20 minutes after its first use: a new one with the time that now counts.
+            // 20 minutes after its first use: a new token with the current wall time.
             try #expect(bench.sign().issuedAt == bench.wall)
             bench.advance(minutes: 49, seconds: 59)
             #expect(bench.use() == .useCurrent)
         }
     }
 
-    @Test("A small step back, as NTP makes it, changes nothing")
+    @Test("A small step back of the wall clock, as NTP makes it, keeps the token")
     func smallStep() throws {
         let bench = try Bench()
         try bench.sign()
@@ -191,7 +191,7 @@ struct TokenStateMachineTests {
         try #expect(bench.sign().issuedAt == bench.wall)
     }
 
-    @Test("Time that only the wall clock saw, as after a suspension, ends a token")
+    @Test("A token expires by the wall clock alone, as after a suspension")
     func suspended() throws {
         let bench = try Bench()
         try bench.sign()
@@ -201,7 +201,7 @@ struct TokenStateMachineTests {
         try #expect(bench.order().generation == 2)
     }
 
-    @Test("A wall clock that is set forth and back again and again does not sign each time")
+    @Test("A wall clock that keeps jumping forth and back does not cause a signature each time")
     func flapping() throws {
         let bench = try Bench()
         try bench.sign()
@@ -214,11 +214,11 @@ struct TokenStateMachineTests {
                 signatures += 1
             }
         }
-        // In an hour of 360 jumps: the first may be a suspension, so it signs; the way back waits for its 20 minutes.
+        // 360 jumps in an hour. A jump ahead may be a suspension, so it signs; a jump back waits for 20 minutes.
         #expect(signatures <= 6)
     }
 
-    @Test("Never two signatures within 20 minutes of use, whatever the interval and the clock's steps")
+    @Test("Two signatures are at least 20 minutes of use apart, for any small steps of the wall clock")
     func twentyMinutes() throws {
         let bench = try Bench(minutes: 20)
         try bench.sign()
@@ -226,7 +226,7 @@ struct TokenStateMachineTests {
         var lastFirstUse = bench.now
         for _ in 0..<5_000 {
             bench.advance(seconds: Int64.random(in: 0...120, using: &random))
-            // Steps too small to look like a suspension.
+            // The steps are too small to count as a suspension.
             bench.wall += Int64.random(in: -600...600, using: &random) / 10
             if bench.use() != .useCurrent {
                 #expect(lastFirstUse.duration(to: bench.now) >= .seconds(20 * 60))
@@ -237,7 +237,7 @@ struct TokenStateMachineTests {
         }
     }
 
-    @Test("An expired token is replaced once, however many responses say so")
+    @Test("An expired token is replaced once, however many responses report it")
     func expired() throws {
         let bench = try Bench()
         try bench.sign()
@@ -249,7 +249,7 @@ struct TokenStateMachineTests {
         #expect(!bench.machine.isClockSuspect)
     }
 
-    @Test("A refused token is not used even if no other can be signed")
+    @Test("A refused token is not used, even if no other can be signed")
     func refusedAndFailed() throws {
         let bench = try Bench()
         try bench.sign()
@@ -260,7 +260,7 @@ struct TokenStateMachineTests {
         #expect(!bench.useWithoutSigning())
     }
 
-    @Test("Expired within 60 s of the signature: the clock is wrong, nothing is signed")
+    @Test("A token refused as expired within 60 s of its signature makes the clock suspect; nothing is signed")
     func clockSuspect() throws {
         let bench = try Bench()
         try bench.sign()
@@ -275,7 +275,7 @@ struct TokenStateMachineTests {
         #expect(!bench.machine.isClockSuspect)
     }
 
-    @Test("A forced refresh is not forced again within 20 minutes")
+    @Test("A refresh is not forced twice within 20 minutes")
     func forcedOnce() throws {
         let bench = try Bench()
         try bench.sign()
@@ -290,7 +290,7 @@ struct TokenStateMachineTests {
         try #expect(bench.sign().generation == 3)
     }
 
-    @Test("Expired before any token, or for one that nobody knows, forces nothing")
+    @Test("An expiry report for an unknown token does not replace the current token")
     func strayExpired() throws {
         let bench = try Bench()
         #expect(bench.expired(1) == .refresh)
@@ -300,7 +300,7 @@ struct TokenStateMachineTests {
         #expect(bench.use() == .useCurrent)
     }
 
-    @Test("Too many updates: nothing is signed that can wait")
+    @Test("After too many updates, a refresh waits as long as the token is valid")
     func holdBack() throws {
         let bench = try Bench()
         try bench.sign()
@@ -308,7 +308,7 @@ struct TokenStateMachineTests {
         let until = bench.machine.tooManyUpdates(now: bench.now)
         #expect(until == bench.now.advanced(by: .seconds(20 * 60)))
         #expect(bench.expired(1) == .heldBack(until: until))
-        // The refresh at 50 waits; at 58 the token is of no use to anybody.
+        // The refresh at 50 minutes waits. At 58 minutes the token is no longer usable.
         for _ in 0..<(13 * 60) - 1 {
             bench.advance(seconds: 1)
             #expect(bench.use() == .useCurrent)
@@ -321,7 +321,7 @@ struct TokenStateMachineTests {
         #expect(bench.machine.heldBackUntil(now: bench.now) == nil)
     }
 
-    @Test("Too many updates is never itself a reason to sign, and lasts from the latest answer")
+    @Test("Too many updates never cause a signature, and the hold lasts from the latest response")
     func holdBackExtends() throws {
         let bench = try Bench(minutes: 20)
         try bench.sign()
@@ -335,19 +335,19 @@ struct TokenStateMachineTests {
         #expect(bench.use() == .useCurrent)
     }
 
-    @Test("A token that was signed while the clock was ahead gives way to the one before it as soon as APNs refuses it")
+    @Test("A token signed while the clock was ahead is replaced by the previous one as soon as APNs refuses it")
     func futureTokenWithFallback() throws {
         let bench = try Bench()
         try bench.sign()
         bench.advance(minutes: 10)
         let right = bench.wall
         bench.wall += 7_200
-        // Two hours old by the wall clock: it may be a suspension.
+        // The token is two hours old by the wall clock: it may be a suspension.
         try #expect(bench.sign().generation == 2)
         #expect(bench.refused(2, serverTime: right) == .restored)
         #expect(bench.machine.generation == 1)
         for _ in 0..<50 { #expect(bench.refused(2, serverTime: right) == .refresh) }
-        // The clock is still ahead; the token before serves on by the other clock.
+        // The wall clock is still ahead. The monotonic clock keeps the previous token in use.
         for _ in 0..<120 {
             bench.advance(seconds: 1)
             #expect(bench.use() == .useCurrent)
@@ -359,7 +359,7 @@ struct TokenStateMachineTests {
         try #expect(bench.sign() == .init(generation: 3, issuedAt: bench.wall, orderedAt: bench.now))
     }
 
-    @Test("While the clock is ahead the token before serves up to 58 minutes, and is not renewed at each push")
+    @Test("While the clock is ahead, the previous token is used for 58 minutes and not renewed at each push")
     func fallbackWhileTheClockIsAhead() throws {
         let bench = try Bench()
         try bench.sign()
@@ -376,7 +376,7 @@ struct TokenStateMachineTests {
         try #expect(bench.order().generation == 3)
     }
 
-    @Test("Without a token before it, one new token is signed once the clock is right", arguments: [true, false])
+    @Test("Without a previous token, one new token is signed once the clock is right", arguments: [true, false])
     func futureTokenAlone(hasDate: Bool) throws {
         let bench = try Bench()
         let right = bench.wall
@@ -389,14 +389,14 @@ struct TokenStateMachineTests {
         #expect(bench.refused(1, serverTime: hasDate ? bench.wall : nil) == .refresh)
         #expect(bench.refused(1, serverTime: hasDate ? bench.wall : nil) == .refresh)
         try #expect(bench.sign().issuedAt == bench.wall)
-        // Once in 20 minutes: the clock may jump as it likes.
+        // Once in 20 minutes, however the clock jumps.
         bench.wall -= 7_200
         #expect(bench.refused(2, serverTime: hasDate ? bench.wall : nil) == .clockSuspect)
         bench.advance(minutes: 20)
         #expect(bench.refused(2, serverTime: hasDate ? bench.wall : nil) == .refresh)
     }
 
-    @Test("A refusal of a token whose time is right is no matter of the clock")
+    @Test("A refusal of a token with the right time is unrelated to the clock")
     func unrelatedRefusal() throws {
         let bench = try Bench()
         #expect(bench.refused(1, serverTime: bench.wall) == .unrelated)
@@ -407,7 +407,7 @@ struct TokenStateMachineTests {
         #expect(bench.refused(1, serverTime: nil) == .unrelated)
     }
 
-    @Test("After a signer that did not answer the next try waits its time, and the old token serves if it can")
+    @Test("After a silent signer the next signature waits, and the old token is used while it is valid")
     func silentSigner() throws {
         let bench = try Bench()
         _ = try bench.order()
@@ -428,7 +428,7 @@ struct TokenStateMachineTests {
         #expect(bench.use() == .useCurrent)
     }
 
-    @Test("A late signature for a generation that exists already is thrown away")
+    @Test("A late signature for a generation that exists already is discarded")
     func stale() throws {
         let bench = try Bench()
         let order = try bench.order()
@@ -436,7 +436,7 @@ struct TokenStateMachineTests {
         #expect(!bench.signed(order))
     }
 
-    @Test("Clocks at their ends do not trap")
+    @Test("Extreme clock values do not trap")
     func extremes() throws {
         let instants = [Int64.min, 0, .max].map(MonotonicInstant.init(nanoseconds:))
         let walls: [Int64] = [.min, -1, 0, .max]

@@ -7,9 +7,9 @@ import Testing
 
 @testable import APNSPool
 
-/// A defect of our own: the actor ends, its supervisor starts it anew, and what was at stake has the right outcome.
+/// A defect in the library ends an actor: its supervisor restarts it, and the affected pushes have the right outcome.
 struct BrokenInvariantTests {
-    /// A request that no session takes: more fields than there is room for.
+    /// A request with more fields than a session accepts.
     private func poison() -> HTTP2Request {
         HTTP2Request(
             shared: HeaderBlock((0..<70).map { HeaderBlock.Field("x-\($0)", "y") }),
@@ -20,7 +20,7 @@ struct BrokenInvariantTests {
         )
     }
 
-    /// Sends the poison the way a push goes. Nil: it got no stream.
+    /// Sends the poison request like a push. Returns nil if it gets no stream.
     private func sendPoison(_ client: APNSClient, time: Duration = .seconds(10)) async -> StreamResult? {
         let core = client.runtime
         do {
@@ -31,17 +31,17 @@ struct BrokenInvariantTests {
         }
     }
 
-    @Test func theActorIsStartedAnewAndTheOthersAreServed() async throws {
+    @Test func theActorRestartsAndOtherPushesAreServed() async throws {
         let script: ScriptedServer.Script = { $0.connection == 1 && $0.number > 1 ? [.hold] : [.respond(200)] }
         try await withServer(limit: 20, script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let pushes = Task { await ClientOutcomeTests.deliver(50, with: client) }
             await server.wait { $0.held == 20 }
             await until { await client.status.pool.queueDepth >= 30 }
-            // It takes the place of one that is held.
+            // It gets the stream of a push that is held.
             let poison = Task { await sendPoison(client) }
             await until { await client.status.pool.queueDepth >= 31 }
-            // Let the queue pass until the poison's turn comes.
+            // Release streams until the poison request gets one.
             await until {
                 server.release()
                 return client.runtime.monitor.restarts.load(ordering: .relaxed) > 0
@@ -58,14 +58,14 @@ struct BrokenInvariantTests {
         }
     }
 
-    @Test func thePoisonPushEndsWithItsCodeAndIsNotMoved() async throws {
+    @Test func aPoisonPushFailsWithItsCodeAndIsNotResent() async throws {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let result = try #require(await sendPoison(client))
             var history = PushHistory(id: APNSID.random(), deadline: client.runtime.sending.deadline(nil))
             let end = client.runtime.sending.evaluate(result, of: nil, &history)
             guard case .finish(let outcome) = client.runtime.sending.decide(end, &history) else {
-                Issue.record("the push would be moved")
+                Issue.record("the push would be resent")
                 return
             }
             #expect(outcome.error?.code == .connectionFault)
@@ -75,7 +75,7 @@ struct BrokenInvariantTests {
         }
     }
 
-    @Test func aPoisonInABulkBatchReturnsAllLeases() async throws {
+    @Test func aPoisonRequestInABulkBatchReturnsAllLeases() async throws {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let collector = BulkCollector()
@@ -116,11 +116,11 @@ struct BrokenInvariantTests {
         }
     }
 
-    @Test func moreThanTheSupervisorAllowsEndsInAPauseAndThenARecovery() async throws {
+    @Test func tooManyRestartsCauseAPauseAndThenARecovery() async throws {
         let clock = ManualClock()
         try await withServer(configure: { $0.use(clock) }) { client, _ in
-            // The time stands still, so all crashes fall into one window: 4 end the connections' supervisor, 4 of
-            // those the tree.
+            // The time stands still, so all crashes fall into one window: 4 end the connections' supervisor, and
+            // 4 ends of that supervisor end the tree.
             var crashes = 0
             await until {
                 if await sendPoison(client)?.cause == .faulty { crashes += 1 }
@@ -145,7 +145,7 @@ struct BrokenInvariantTests {
             await until { control.progress.hold?.code == .unavailable }
             clock.advance(by: .seconds(30))
             await until { !client.runtime.sending.router.isPaused }
-            // A push that met the old pool comes again after a moment, and the time stands still.
+            // A push that was routed to the old pool is resent after a short delay, so the clock must advance.
             let isDone = Latch()
             let push = Task {
                 defer { isDone.open() }
@@ -195,7 +195,7 @@ struct BrokenInvariantTests {
         }
     }
 
-    @Test func theEscalationIsHandedUpIfWanted() async throws {
+    @Test func anEscalationIsThrownIfConfigured() async throws {
         let clock = ManualClock()
         let server = try await ScriptedServer.start()
         var configuration = APNSClientConfiguration.local(server)

@@ -7,18 +7,18 @@ import Testing
 
 @testable import APNSPool
 
-/// Whatever the network, APNs and the callers do: each push has one outcome, and the simulator's record agrees.
+/// Each push has one outcome that agrees with the simulator's record, whatever the network, APNs and the callers do.
 ///
-/// `make chaos` runs 200,000 pushes, `make chaos SEED=n` repeats one run. The server's faults and the callers' whims
-/// follow from the seed; what meets what is up to the scheduler.
+/// `make chaos` runs 200,000 pushes, `make chaos SEED=n` repeats one run. The seed determines the server's faults and
+/// the callers' actions. The scheduler determines how they interleave.
 @Suite(.timeLimit(.minutes(20)), .serialized)
 struct ChaosTests {
     private static let wanted = TestScale.environment("CHAOS_PUSHES").map { Int(clamping: $0) }
     private static let pushes = wanted ?? TestScale.times(5_000)
-    /// In one life of a client.
+    /// The number of pushes in the lifetime of one client.
     private static let pushesPerRound = wanted == nil ? TestScale.size(2_500, thorough: 5_000) : 5_000
 
-    /// What all rounds came to.
+    /// The totals of all rounds.
     private struct Sum {
         var pushes = 0
         var certainties: [Certainty: Int] = [:]
@@ -32,7 +32,7 @@ struct ChaosTests {
     }
 
     private func script(_ random: inout SeededRandom) -> FaultScript {
-        /// Up to the given probability; some rounds are calm and some are not.
+        /// A fault with a random probability up to `most`, so that some rounds are calm and some are not.
         func maybe(_ effect: FaultEffect, _ most: Double) -> Fault {
             Fault(effect, when: .probability(Double.random(in: 0...most, using: &random)))
         }
@@ -73,14 +73,14 @@ struct ChaosTests {
         for round in 0..<rounds {
             try await play(round, seed, &random, &sum)
             if round == 0 {
-                // What is made once in a process is there now.
+                // From now on, descriptors that a process opens once are open.
                 descriptors = try Self.descriptors()
             }
             if round == min(3, rounds - 1) { memory = try Self.residentBytes() }
         }
         let end = try Self.residentBytes()
         try await until { try Self.descriptors() <= descriptors }
-        // A leak of a kilobyte a push would be five times as much.
+        // A leak of one kilobyte per push would be five times the limit.
         let growth = end - memory
         #expect(growth < max(32 << 20, sum.pushes * 200), "\(growth) bytes more, seed \(seed)")
         print(

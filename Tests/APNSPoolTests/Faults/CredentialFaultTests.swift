@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSPool
 
-/// What the client does when APNs refuses its credential.
+/// How the client handles a credential that APNs refuses.
 struct CredentialFaultTests {
     private static let invalid: ScriptedServer.Script = { _ in [.respond(403, reason: "InvalidProviderToken")] }
 
@@ -13,7 +13,7 @@ struct CredentialFaultTests {
         .token(privateKeyPEM: KeyTexts.p256, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
     }
 
-    @Test func twoRefusalsAreAFaultAndTheFirstAcceptanceEndsIt() async throws {
+    @Test func twoRefusalsAreAFaultAndAnAcceptedPushEndsIt() async throws {
         let clock = ShiftedClock()
         let (logger, lines) = RecordingLog.make()
         try await withServer(
@@ -62,7 +62,7 @@ struct CredentialFaultTests {
             #expect(refused.retryAfter ?? .zero > .seconds(5) && refused.retryAfter ?? .zero <= .seconds(10))
 
             server.follow { _ in [.respond(200)] }
-            // The time for the connect that the refusal caused passes by the same clock.
+            // The reconnect after the refusal uses the same clock.
             await until { await client.status.pool.capacity > 0 }
             clock.advance(by: .seconds(10))
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -87,12 +87,12 @@ struct CredentialFaultTests {
             clock.advance(by: .seconds(5))
             server.follow { _ in [.respond(200)] }
             let summary = await client.sendAll(samplePush(), to: (0..<300).map { DeviceToken.sample($0) })
-            // The first push probes; the others wait for what becomes of it.
+            // The first push probes; the others wait for its outcome.
             #expect(summary.accepted == 300)
         }
     }
 
-    @Test func oneConfusedServerIsNoFault() async throws {
+    @Test func refusalsOnOneConnectionAreNotAFault() async throws {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 ? [.respond(403, reason: "InvalidProviderToken")] : [.respond(200)]
         }
@@ -105,7 +105,7 @@ struct CredentialFaultTests {
         }
     }
 
-    @Test func aThousandExpiredTokensMakeOneSignatureAndFewConnections() async throws {
+    @Test func aThousandExpiryResponsesCauseOneSignature() async throws {
         let clock = ShiftedClock()
         try await withServer(
             script: { _ in [.respond(200)] },
@@ -118,7 +118,7 @@ struct CredentialFaultTests {
             #expect(await ClientOutcomeTests.deliver(10, with: client).allSatisfy { $0.certainty == .accepted })
             await server.wait { $0.openConnections == 2 }
             let old = server.record.pushes.first?.field("authorization")
-            // Old enough that the refusal is believed.
+            // The token is now old enough for the client to act on the refusal.
             clock.advance(by: .seconds(600))
             server.follow { push in push.field("authorization") == old ? [.hold] : [.respond(200)] }
             let pushes = Task { await ClientOutcomeTests.deliver(1000, with: client) }
@@ -132,7 +132,7 @@ struct CredentialFaultTests {
         }
     }
 
-    @Test func tooManyTokensAreToldOnceAndTheTokenIsKept() async throws {
+    @Test func tooManyTokenUpdatesAreLoggedOnceAndTheTokenIsKept() async throws {
         let (logger, lines) = RecordingLog.make()
         try await withServer(
             script: { _ in [.respond(429, reason: "TooManyProviderTokenUpdates")] },

@@ -7,11 +7,11 @@ import Testing
 
 @testable import APNSPool
 
-/// Thousands of pushes against a server that fails in all ways at random: each push has one outcome, and the server's
+/// Sends thousands of pushes to a server that fails at random: each push has one outcome, and the server's
 /// record agrees with it.
 @Suite(.timeLimit(.minutes(1)), .serialized)
 struct ExactlyOnceTests {
-    /// What became of all pushes, by `apns-id` (or by device token, where nobody knows the id).
+    /// The outcomes of all pushes, by `apns-id` (or by device token if the id is unknown).
     private final class Book: Sendable {
         let outcomes = Mutex<[String: [PushOutcome]]>([:])
 
@@ -120,9 +120,9 @@ struct ExactlyOnceTests {
             let ids = idsByToken[key] ?? [key]
             #expect(ids.count == 1, "seed \(seed): \(key) had several ids")
             let id = ids.first ?? key
-            let taken = record.accepted.contains(id)
+            let isAccepted = record.accepted.contains(id)
             switch outcome.certainty {
-            case .accepted: #expect(taken && record.count(id) == 1, "seed \(seed): \(id) \(outcome)")
+            case .accepted: #expect(isAccepted && record.count(id) == 1, "seed \(seed): \(id) \(outcome)")
             case .notSent, .notProcessed, .rejected: #expect(record.count(id) == 0, "seed \(seed): \(id) \(outcome)")
             case .unknown: #expect(record.count(id) <= 1, "seed \(seed): \(id) \(outcome)")
             }
@@ -134,8 +134,8 @@ struct ExactlyOnceTests {
         )
     }
 
-    /// The kernel's view: no connection of this process to that port is left.
-    @Test func noSocketIsLeft() async throws {
+    /// The kernel reports no connection of this process to the server's port.
+    @Test func noSocketStaysOpenAfterTheClientEnds() async throws {
         let server = try await ScriptedServer.start()
         try await withAPNSClient(configuration: .local(server)) { client in
             #expect(await client.sendAll(samplePush(), to: (0..<100).map { DeviceToken.sample($0) }).accepted == 100)

@@ -7,12 +7,12 @@ import Testing
 
 @testable import APNSPool
 
-/// ConnectionActors that end by a broken invariant while thousands of pushes are under way.
+/// Connection actors that crash on a broken invariant while thousands of pushes are in flight.
 @Suite(.timeLimit(.minutes(1)), .serialized)
 struct KilledUnderLoadTests {
     private static let pushes = TestScale.size(4_000, thorough: 10_000)
 
-    /// A request that no session takes: more fields than there is room for.
+    /// A request with more fields than a session accepts.
     private static func poison() -> HTTP2Request {
         HTTP2Request(
             shared: HeaderBlock((0..<70).map { HeaderBlock.Field("x-\($0)", "y") }),
@@ -23,7 +23,7 @@ struct KilledUnderLoadTests {
         )
     }
 
-    /// One push that breaks the actor it comes to, on the way of all pushes.
+    /// Sends one push that crashes its connection actor, on the same path as all pushes.
     private func deliverPoison(_ client: APNSClient) async -> PushOutcome {
         let core = client.runtime
         var history = PushHistory(id: APNSID.random(), deadline: core.sending.deadline(nil))
@@ -41,7 +41,7 @@ struct KilledUnderLoadTests {
         }
     }
 
-    /// What became of all pushes, by device token.
+    /// The outcomes of all pushes, by device token.
     private final class Book: Sendable {
         private let outcomes = Mutex<[String: [PushOutcome]]>([:])
         private let ended = Atomic<Int>(0)
@@ -55,7 +55,7 @@ struct KilledUnderLoadTests {
         var all: [String: [PushOutcome]] { outcomes.withLock { $0 } }
     }
 
-    /// Sends by 200 tasks, a bulk call beside them, and calls `midway` with the number of outcomes so far.
+    /// Sends from 200 tasks and one bulk call, and calls `midway` with the number of outcomes so far.
     private func send(
         _ client: APNSClient,
         midway: @escaping @Sendable (Int) async -> Void
@@ -81,7 +81,7 @@ struct KilledUnderLoadTests {
         return book.all
     }
 
-    /// One outcome each, and the server's record says the same.
+    /// Checks that each push has one outcome, and that the server's record agrees with it.
     private func compare(_ outcomes: [String: [PushOutcome]], _ record: ScriptedServer.Record) -> [Certainty: Int] {
         #expect(outcomes.count == Self.pushes)
         var processed: [String: Int] = [:]
@@ -102,7 +102,7 @@ struct KilledUnderLoadTests {
         return counts
     }
 
-    /// All workers are there, ready, and nothing is leased.
+    /// Checks that all workers are ready and that nothing is leased.
     private func expectWhole(_ client: APNSClient, restarts: Int) async {
         await until { await client.status.pool.workers.allSatisfy { $0.state == .ready } }
         let status = await client.status
@@ -112,7 +112,8 @@ struct KilledUnderLoadTests {
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
     }
 
-    @Test("Three restarts of a connection under load lose no push") func threeKills() async throws {
+    @Test("Each push has one outcome although connections restart three times under load")
+    func threeKills() async throws {
         try await withServer(limit: 100, configure: { $0.pool.size = 3 }) { client, server in
             let killed = Journal<PushOutcome>()
             let outcomes = await send(client) { ended in
@@ -123,16 +124,15 @@ struct KilledUnderLoadTests {
             #expect(poisons.count == 3)
             #expect(poisons.allSatisfy { $0.error?.code == .connectionFault && $0.certainty == .notSent })
             let counts = compare(outcomes, server.record)
-            // A crash costs at most what was under way on one connection.
+            // A crash affects at most the pushes in flight on one connection.
             #expect(counts[.unknown, default: 0] <= 300, "\(counts)")
             await expectWhole(client, restarts: 3)
             print("killed under load: \(counts), \(server.record.connections) connections")
         }
     }
 
-    @Test("One push that breaks its connection costs that connection and its own outcome alone") func onePoison()
-        async throws
-    {
+    @Test("A push that crashes its connection affects no other connection")
+    func onePoison() async throws {
         try await withServer(limit: 100, configure: { $0.pool.size = 2 }) { client, server in
             let poisoned = Journal<PushOutcome>()
             let outcomes = await send(client) { ended in
@@ -145,7 +145,7 @@ struct KilledUnderLoadTests {
             let counts = compare(outcomes, server.record)
             #expect(counts[.unknown, default: 0] <= 100, "\(counts)")
             await expectWhole(client, restarts: 1)
-            // Two to begin with, and one for the one that was lost.
+            // Two initial connections, and one that replaces the lost connection.
             #expect(server.record.connections == 3)
             print("one poison: \(counts)")
         }

@@ -6,11 +6,11 @@ import Testing
 
 @testable import APNSPool
 
-/// Whatever is done to a client in its life (settings changed, credentials replaced and revoked, pushes cancelled, the
-/// server gone, shutdown at any moment), each push has one outcome, the simulator's record agrees, and the end comes in
-/// time.
+/// Disturbs a client during its lifetime: settings change, credentials are replaced and revoked, pushes are cancelled,
+/// the server disappears, and shutdown comes at any moment. Each push has one outcome that agrees with the simulator's
+/// record, and the shutdown ends in time.
 ///
-/// `make chaos` runs 300 storms. `SEED=n` repeats one; what meets what is up to the scheduler.
+/// `make chaos` runs 300 storms. `SEED=n` repeats one. The scheduler determines how the events interleave.
 @Suite(.timeLimit(.minutes(20)), .serialized)
 struct LifecycleStormTests {
     private static let seeds: [UInt64] = {
@@ -21,10 +21,10 @@ struct LifecycleStormTests {
         }
     }()
 
-    /// How long the end of a client may take beyond the time that it was given.
+    /// How long a shutdown may take beyond its time limit.
     private static let patience = Duration.seconds(10)
 
-    /// What all storms came to.
+    /// The totals of all storms.
     private struct Sum {
         var pushes = 0
         var certainties: [Certainty: Int] = [:]
@@ -32,7 +32,7 @@ struct LifecycleStormTests {
         var longestEnd = Duration.zero
     }
 
-    @Test("Each push has one true outcome, whatever is done to the client, and the client ends in time")
+    @Test("Each push has one correct outcome and the client shuts down in time, whatever disturbs the client")
     func storms() async throws {
         var sum = Sum()
         for seed in Self.seeds { try await storm(seed, &sum) }
@@ -62,7 +62,7 @@ struct LifecycleStormTests {
         let clock = ContinuousClock()
         let shutdownTime = Duration.milliseconds([0, 0, 20, 300].randomElement(using: &random) ?? 0)
         let life = Duration.milliseconds([0, 1, 20, 200, 600].randomElement(using: &random) ?? 0)
-        // The end may come while the tree is still being started.
+        // The shutdown may come while the supervision tree is still starting.
         let isRaced = Int.random(in: 0..<4, using: &random) == 0
         let events = SeededRandom(seed: random.next())
         let whims = SeededRandom(seed: random.next())
@@ -82,7 +82,7 @@ struct LifecycleStormTests {
             await group.waitForAll()
             return took
         }
-        if took > shutdownTime + Self.patience { Issue.record("\(comment): the end took \(took)") }
+        if took > shutdownTime + Self.patience { Issue.record("\(comment): the shutdown took \(took)") }
         sum.longestEnd = max(sum.longestEnd, took)
         #expect(client.runtime.lifecycle.pushesInFlight == 0, "\(comment)")
         let status = await client.status
@@ -167,7 +167,7 @@ struct LifecycleStormTests {
             if Int.random(in: 0..<10, using: &random) == 0 {
                 options.deadline = .milliseconds(Int64.random(in: 0...50, using: &random))
             }
-            // Workers in pairs send to the same devices.
+            // Two workers each send to the same device.
             let token = DeviceToken.sample(worker / 2)
             let push = Task { [options] in await client.deliver(samplePush(), to: token, options: options) }
             if Int.random(in: 0..<10, using: &random) == 0 {
@@ -229,7 +229,7 @@ struct LifecycleStormTests {
                 if pause > 2000 { try? await ContinuousClock().sleep(for: .microseconds(pause)) }
                 switch Int.random(in: 0..<10, using: &random) {
                 case 0..<3:
-                    // In quick succession.
+                    // Up to three updates in quick succession.
                     for _ in 0..<Int.random(in: 1...3, using: &random) {
                         let (size, overflow) = (
                             Int.random(in: 0...4, using: &random), Int.random(in: 1...3, using: &random)

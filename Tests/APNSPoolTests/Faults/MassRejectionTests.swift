@@ -6,9 +6,9 @@ import Testing
 
 @testable import APNSPool
 
-/// A wrong environment must never look like a hundred thousand dead tokens.
+/// A wrong environment must never be reported as 100,000 dead device tokens.
 struct MassRejectionTests {
-    @Test func aHundredThousandTokensOfTheOtherEnvironment() async throws {
+    @Test func tokensOfTheOtherEnvironmentStopABulkCall() async throws {
         let (logger, lines) = RecordingLog.make()
         try await withSimulatedAPNS(configure: {
             $0.logger = logger
@@ -36,14 +36,14 @@ struct MassRejectionTests {
             let error = try #require(stopped.first)
             #expect(stopped.allSatisfy { $0.certainty == .notSent })
             for part in ["custom", "localhost", "com.example.app", "BadDeviceToken", "key id"] {
-                #expect(error.message.contains(part), "\(part) in \(error.message)")
+                #expect(error.message.contains(part), "'\(part)' is missing in: \(error.message)")
             }
             #expect(await client.status.suspectsMisconfiguration)
         }
         #expect(lines.count(.critical, containing: "most device tokens are refused") == 1)
     }
 
-    @Test func theSummarySaysWhyItEndedAndThatThereWasMore() async throws {
+    @Test func theSummaryStatesTheReasonAndTheUnsentPushes() async throws {
         try await withSimulatedAPNS { client, simulator in
             simulator.inject(Fault(.respond(.deviceTokenNotForTopic), when: .always))
             let tokens = (0..<5000).map { DeviceToken.sample($0) }
@@ -55,7 +55,7 @@ struct MassRejectionTests {
         }
     }
 
-    @Test func aRunThatEndsWithTheTripIsComplete() async throws {
+    @Test func aBulkCallThatEndsAtTheRejectionLimitIsComplete() async throws {
         try await withSimulatedAPNS { client, simulator in
             simulator.inject(Fault(.respond(.topicDisallowed), when: .always))
             let tokens = (0..<150).map { DeviceToken.sample($0) }
@@ -65,7 +65,7 @@ struct MassRejectionTests {
         }
     }
 
-    @Test func someBadTokensAreNoMisconfiguration() async throws {
+    @Test func oneBadTokenInTwoIsNotAMisconfiguration() async throws {
         try await withSimulatedAPNS { client, simulator in
             let tokens = (0..<1500).map { DeviceToken.sample($0) }
             for token in tokens.indices where token % 2 == 0 { simulator.setToken(tokens[token].hexadecimal, .bad) }
@@ -75,7 +75,7 @@ struct MassRejectionTests {
         }
     }
 
-    @Test func deadTokensAreNoMisconfiguration() async throws {
+    @Test func unregisteredTokensAreNotAMisconfiguration() async throws {
         try await withSimulatedAPNS { client, simulator in
             simulator.inject(Fault(.respond(.unregistered, timestamp: 1_700_000_000_000), when: .always))
             let tokens = (0..<1000).map { DeviceToken.sample($0) }
@@ -84,7 +84,7 @@ struct MassRejectionTests {
         }
     }
 
-    @Test func switchedOffItStopsNothing() async throws {
+    @Test func rejectionsStopNothingIfTheLimitsAreOff() async throws {
         try await withSimulatedAPNS(configure: { $0.massRejection = .off }) { client, simulator in
             simulator.inject(Fault(.respond(.badDeviceToken), when: .always))
             let summary = await client.sendAll(samplePush(), to: (0..<1500).map { DeviceToken.sample($0) })
@@ -93,7 +93,7 @@ struct MassRejectionTests {
         }
     }
 
-    @Test func singlePushesAreALineInTheLogAndAFlag() async throws {
+    @Test func rejectedSinglePushesAreLoggedAndSetTheStatusFlag() async throws {
         let (logger, lines) = RecordingLog.make()
         try await withSimulatedAPNS(configure: {
             $0.logger = logger

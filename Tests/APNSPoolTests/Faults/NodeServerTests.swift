@@ -6,7 +6,7 @@ import Testing
 
 @testable import APNSPool
 
-/// Each push has one outcome, and a server that shares no line with this library agrees with it.
+/// Each push has one outcome, and the record of a server that shares no code with this library agrees with it.
 @Suite(
     .enabled(if: ForeignServer.isInstalled("node"), "node is not installed"),
     .timeLimit(.minutes(1)),
@@ -16,7 +16,7 @@ struct NodeServerTests {
     private static let singles = 1500
     private static let bulk = 1500
 
-    /// What became of all pushes, by device token.
+    /// The outcomes of all pushes, by device token.
     private final class Book: Sendable {
         private let outcomes = Mutex<[String: [PushOutcome]]>([:])
 
@@ -49,7 +49,7 @@ struct NodeServerTests {
         #expect(client.runtime.lifecycle.pushesInFlight == 0, "seed \(seed)")
         #expect(await client.status.restarts == 0, "seed \(seed)")
         await client.shutdown()
-        // The server has then read all that was ever written to it.
+        // After that the server has read everything that the client wrote.
         try await until {
             let record = try server.record()
             return record.opened == record.closed
@@ -98,21 +98,21 @@ struct NodeServerTests {
             certainties[outcome.certainty, default: 0] += 1
             let verdicts = record.verdicts[token] ?? []
             let isRight = self.agree(outcome, verdicts, wasSeen: record.ids[token] != nil)
-            #expect(isRight, "seed \(seed): \(token) \(outcome), but the server: \(verdicts)")
-            // All tries of a push bear the id that its outcome names: no response went to another push.
+            #expect(isRight, "seed \(seed): \(token) \(outcome), but the server's verdicts are \(verdicts)")
+            // All attempts of a push have the id of its outcome: no response went to another push.
             if let ids = record.ids[token], let id = outcome.apnsID {
                 #expect(ids == [id.description], "seed \(seed): \(token) \(outcome)")
             }
         }
         var counts: [NodePushServer.Verdict: Int] = [:]
         for verdict in record.verdicts.values.joined() { counts[verdict, default: 0] += 1 }
-        // Each kind of trouble was there.
+        // Every kind of fault occurred.
         #expect(Set(counts.keys) == Set(NodePushServer.Verdict.allCases), "seed \(seed): \(counts)")
         #expect(certainties[.accepted, default: 0] > 1500, "seed \(seed): \(certainties)")
         print("node: seed \(seed), \(record.opened) connections, \(certainties), verdicts \(counts)")
     }
 
-    /// Whether a push's outcome and what the server did with its requests go together.
+    /// Whether a push's outcome agrees with the server's verdicts on its requests.
     private func agree(_ outcome: PushOutcome, _ verdicts: [NodePushServer.Verdict], wasSeen: Bool) -> Bool {
         let processed = verdicts.filter(\.isProcessed)
         switch outcome.certainty {

@@ -6,11 +6,11 @@ import Testing
 
 @testable import APNSPool
 
-/// The life of a connection's streams over real sockets: limits, ids, GOAWAY, shutdown.
+/// The streams of a connection over real sockets: limits, ids, GOAWAY, shutdown.
 struct StreamFaultTests {
     // MARK: Limits
 
-    @Test func theLimitRisesAndFallsAndMayBeZero() async throws {
+    @Test func theStreamLimitCanRiseFallAndBeZero() async throws {
         try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
             let first = Task { await ClientOutcomeTests.deliver(50, with: client) }
             await server.wait { $0.held == 1 }
@@ -40,8 +40,8 @@ struct StreamFaultTests {
         }
     }
 
-    @Test func aConnectionWhoseStreamIDsEndIsReplacedInTime() async throws {
-        // Ten streams until the last id that is used; far fewer than nghttp2 has.
+    @Test func aConnectionIsReplacedBeforeItsStreamIDsRunOut() async throws {
+        // Ten streams are left until the last id that the client uses. nghttp2 would allow far more.
         let first = Int32.max - 2048 - 20
         try await withServer(configure: { $0.adjustConnection = { $0.firstStreamID = first } }) { client, server in
             for number in 0..<45 {
@@ -55,11 +55,10 @@ struct StreamFaultTests {
         }
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
-    @Test(arguments: [HTTP2ErrorCode.noError, .internalError, .cancel]) func aResetAfterTheAnswerChangesNothing(
-        _ code: HTTP2ErrorCode
-    ) async throws {
+    @Test(arguments: [HTTP2ErrorCode.noError, .internalError, .cancel])
+    func aResetAfterTheResponseChangesNothing(_ code: HTTP2ErrorCode) async throws {
         // A response to the headers leaves the stream open for the body; the reset ends it.
         try await withServer(early: true, script: { _ in [.respond(200), .flush, .reset(code)] }) { client, server in
             let push = samplePush(payload: #"{"aps":{},"pad":"\#(String(repeating: "x", count: 4000))"}"#)
@@ -71,7 +70,7 @@ struct StreamFaultTests {
         }
     }
 
-    @Test func aPauseThatAPNsAsksForIsKept() async throws {
+    @Test func aResendWaitsForTheRetryAfterDelay() async throws {
         let script: ScriptedServer.Script = { push in
             push.number == 2
                 ? [.respond(503, reason: "ServiceUnavailable", fields: [("retry-after", "1")])] : [.respond(200)]
@@ -82,19 +81,19 @@ struct StreamFaultTests {
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .accepted && outcome.attempts == 2)
             #expect(ContinuousClock.now - began >= .seconds(1))
-            // One that is longer than the push has time ends it.
+            // A delay beyond the push's deadline ends the push.
             server.follow { _ in [.respond(503, reason: "ServiceUnavailable", fields: [("retry-after", "900")])] }
             let late = await client.deliver(samplePush(), to: deviceToken)
             #expect(late.status == 503 && late.attempts == 1 && late.retryAfter == .seconds(900))
         }
     }
 
-    @Test func aLostPushIsSentAgainWhenAskedFor() async throws {
+    @Test func aLostPushIsResentIfConfigured() async throws {
         let script: ScriptedServer.Script = { $0.number == 1 ? [.drop] : [.respond(200)] }
         try await withServer(script: script, configure: { $0.retry.resendsUnknown = true }) { client, server in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .accepted && outcome.attempts == 2)
-            // The server processed it twice, which is what was asked for.
+            // The server received the push twice, as configured.
             #expect(server.record.processed.count == 1)
             #expect(Set(server.record.pushes.map(\.id)).count == 1)
         }
@@ -102,7 +101,7 @@ struct StreamFaultTests {
 
     // MARK: GOAWAY
 
-    @Test func pushesGoOnWhileTheOldConnectionDrains() async throws {
+    @Test func pushesContinueWhileTheOldConnectionDrains() async throws {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.respond(200)]
         }
@@ -111,7 +110,7 @@ struct StreamFaultTests {
             let held = Task { await ClientOutcomeTests.deliver(30, with: client) }
             await server.wait { $0.held == 30 }
             server.goAwayAll()
-            // The replacement opens, and serves, before the drain ends.
+            // The replacement opens and serves pushes before the drain ends.
             await server.wait { $0.connections == 2 }
             let others = await withTaskGroup(of: PushOutcome.self) { group in
                 for number in 100..<200 {
@@ -132,7 +131,7 @@ struct StreamFaultTests {
 
     // MARK: Half-open
 
-    @Test func aPeerThatAnswersNoPingLeavesThePushUnknown() async throws {
+    @Test func aPushIsUnknownIfThePeerIgnoresPings() async throws {
         let server = try await ScriptedServer.start(script: { $0.number > 1 ? [.hold] : [.respond(200)] })
         var configuration = APNSClientConfiguration.local(server)
         configuration.adjustConnection = {
@@ -153,14 +152,14 @@ struct StreamFaultTests {
         await server.stop()
     }
 
-    @Test("After a quiet time a push over a path that is gone goes over a new connection, and is accepted")
+    @Test("After an idle time on a dead path, a push uses a new connection and is accepted")
     func quietPath() async throws {
         let server = try await ScriptedServer.start()
         var configuration = APNSClientConfiguration.local(server)
         configuration.adjustConnection = {
-            // Any quiet is long enough.
+            // Any idle time is long enough for a check.
             $0.pathCheck.trust = .zero
-            // The new connection is checked too, so that a busy machine needs the time for its response.
+            // The new connection is checked too, and a busy machine needs this time to respond.
             $0.pathCheck.check = .seconds(2)
         }
         let client = try APNSClient(configuration: configuration)
@@ -174,13 +173,13 @@ struct StreamFaultTests {
         await server.stop()
     }
 
-    @Test("A server that says GOAWAY after each ten responses is met with another connection at once")
+    @Test("If a server sends GOAWAY after every ten responses, the client connects again at once")
     func frequentGoAway() async throws {
         let script: ScriptedServer.Script = { push in
             push.numberOnConnection == 10 ? [.respond(200), .goAway(includingThis: true)] : [.respond(200)]
         }
         try await withServer(limit: 10, script: script) { client, server in
-            // Backing off after each GOAWAY took 15 seconds for so many.
+            // With a backoff after each GOAWAY, this number of pushes took 15 seconds.
             let summary = await client.sendAll(
                 samplePush(),
                 to: (0..<200).map { DeviceToken.sample($0) },
@@ -193,7 +192,7 @@ struct StreamFaultTests {
 
     // MARK: Shutdown
 
-    @Test func whatAShutdownCutsOffSaysSo() async throws {
+    @Test func pushesCutOffByAShutdownReportIt() async throws {
         let server = try await ScriptedServer.start(limit: 2, script: { _ in [.hold] })
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
@@ -208,7 +207,7 @@ struct StreamFaultTests {
         await server.stop()
     }
 
-    @Test func aBulkCallThatAShutdownCutsOffSaysSo() async throws {
+    @Test func aBulkCallCutOffByAShutdownReportsIt() async throws {
         let server = try await ScriptedServer.start(limit: 2, script: { _ in [.hold] })
         let client = try APNSClient(configuration: .local(server))
         try await client.start()

@@ -5,11 +5,11 @@ import Testing
 
 @testable import APNSPool
 
-/// A connection that takes pushes and does not serve them, while its server is well.
+/// A connection that accepts pushes but does not serve them, while its server works.
 struct WedgedConnectionTests {
     private func capacity(_ client: APNSClient) async -> Int { await client.status.pool.capacity }
 
-    @Test func aConnectionThatAnswers500IsReplaced() async throws {
+    @Test func aConnectionThatResponds500IsReplaced() async throws {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1
                 ? [.respond(500, reason: "InternalServerError")] : [.respond(200)]
@@ -23,7 +23,7 @@ struct WedgedConnectionTests {
         }
     }
 
-    @Test func aConnectionWhoseDeadlinesPassIsReplaced() async throws {
+    @Test func aConnectionWithMissedDeadlinesIsReplaced() async throws {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1 ? [.hold] : [.respond(200)]
         }
@@ -44,7 +44,7 @@ struct WedgedConnectionTests {
         }
     }
 
-    @Test func impatientPushesReplaceNothing() async throws {
+    @Test func shortDeadlinesDoNotReplaceAConnection() async throws {
         let script: ScriptedServer.Script = { push in
             push.deviceToken == .sample(0xbad) ? [.hold] : [.respond(200)]
         }
@@ -70,14 +70,14 @@ struct WedgedConnectionTests {
             let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
             await server.wait { $0.held == 8 }
             clock.advance(by: .seconds(5))
-            // The server's HTTP/2 lives all the time. This one waits for the next connection.
+            // The server's HTTP/2 layer works all the time. This push waits for the next connection.
             await until { await capacity(client) == 0 }
             let next = Task { await client.deliver(samplePush(), to: DeviceToken.sample(9)) }
             await until { await client.status.pool.queueDepth == 1 }
             clock.advance(by: .seconds(5))
             #expect(await next.value.certainty == .accepted)
             #expect(server.record.pushes.last?.connection == 2)
-            // What is in flight on the first one has kept its time.
+            // The pushes in flight on the first connection keep their deadlines.
             #expect(server.record.held == 8)
             server.release()
             #expect(await silent.value.allSatisfy { $0.certainty == .accepted && $0.attempts == 1 })
@@ -85,7 +85,7 @@ struct WedgedConnectionTests {
         }
     }
 
-    @Test func aConnectionThatAnswersAgainGetsPushesAgain() async throws {
+    @Test func aConnectionThatRespondsAgainGetsPushesAgain() async throws {
         let script: ScriptedServer.Script = { $0.number > 1 && $0.number < 10 ? [.hold] : [.respond(200)] }
         let clock = ManualClock()
         try await withServer(script: script, configure: { $0.use(clock) }) { client, server in
@@ -106,8 +106,8 @@ struct WedgedConnectionTests {
         }
     }
 
-    @Test func withoutABudgetTheConnectionTakesHalfAndGrowsBack() async throws {
-        // The first 503 takes the budget; the second, on a connection that works, finds none.
+    @Test func withoutABudgetTheStreamLimitHalvesAndRecovers() async throws {
+        // The first 503 uses up the budget. The second one, on a connection that works, finds none left.
         let script: ScriptedServer.Script = { push in
             push.numberOnConnection == 2 ? [.respond(503, reason: "ServiceUnavailable")] : [.respond(200)]
         }
@@ -119,7 +119,7 @@ struct WedgedConnectionTests {
             #expect(server.record.connections == 2)
             await until { await capacity(client) == 4 }
             #expect(await client.status.degradedConnections == 1)
-            // Ten successes a stream.
+            // Ten successes per stream restore the limit.
             for _ in 0..<40 { _ = await client.deliver(samplePush(), to: deviceToken) }
             await until { await capacity(client) == 8 }
             #expect(await client.status.degradedConnections == 0)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import APNSPool
 
-/// What many apps in one process cost, and what one costs the others. These tests measure, so they run alone.
+/// The cost of many apps in one process, and of one app to the others. These tests measure, so they run alone.
 @Suite(.timeLimit(.minutes(2)), .serialized)
 struct ClientGroupLoadTests: GroupOfClients {
     @Test func moreAppsThanConnectionsTakeTurns() async throws {
@@ -40,7 +40,7 @@ struct ClientGroupLoadTests: GroupOfClients {
             let failed = outcomes.filter { $0.certainty != .accepted }
             #expect(failed.isEmpty, "\(failed.prefix(3))")
             #expect(most.load(ordering: .relaxed) == 3)
-            // The server may accept a connection before it hears of the end of those that made room for it.
+            // The server may accept a connection before it notices that earlier ones closed to make room for it.
             #expect(mostSeen.load(ordering: .relaxed) <= 6)
         }
     }
@@ -51,10 +51,10 @@ struct ClientGroupLoadTests: GroupOfClients {
         return try #require(Int(line.split(separator: " ").dropFirst().first ?? ""))
     }
 
-    /// 40 apps in two environments each, which nobody sends to.
+    /// 40 apps in two environments each, without any push.
     @Test func fortyIdleAppsCostNoConnectionAndLittleMemory() async throws {
         try await self.withGroup { group, simulator in
-            // A first one, so that what all have in common is there before it is measured.
+            // A first app loads what all apps share before the measurement.
             try group.add(self.app(100, simulator))
             #expect(await self.deliver(group, 100, simulator).certainty == .accepted)
             let before = try Self.residentKiB()
@@ -67,7 +67,7 @@ struct ClientGroupLoadTests: GroupOfClients {
         }
     }
 
-    /// The same after each was used: clients that run, one connection each.
+    /// The same apps after each was used: every client runs and has one connection.
     @Test func fortyUsedAppsShareTheirTrustRoots() async throws {
         try await self.withGroup { group, simulator in
             try group.add(self.app(100, simulator))
@@ -80,15 +80,15 @@ struct ClientGroupLoadTests: GroupOfClients {
             }
             let growth = try Self.residentKiB() - before
             #expect(simulator.openConnections == 81)
-            // The simulator's ends of the connections are in it. 80 copies of the system's roots would be 340 MiB.
+            // The growth includes the simulator's ends. 80 copies of the system's trust roots would take 340 MiB.
             #expect(growth <= 100 * 1024, "\(growth) KiB")
             print("running: 80 clients with a connection each, both ends, \(growth) KiB")
         }
     }
 
-    /// One app's flood, seen from its neighbour.
+    /// The pushes of one app while another app sends a flood.
     @Test(arguments: [APNSClientGroup.Isolation.perKey, .perApp])
-    func aNeighboursFloodIsSurvived(_ isolation: APNSClientGroup.Isolation) async throws {
+    func pushesSucceedBesideAnotherAppsFlood(_ isolation: APNSClientGroup.Isolation) async throws {
         try await self.withGroup(configure: { $0.isolation = isolation }) { group, simulator in
             let key = SimulatedKey()
             try group.add(self.app(0, simulator, key: key))

@@ -8,7 +8,7 @@ import Testing
 
 /// Many apps in one process.
 struct ClientGroupTests: GroupOfClients {
-    @Test func appsOfOneKeyShareAConnectionAndOthersDoNot() async throws {
+    @Test func onlyAppsWithTheSameKeyShareAConnection() async throws {
         try await self.withGroup { group, simulator in
             let key = SimulatedKey()
             for number in 0..<3 { try group.add(self.app(number, simulator, key: key)) }
@@ -22,7 +22,7 @@ struct ClientGroupTests: GroupOfClients {
         }
     }
 
-    @Test func perAppEachHasItsOwnButAllHaveOneToken() async throws {
+    @Test func perAppConnectionsShareOneToken() async throws {
         var simulation = Simulator.Configuration()
         simulation.limitsProviderTokenUpdates = true
         try await self.withGroup(simulation: simulation, configure: { $0.isolation = .perApp }) { group, simulator in
@@ -34,7 +34,7 @@ struct ClientGroupTests: GroupOfClients {
         }
     }
 
-    @Test func anUnknownAppAForeignTopicAndASecondOneOfTheNameAreRefused() async throws {
+    @Test func unknownAppsForeignTopicsAndDuplicateNamesAreRefused() async throws {
         try await self.withGroup { group, simulator in
             try group.add(self.app(0, simulator))
             let error = #expect(throws: APNSConfigurationError.self) { try group.add(self.app(0, simulator)) }
@@ -51,7 +51,7 @@ struct ClientGroupTests: GroupOfClients {
         }
     }
 
-    @Test func aReplacedKeyGetsConnectionsOfItsOwn() async throws {
+    @Test func aReplacedKeyGetsItsOwnConnections() async throws {
         for isolation in [APNSClientGroup.Isolation.perKey, .perApp] {
             try await self.withGroup(configure: { $0.isolation = isolation }) { group, simulator in
                 try group.add(self.app(0, simulator))
@@ -65,24 +65,24 @@ struct ClientGroupTests: GroupOfClients {
         }
     }
 
-    @Test func whatWaitsGoesWithTheReplacedKey() async throws {
+    @Test func aWaitingPushUsesTheReplacedKey() async throws {
         try await self.withGroup(configure: { $0.maxConnections = 1 }) { group, simulator in
             for number in 0..<2 { try group.add(self.app(number, simulator)) }
             let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
-            let gate = Latch()
-            async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await gate.wait() }
+            let latch = Latch()
+            async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await latch.wait() }
             await until { group.status.contains { $0.isRunning } }
             async let waiting = self.deliver(group, 1, simulator)
             await until { group.core.waiting("app1", environment) == 1 }
             try group.replace(self.app(1, simulator))
             await until { group.core.waiting("app1", environment) == 1 }
-            gate.open()
+            latch.open()
             #expect(await waiting.certainty == .accepted)
             _ = try await busy
         }
     }
 
-    @Test("What waits for a client that other apps keep goes with the replaced key")
+    @Test("A push that waits for a client that other apps keep is sent with the replaced key")
     func waitsBesideANeighbour() async throws {
         let keys = [SimulatedKey(), SimulatedKey()]
         var simulation = Simulator.Configuration()
@@ -92,19 +92,19 @@ struct ClientGroupTests: GroupOfClients {
             try group.add(self.app(0, simulator, key: keys[0]))
             for number in 1...2 { try group.add(self.app(number, simulator, key: wrongKey)) }
             let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
-            let gate = Latch()
-            async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await gate.wait() }
+            let latch = Latch()
+            async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await latch.wait() }
             await until { group.status.contains { $0.isRunning } }
             async let waiting = self.deliver(group, 1, simulator)
             await until { group.core.waiting("app1", environment) == 1 }
             try group.replace(self.app(1, simulator, key: keys[1]))
-            gate.open()
+            latch.open()
             #expect(await waiting.certainty == .accepted)
             _ = try await busy
         }
     }
 
-    @Test func whatIdlesIsStoppedAndStartsAgain() async throws {
+    @Test func anIdleClientStopsAndStartsAgain() async throws {
         let clock = ShiftedClock()
         try await self.withGroup(configure: {
             $0.client.clock = clock
@@ -120,9 +120,9 @@ struct ClientGroupTests: GroupOfClients {
     }
 
     @Test(
-        "A long call of an app that should yield fails neither its own pushes nor an app that finds an idle connection"
+        "A long call of an app that should yield blocks neither its own pushes nor an app that finds an idle connection"
     )
-    func longCallStarvesNobody() async throws {
+    func longCallStarvesNoApp() async throws {
         let clock = ShiftedClock()
         try await self.withGroup(configure: {
             $0.maxConnections = 2
@@ -130,28 +130,28 @@ struct ClientGroupTests: GroupOfClients {
         }) { group, simulator in
             for number in 0..<3 { try group.add(self.app(number, simulator)) }
             let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
-            let gates = [Latch(), Latch()]
-            async let long: Bool = group.withClient(for: "app0", in: environment) { _ in await gates[0].wait() }
-            async let short: Bool = group.withClient(for: "app1", in: environment) { _ in await gates[1].wait() }
+            let latches = [Latch(), Latch()]
+            async let long: Bool = group.withClient(for: "app0", in: environment) { _ in await latches[0].wait() }
+            async let short: Bool = group.withClient(for: "app1", in: environment) { _ in await latches[1].wait() }
             await until { group.status.filter { $0.isRunning }.count == 2 }
             async let third = self.deliver(group, 2, simulator)
             await until { group.core.waiting("app2", environment) == 1 }
-            // The turn of both is over, and a push of the first asks it to yield.
+            // The turn of both clients is over, and a push of the first app makes its client yield.
             clock.advance(by: .seconds(11))
             async let own = self.deliver(group, 0, simulator)
             await until {
                 group.core.waiting("app0", environment) == 1 || simulator.record.requestsProcessed > 0
             }
-            gates[1].open()
+            latches[1].open()
             #expect(await ends { await until { simulator.record.requestsProcessed == 2 } })
-            gates[0].open()
+            latches[0].open()
             #expect(await own.certainty == .accepted)
             #expect(await third.certainty == .accepted)
             _ = try await (long, short)
         }
     }
 
-    @Test("The metrics of apps that have one key but pools of their own name the app")
+    @Test("The metrics of apps with one key and separate pools name the app")
     func metricsNameTheApp() async throws {
         let metrics = RememberingMetrics()
         try await withMetricsFactory(metrics) {
@@ -169,7 +169,7 @@ struct ClientGroupTests: GroupOfClients {
         #expect(metrics.sum("apns_pushes_total", accepted.merging(["app": "app1"]) { $1 }) == 2)
     }
 
-    @Test func aGroupThatDoesNotRunSaysSo() async throws {
+    @Test func aGroupThatDoesNotRunReportsIt() async throws {
         let simulator = try await Simulator.start()
         let group = try APNSClientGroup(
             configuration: .init(client: .local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSPool
 
-/// Who of many gets connections, and when.
+/// Which of many clients get connections, and when.
 struct ConnectionQuotaTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
 
@@ -19,7 +19,7 @@ struct ConnectionQuotaTests {
         return quota
     }
 
-    @Test func aLaneStartsWithItsFirstUseAndStopsWhenItIdles() {
+    @Test func aClientStartsWithItsFirstUseAndStopsWhenIdle() {
         var quota = ConnectionQuota(cap: 10, idleTimeout: .seconds(600))
         let clientID = quota.add(connections: 4)
         #expect(quota.totalReserved == 0)
@@ -37,19 +37,19 @@ struct ConnectionQuotaTests {
         #expect(quota.totalReserved == 0 && quota.state(clientID) == .stopped)
     }
 
-    @Test func theOneThatIdledLongestMakesRoom() {
+    @Test func theLongestIdleClientMakesRoom() {
         var quota = running(2, cap: 8, each: 4)
         _ = quota.enter(1, now: at(1))
         _ = quota.leave(1, now: at(5))
         let third = quota.add(connections: 4)
         let (admission, actions) = quota.enter(third, now: at(6))
         #expect(admission == .wait && actions == [.stop(2)])
-        // Room that is on its way is not made twice.
+        // Room that is already being made is not made twice.
         #expect(quota.enter(third, now: at(6)).1 == [])
         #expect(quota.ended(2, keepsWaiting: true, now: at(7)) == [.start(third, connections: 4)])
     }
 
-    @Test func aBusyOneYieldsWhenItsTurnIsOver() {
+    @Test func aBusyClientYieldsWhenItsTurnIsOver() {
         var quota = running(1, cap: 4, each: 4)
         _ = quota.enter(1, now: at(1))
         let second = quota.add(connections: 4)
@@ -60,14 +60,14 @@ struct ConnectionQuotaTests {
         #expect(quota.state(1) == .yielding)
         #expect(quota.leave(1, now: at(11)) == [])
         #expect(quota.leave(1, now: at(12)) == [.stop(1)])
-        // It lines up behind, and gets what is left.
+        // The client queues behind the second one, and gets the remaining connections.
         #expect(
             quota.ended(1, keepsWaiting: true, now: at(13))
                 == [.start(second, connections: 3), .start(1, connections: 1)]
         )
     }
 
-    @Test func scarceRoomIsShared() {
+    @Test func connectionsAreHandedOutUpToTheCap() {
         var quota = ConnectionQuota(cap: 5, idleTimeout: .seconds(600))
         let all = (0..<7).map { _ in quota.add(connections: 4) }
         var started: [Int] = []
@@ -80,7 +80,7 @@ struct ConnectionQuotaTests {
         #expect(quota.totalReserved == 5)
     }
 
-    @Test func whoWaitsAndGivesUpIsForgotten() {
+    @Test func aWaiterThatGivesUpIsForgotten() {
         var quota = running(1, cap: 4, each: 4)
         _ = quota.enter(1, now: at(0))
         let second = quota.add(connections: 4)
@@ -102,7 +102,7 @@ struct ConnectionQuotaTests {
         #expect(quota.enter(1, asCall: true, now: at(12)).0 == .wait)
         #expect(quota.enter(1, now: at(13)).0 == .use)
         #expect(quota.leave(1, asCall: true, now: at(14)) == [])
-        // Without the call it can stop soon: pushes wait, too.
+        // Without the call the client can stop soon, so its pushes wait too.
         #expect(quota.enter(1, now: at(15)).0 == .wait)
         #expect(quota.leave(1, now: at(16)) == [])
         #expect(quota.leave(1, now: at(17)) == [.stop(1)])
@@ -115,7 +115,7 @@ struct ConnectionQuotaTests {
     }
 
     @Test("An idle client makes room although another one is yielding, and the yielding one resumes")
-    func idleLaneInsteadOfAYieldingOne() {
+    func idleClientInsteadOfAYieldingOne() {
         var quota = running(2, cap: 2, each: 1)
         _ = quota.enter(1, now: at(1))
         _ = quota.enter(2, now: at(1))
@@ -130,7 +130,7 @@ struct ConnectionQuotaTests {
         #expect(quota.state(1) == .running && quota.users(1) == 2)
     }
 
-    @Test("A client stops yielding when those who waited for its room have given up")
+    @Test("A client stops yielding when all clients that waited for its room have given up")
     func resumedAfterGivingUp() {
         var quota = running(1, cap: 1, each: 1)
         _ = quota.enter(1, now: at(1))
@@ -141,8 +141,8 @@ struct ConnectionQuotaTests {
         #expect(quota.state(1) == .running && quota.users(1) == 2)
     }
 
-    @Test("Who used a client that ended by itself counts until they leave, and as nobody else")
-    func usersOfAnEarlierLife() {
+    @Test("Users of a client that ended by itself count until they leave, separately from the users of its next run")
+    func usersOfAnEarlierRun() {
         var quota = running(1, cap: 1, each: 1)
         #expect(quota.enter(1, asCall: true, now: at(0)).0 == .use)
         #expect(quota.ended(1, keepsWaiting: true, now: at(1)) == [])
@@ -150,13 +150,13 @@ struct ConnectionQuotaTests {
         #expect(quota.started(1, now: at(3)) == [])
         let second = quota.add(connections: 1)
         #expect(quota.enter(second, now: at(4)) == (.wait, []))
-        // The call of the earlier life ends while a push of this one is under way.
+        // The call of the earlier run ends while a push of this run is in flight.
         #expect(quota.leave(1, asCall: true, now: at(5)) == [])
         #expect(quota.users(1) == 1)
         #expect(quota.leave(1, now: at(6)) == [.stop(1)])
     }
 
-    @Test func aRemovedOneEndsWithItsLastUser() {
+    @Test func aRemovedClientStopsWithItsLastUser() {
         var quota = running(1, cap: 4, each: 4)
         _ = quota.enter(1, now: at(0))
         #expect(quota.remove(1, now: at(1)) == [])
@@ -167,9 +167,9 @@ struct ConnectionQuotaTests {
         #expect(quota.remove(idle, now: at(4)) == [.forget(idle)])
     }
 
-    /// Whatever happens in whatever order: no more connections than allowed, nobody counted twice, and with room for one
-    /// nobody who waits is forgotten.
-    @Test func anyOrderOfEventsKeepsTheBooks() async {
+    /// For any order of events: no more connections than allowed, no user counted twice, and no waiting client
+    /// forgotten while there is room.
+    @Test func anyOrderOfEventsKeepsTheCounts() async {
         let run = PropertyRun(commands: 8_000, runs: 20)
         for seed in run.seeds {
             await TestScale.letOthersRun()
@@ -238,7 +238,7 @@ struct ConnectionQuotaTests {
                         note(actions)
                     }
                 case 9:
-                    // Now and then a client ends by itself, whoever uses it.
+                    // Sometimes a client ends by itself, even while it is in use.
                     let isFault = Int.random(in: 0..<8, using: &random) == 0
                     if let clientID = isFault ? running.keys.randomElement(using: &random) : stopping.first {
                         stopping.remove(clientID)
@@ -251,7 +251,7 @@ struct ConnectionQuotaTests {
                 }
                 let reserved = starting.values.reduce(0, +) + running.values.reduce(0, +)
                 #expect(quota.totalReserved == reserved && reserved <= cap, "\(run.replay(seed))")
-                // Nobody waits for room while a client is idle, unless room is on its way.
+                // No client waits for room while another is idle, unless room is already being made.
                 let isWanted = known.contains { quota.state($0) == .queued }
                 let idles = running.keys.contains { quota.state($0) == .running && quota.users($0) == 0 }
                 #expect(!isWanted || !idles || !stopping.isEmpty, "\(run.replay(seed))")

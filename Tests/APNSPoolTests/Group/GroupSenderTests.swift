@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSPool
 
-/// What a group offers for each of its apps, and for all: bulk calls, health, check, settings, invalid device tokens.
+/// The features of a group for each app and for all apps: bulk calls, health, check, settings, invalid device tokens.
 struct GroupSenderTests: GroupOfClients {
     private let key = SimulatedKey()
 
@@ -13,7 +13,7 @@ struct GroupSenderTests: GroupOfClients {
         .custom(host: "localhost", port: simulator.port)
     }
 
-    /// A group with the apps `fern` and `moss`, which have one key.
+    /// Runs `body` with a group of the apps `fern` and `moss`, which have one key.
     private func withGroup(
         configure: (inout APNSClientGroup.Configuration) -> Void = { _ in },
         _ body: (APNSClientGroup, APNSAppSender, Simulator) async throws -> Void
@@ -26,8 +26,8 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
-    /// A group with one connection, which a bulk call of `moss` has, while a bulk call of `fern` with these rows waits for
-    /// its turn.
+    /// Runs `body` with a group that has one connection. A bulk call of `moss` uses it, and a bulk call of `fern` with
+    /// these rows waits for its turn.
     private func withWaitingCall(
         _ clock: ShiftedClock = ShiftedClock(),
         rows numbers: some Sequence<Int> & Sendable,
@@ -35,7 +35,7 @@ struct GroupSenderTests: GroupOfClients {
     ) async throws {
         try await self.withGroup(configure: {
             $0.client.clock = clock
-            // The call of `moss` keeps its push, whatever the clock does.
+            // The push of `moss` never times out, however far the clock advances.
             $0.client.timeouts.deadline = .seconds(3600)
             $0.client.timeouts.response = .seconds(3600)
             $0.maxConnections = 1
@@ -77,7 +77,7 @@ struct GroupSenderTests: GroupOfClients {
             #expect(control.progress.completedPrefix == 1000)
             #expect(simulator.record.requestsProcessed == 1000)
             #expect(group.status.allSatisfy { $0.inFlight == 0 })
-            // In the middle of a call it is in use.
+            // During a call the client is in use.
             var iterator = fern.deliveries(of: self.push, to: tokens).makeAsyncIterator()
             #expect(await iterator.next() != nil)
             #expect(group.status.first?.inFlight == 1)
@@ -86,7 +86,7 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
-    @Test("A bulk call over an asynchronous input, and one that is left early, give the client back")
+    @Test("A bulk call with an asynchronous input and one that is left early release the client")
     func bulkInputs() async throws {
         try await self.withGroup { group, fern, _ in
             let (rows, row) = AsyncStream<DeviceToken>.makeStream()
@@ -102,7 +102,7 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
-    @Test("Pushes for another app's topic are not sent, in bulk neither")
+    @Test("Pushes for another app's topic are not sent, even in a bulk call")
     func foreignTopic() async throws {
         try await self.withGroup { _, fern, simulator in
             let foreign = samplePush(topic: "com.example.moss")
@@ -117,31 +117,31 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
-    @Test("Without a client each push of a bulk call ends with the reason")
+    @Test("Without a client, each push of a bulk call fails with the reason")
     func noClient() async throws {
         try await self.withGroup { group, fern, simulator in
-            let nobody = group.sender(for: "nobody", in: self.environment(simulator))
+            let unknown = group.sender(for: "nobody", in: self.environment(simulator))
             let (rows, row) = AsyncStream<DeviceToken>.makeStream()
             for number in 0..<3 { row.yield(.sample(number)) }
             row.finish()
             var codes: [PushError.Code?] = []
-            for await delivery in nobody.deliveries(of: self.push, to: rows) {
+            for await delivery in unknown.deliveries(of: self.push, to: rows) {
                 codes.append(delivery.outcome.error?.code)
             }
             #expect(codes.first == .configuration && codes.count <= 3)
-            // Of an endless input one row.
+            // An endless input ends after one row.
             let endless = (0...).lazy.map { DeviceToken.sample($0) }
-            #expect(await nobody.sendAll(self.push, to: endless).notSent == 1)
+            #expect(await unknown.sendAll(self.push, to: endless).notSent == 1)
             let production = group.sender(for: "fern")
             let error = await production.deliver(self.push, to: deviceToken).error
             #expect(error?.message.contains("the app 'fern' has no environment") == true, "\(error as Any)")
-            #expect(await nobody.health.cause?.code == .configuration)
-            #expect(await nobody.status == nil)
-            #expect(await !nobody.check().isOK)
+            #expect(await unknown.health.cause?.code == .configuration)
+            #expect(await unknown.status == nil)
+            #expect(await !unknown.check().isOK)
         }
     }
 
-    @Test("Without a group that runs, the first push of a bulk call says so")
+    @Test("If the group does not run, a bulk call ends with its first push")
     func notRunning() async throws {
         let simulator = try await Simulator.start()
         let group = try APNSClientGroup(
@@ -160,7 +160,7 @@ struct GroupSenderTests: GroupOfClients {
     func pullsNothingBeforeItsClientRuns() async throws {
         let clock = ShiftedClock()
         try await self.withWaitingCall(clock, rows: 0..<100) { _, run, control, endOther in
-            // Longer than the pushes have.
+            // Longer than the pushes' deadline.
             clock.advance(by: .seconds(60))
             #expect(control.progress.pulled == 0)
             endOther()
@@ -180,7 +180,7 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
-    @Test("Timestamps of an app's Live Activity rise, through its sender too")
+    @Test("The timestamps of a Live Activity increase, also through an app's sender")
     func timestamps() async throws {
         try await self.withGroup { _, fern, simulator in
             let update = PushNotification.liveActivityUpdate(topic: "com.example.fern", contentState: ["stop": 1])
@@ -212,7 +212,7 @@ struct GroupSenderTests: GroupOfClients {
             #expect(await group.health == .serving)
             #expect(await fern.status?.pool.workers.count == 1)
             simulator.removeKey(keyID: self.key.keyID)
-            // Once on the connection that was good, then on two fresh ones.
+            // One refusal on the connection that worked, then two on fresh connections.
             for _ in 0..<3 { _ = await fern.deliver(self.push, to: deviceToken) }
             #expect(await fern.health.cause?.code == .credential)
             let cause = await group.health.cause
@@ -223,7 +223,7 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
-    @Test("A check goes to the app's topic with its credential")
+    @Test("A check uses the app's topic and credential")
     func check() async throws {
         try await self.withGroup { group, fern, simulator in
             let check = await fern.check()
@@ -234,7 +234,7 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
-    @Test("Invalid device tokens of all apps come in one stream, which ends with the group")
+    @Test("Invalid device tokens of all apps arrive in one stream, which ends with the group")
     func invalidTokens() async throws {
         var stream: EventStream<InvalidToken>?
         try await self.withGroup { group, fern, simulator in
@@ -252,7 +252,7 @@ struct GroupSenderTests: GroupOfClients {
         #expect(topics == ["com.example.fern", "com.example.moss"])
     }
 
-    @Test("Settings change for clients that run and for those that start later")
+    @Test("A settings update applies to clients that run and to those that start later")
     func update() async throws {
         try await self.withGroup(configure: { $0.isolation = .perApp }) { group, fern, simulator in
             let moss = group.sender(for: "moss", in: self.environment(simulator))

@@ -19,7 +19,7 @@ struct GroupTokenTests: GroupOfClients {
         )
     }
 
-    @Test("An app whose signer hangs keeps neither the group's only connection nor its shutdown")
+    @Test("An app whose signer hangs blocks neither the group's only connection nor its shutdown")
     func hangingSignerInAGroup() async throws {
         let simulator = try await Simulator.start()
         var configuration = APNSClientGroup.Configuration(
@@ -51,7 +51,7 @@ struct GroupTokenTests: GroupOfClients {
         await simulator.stop()
     }
 
-    @Test("Apps that share a key do not wait for a call of its signer that hangs")
+    @Test("Apps that share a key do not wait for a hanging call of its signer")
     func hangingCallIsNotShared() async throws {
         let clock = ManualClock()
         let source = ProcessTokenSource(clock: clock)
@@ -75,7 +75,7 @@ struct GroupTokenTests: GroupOfClients {
         #expect(signer.count == 2)
     }
 
-    @Test("Tokens go with the last app that has their key, however often apps come and go")
+    @Test("A token source is removed with the last app that has its key, however often apps come and go")
     func sourcesEndWithTheirApps() throws {
         let group = try APNSClientGroup()
         let key = SimulatedKey()
@@ -108,7 +108,7 @@ struct GroupTokenTests: GroupOfClients {
     }
 
     @Test(
-        "An app with the ids of another app's key, but not the key, is refused beside that app too",
+        "An app with the ids of another app's key, but a different key, is refused even beside that app",
         arguments: [APNSClientGroup.Isolation.perApp, .perKey]
     )
     func foreignKeyIsNotUsed(isolation: APNSClientGroup.Isolation) async throws {
@@ -122,7 +122,7 @@ struct GroupTokenTests: GroupOfClients {
         }
     }
 
-    @Test("An app that had the wrong key sends with the right one as soon as it is replaced")
+    @Test("An app with a wrong key sends with the right key as soon as the app is replaced")
     func correctedKeyIsUsed() async throws {
         let key = SimulatedKey()
         try await self.withGroup(.perApp, knows: key) { group, simulator in
