@@ -157,7 +157,7 @@ struct PendingPushesTests {
     }
 }
 
-struct BulkGroupsTests {
+struct PendingBatchesTests {
     private let origin = LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1)
 
     private func batch(_ indices: [Int], _ collector: BulkCollector) -> PushBatch {

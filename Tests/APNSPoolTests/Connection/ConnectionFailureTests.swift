@@ -5,7 +5,7 @@ import Testing
 @testable import APNSPool
 
 /// The reaction of the connection state machine to errors, passed deadlines, silence and 503.
-struct ConnectionTroubleTests {
+struct ConnectionFailureTests {
     private typealias Machine = ConnectionStateMachine
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
     private let replaced: [Machine.Action] = [
