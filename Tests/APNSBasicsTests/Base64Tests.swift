@@ -19,7 +19,7 @@ struct Base64Tests {
         #expect(Base64.encodeForURL([3, 236, 255, 224, 193]) == "A-z_4ME")
     }
 
-    @Test("Bytes of any length are encoded as Foundation encodes them, and decode to themselves")
+    @Test("Bytes of any length are encoded like Foundation does, and decode to the same bytes")
     func bothWays() {
         var random = SeededRandom()
         for count in 0...300 {
@@ -37,7 +37,7 @@ struct Base64Tests {
         }
     }
 
-    @Test("A sequence without contiguous storage is encoded and decoded as an array is")
+    @Test("A sequence without contiguous storage is encoded and decoded like an array")
     func sequences() {
         let bytes: [UInt8] = [1, 2, 3, 250, 251]
         #expect(Base64.encodeForURL(AnySequence(bytes)) == Base64.encodeForURL(bytes))
@@ -68,7 +68,7 @@ struct Base64Tests {
         #expect(Base64.decode("Zm9=".utf8) == Array("fo".utf8))
     }
 
-    @Test("No two texts of the form for URLs mean the same bytes")
+    @Test("No two texts of the form for URLs decode to the same bytes")
     func uniqueTexts() {
         let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
         var accepted = 0

@@ -11,7 +11,7 @@ struct HexadecimalTests {
         #expect(Hexadecimal.bytes(of: text.uppercased()) == bytes)
     }
 
-    @Test("The eight digits of a number are those that the standard library writes")
+    @Test("The eight digits of a number equal those of the standard library")
     func eightDigits() {
         for value in [0, 1, 0x9, 0xA, 0x1234_5678, 0x9ABC_DEF0, 0xFFFF_FFFF, 0x0F0F_A0A0] as [UInt32] {
             let digits = withUnsafeBytes(of: Hexadecimal.digits(value)) { String(decoding: $0, as: UTF8.self) }

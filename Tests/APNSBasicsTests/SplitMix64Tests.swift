@@ -2,7 +2,7 @@ import APNSBasics
 import Testing
 
 struct SplitMix64Tests {
-    @Test("A seed gives the numbers of Sebastiano Vigna's reference implementation")
+    @Test("A seed yields the same numbers as Sebastiano Vigna's reference implementation")
     func reference() {
         var random = SplitMix64(seed: 1_234_567)
         let numbers = (0..<5).map { _ in random.next() }
@@ -14,7 +14,7 @@ struct SplitMix64Tests {
         )
     }
 
-    @Test("unit() gives numbers from 0 up to 1 from the high bits of the next number")
+    @Test("unit() makes a number from 0 up to 1 of the high bits of the next number")
     func unit() {
         var random = SplitMix64(seed: 7)
         var same = random

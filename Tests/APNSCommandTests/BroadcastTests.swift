@@ -2,9 +2,9 @@ import APNSSimulator
 import Foundation
 import Testing
 
-/// `apns broadcast` as users call it.
+/// `apns broadcast` from its command line.
 struct BroadcastTests {
-    @Test func aBroadcastGoesToItsChannel() async throws {
+    @Test func aBroadcastReachesItsChannel() async throws {
         try await Server.with { server in
             let made = try await Tool.run(["channels", "create"] + server.options)
             let channel = try #require(made.lines.first)
@@ -25,7 +25,7 @@ struct BroadcastTests {
         }
     }
 
-    @Test func whatIsNoBroadcastIsNotSent() async throws {
+    @Test func anInvalidBroadcastIsNotSent() async throws {
         try await Server.with { server in
             let arguments = ["broadcast", "--payload", "-"] + server.options
             let channel = ["--channel", "dHN0LXNyY2gtY2hubA=="]

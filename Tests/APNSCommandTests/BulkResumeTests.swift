@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `apns bulk --resume`, after all that can end a run.
+/// `apns bulk --resume`, after runs that ended in every possible way.
 struct BulkResumeTests {
     private static func rows(_ server: Server) throws -> [ResultLine] {
         try ResultLine.all(server.folder.lines(of: "results.ndjson")).sorted { $0.line < $1.line }
@@ -12,7 +12,7 @@ struct BulkResumeTests {
 
     private static func tokens(_ count: Int) -> String { (1...count).map { token($0) }.joined(separator: "\n") }
 
-    /// Without what makes the server's certificate one to be trusted: nothing is sent.
+    /// The arguments without the trust roots: the tool distrusts the server's certificate and sends nothing.
     private static func distrusting(_ arguments: [String]) throws -> [String] {
         var arguments = arguments
         let index = try #require(arguments.firstIndex(of: "--ca-file"))
@@ -20,7 +20,7 @@ struct BulkResumeTests {
         return arguments
     }
 
-    /// Each token was sent with one id only, however often.
+    /// The ids that the server received for each token. A resent push keeps its id.
     private static func idsByToken(_ server: Server) -> [String: Set<APNSID>] {
         server.simulator.record.pushes.reduce(into: [:]) { ids, push in
             if let id = push.apnsID { ids[push.deviceToken, default: []].insert(id) }
@@ -28,7 +28,7 @@ struct BulkResumeTests {
     }
 
     @Test(arguments: TestScale.isThorough ? [1, 2] : [1] as [UInt64])
-    func killsLoseNothingAndRepeatNoMoreThanIsInFlight(seed: UInt64) async throws {
+    func aKilledRunLosesNothingAndRepeatsOnlyPushesInFlight(seed: UInt64) async throws {
         try await Server.with({ $0.responseDelay = .milliseconds(30) }) { server in
             var random = SeededRandom(seed: seed)
             let total = TestScale.size(4000, thorough: 6000)
@@ -42,12 +42,12 @@ struct BulkResumeTests {
             for _ in 0..<kills {
                 let running = try Running(arguments)
                 let before = server.simulator.record.requestsReceived
-                // From before the first response to some hundred pushes.
+                // Some runs are killed before the first response, others after a few hundred pushes.
                 let moment = before + Int.random(in: 0...350, using: &random)
                 #expect(try await eventually { server.simulator.record.requestsReceived >= moment })
                 running.signal(SIGKILL)
                 #expect(await running.end().status == SIGKILL)
-                // What lies in its sockets is still read.
+                // The server still reads the bytes in the sockets of the killed process.
                 #expect(try await eventually { server.simulator.openConnections == 0 })
                 let written = Set(try ResultLine.all(server.folder.completeLines(of: "results.ndjson")).map(\.token))
                 let received = Set(server.simulator.record.pushes.map(\.deviceToken))
@@ -72,7 +72,7 @@ struct BulkResumeTests {
         }
     }
 
-    @Test func anInterruptedRunIsGoneOnWithOnce() async throws {
+    @Test func anInterruptedRunResumesWithoutDuplicates() async throws {
         try await Server.with({ $0.responseDelay = .milliseconds(60) }) { server in
             let total = 3000
             let arguments = try BulkTests.arguments(server, Self.tokens(total)) + ["--in-flight", "50", "--resume"]
@@ -81,7 +81,7 @@ struct BulkResumeTests {
                 let running = try Running(arguments)
                 let moment = server.simulator.record.requestsReceived + 100
                 #expect(try await eventually { server.simulator.record.requestsReceived >= moment })
-                // SIGTERM is what service managers send.
+                // Service managers send SIGTERM.
                 running.signal(interrupts == 1 ? SIGTERM : SIGINT)
                 let result = await running.end()
                 #expect(result.status == 75, "\(result.error)")
@@ -102,14 +102,14 @@ struct BulkResumeTests {
             #expect(summary["isComplete"] as? Bool == true)
             let sent = try #require(summary["sent"] as? Int)
             #expect(summary["earlier"] as? Int == total - sent)
-            // All is done: nothing more is sent.
+            // The run is complete: nothing more is sent.
             let received = server.simulator.record.requestsReceived
             #expect(try await Tool.run(arguments).status == 0)
             #expect(server.simulator.record.requestsReceived == received)
         }
     }
 
-    @Test func whatWasNotSentIsSentAndItsRowReplaced() async throws {
+    @Test func anUnsentPushIsSentAndItsRowIsReplaced() async throws {
         try await Server.with { server in
             server.simulator.setToken(token(4), .unregistered(sinceMilliseconds: 1_700_000_000_000))
             let arguments = try BulkTests.arguments(server, Self.tokens(20)) + ["--resume"]
@@ -124,7 +124,7 @@ struct BulkResumeTests {
             #expect(rows.map(\.line) == Array(1...20))
             #expect(rows.count { $0.outcome == "accepted" } == 19)
             #expect(rows[3].outcome == "rejected" && rows[3].reason == "Unregistered")
-            // Rejected is done.
+            // A rejected push is final.
             let third = try await Tool.run(arguments)
             #expect(third.status == 1)
             #expect(third.lastErrorLine == second.lastErrorLine)
@@ -132,7 +132,7 @@ struct BulkResumeTests {
         }
     }
 
-    @Test func unknownIsSentAgainOnlyIfTold() async throws {
+    @Test func unknownPushesAreResentOnlyOnRequest() async throws {
         try await Server.with { server in
             server.simulator.inject(
                 Fault(.stall(isProcessed: true), when: FaultTrigger(times: 1, deviceTokens: [token(3)]))
@@ -145,7 +145,7 @@ struct BulkResumeTests {
             #expect(second.status == 75)
             #expect(second.lastErrorLine == first.lastErrorLine)
             #expect(server.simulator.record.requestsReceived == 5)
-            // One that could not even be sent may still have arrived before.
+            // An earlier attempt may have arrived even if the resend was not sent.
             let third = try await Tool.run(try Self.distrusting(arguments) + ["--resend-unknown"])
             #expect(third.status == 78, "\(third.error)")
             #expect(try Self.rows(server).map(\.outcome).filter { $0 == "unknown" }.count == 1)
@@ -161,7 +161,7 @@ struct BulkResumeTests {
         }
     }
 
-    @Test func aTornLastLineIsCutOff() async throws {
+    @Test func anIncompleteLastLineIsRemoved() async throws {
         try await Server.with { server in
             let arguments = try BulkTests.arguments(server, Self.tokens(30)) + ["--resume"]
             #expect(try await Tool.run(arguments).status == 0)
@@ -181,7 +181,7 @@ struct BulkResumeTests {
         }
     }
 
-    @Test func otherFilesThanBeforeAreRefused() async throws {
+    @Test func changedInputsAreRefused() async throws {
         try await Server.with { server in
             let arguments = try BulkTests.arguments(server, Self.tokens(10))
             #expect(try await Tool.run(arguments).status == 0)
@@ -192,7 +192,7 @@ struct BulkResumeTests {
                 #expect(result.error.contains(words), "\(result.error)")
                 #expect(server.folder.lines(of: "results.ndjson") == results)
             }
-            // As many lines, and one of them another one.
+            // The same number of lines, one of them changed.
             _ = try server.folder.write(Self.tokens(9) + "\n" + token(77), to: "tokens.txt")
             try await refusal(arguments, "--tokens: the file differs")
             _ = try server.folder.write(Self.tokens(10), to: "tokens.txt")
@@ -216,7 +216,7 @@ struct BulkResumeTests {
         }
     }
 
-    @Test func tokensFromAPipeAreHeldAgainstTheRows() async throws {
+    @Test func tokensFromAPipeAreComparedWithTheRows() async throws {
         try await Server.with { server in
             var arguments = try BulkTests.arguments(server, "")
             arguments[2] = "-"
@@ -233,7 +233,7 @@ struct BulkResumeTests {
         }
     }
 
-    @Test func twoRunsDoNotShareOneFile() async throws {
+    @Test func twoRunsCannotShareAResultsFile() async throws {
         try await Server.with { server in
             server.simulator.inject(Fault(.stall(), when: .always))
             let arguments = try BulkTests.arguments(server, token(1)) + ["--timeout", "60"]
@@ -286,7 +286,7 @@ struct BulkResumeTests {
         }
     }
 
-    @Test func theRateHolds() async throws {
+    @Test func theRateLimitIsKept() async throws {
         try await Server.with { server in
             let arguments = try BulkTests.arguments(server, Self.tokens(60)) + ["--rate", "100"]
             #expect(try await Tool.run(arguments).status == 0)
@@ -294,7 +294,7 @@ struct BulkResumeTests {
             let first = try #require(times.first)
             let last = try #require(times.last)
             #expect(times.count == 60)
-            // 59 turns of 10 ms, but for what may gather in front of a slow server.
+            // 59 intervals of 10 ms, less the time by which a slow server may delay the first push.
             #expect(first.duration(to: last) > .milliseconds(400))
         }
     }

@@ -3,7 +3,7 @@ import APNSSimulator
 import Foundation
 import Testing
 
-/// `apns bulk` as users call it.
+/// `apns bulk` from its command line.
 struct BulkTests {
     static let payload = #"{"aps":{"alert":"Hello"}}"#
     private static let keys = [
@@ -20,7 +20,7 @@ struct BulkTests {
         ] + server.options
     }
 
-    @Test func aThousandTokensAreAThousandRows() async throws {
+    @Test func aThousandTokensMakeAThousandRows() async throws {
         try await Server.with { server in
             server.simulator.setToken(token(5), .unregistered(sinceMilliseconds: 1_700_000_000_000))
             server.simulator.setToken(token(6), .bad)
@@ -66,7 +66,7 @@ struct BulkTests {
         }
     }
 
-    @Test func theFirstInterruptFinishesWhatIsUnderWay() async throws {
+    @Test func theFirstInterruptFinishesThePushesInFlight() async throws {
         try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
             let total = 100_000
             let text = (1...total).map { token($0) }.joined(separator: "\n")
@@ -98,7 +98,7 @@ struct BulkTests {
         }
     }
 
-    @Test func resultsDoNotWaitForLines() async throws {
+    @Test func resultsAreWrittenBeforeTheInputEnds() async throws {
         try await Server.with { server in
             var arguments = try Self.arguments(server, "")
             arguments[2] = "-"
@@ -114,7 +114,7 @@ struct BulkTests {
         }
     }
 
-    @Test func anInterruptEndsTheWaitForLines() async throws {
+    @Test func anInterruptEndsTheWaitForInput() async throws {
         try await Server.with { server in
             var arguments = try Self.arguments(server, "")
             arguments[2] = "-"
@@ -127,7 +127,7 @@ struct BulkTests {
         }
     }
 
-    @Test func aFaultOfTheConfigurationEndsTheRunAtOnce() async throws {
+    @Test func aConfigurationErrorStopsTheRun() async throws {
         try await Server.with { server in
             let text = (1...50_000).map { token($0) }.joined(separator: "\n")
             var arguments = try Self.arguments(server, text)
@@ -141,7 +141,7 @@ struct BulkTests {
         }
     }
 
-    @Test func resultsThatCannotBeWrittenAre74() async throws {
+    @Test func unwritableResultsExitWith74() async throws {
         guard FileManager.default.fileExists(atPath: "/dev/full") else { return }
         try await Server.with { server in
             let text = (1...50_000).map { token($0) }.joined(separator: "\n")
@@ -155,7 +155,7 @@ struct BulkTests {
         }
     }
 
-    @Test func filesThatAreNotThereAre64() async throws {
+    @Test func missingFilesExitWith64() async throws {
         try await Server.with { server in
             for (option, index) in [("--tokens", 2), ("--payload", 4), ("--results", 6)] {
                 var arguments = try Self.arguments(server, token(1))

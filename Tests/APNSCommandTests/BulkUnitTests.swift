@@ -6,7 +6,7 @@ import Testing
 
 @testable import APNSCommand
 
-/// The parts of `apns bulk` by themselves.
+/// The parts of `apns bulk`, without a server.
 struct BulkUnitTests {
     private static func row(_ token: String, _ certainty: Certainty, _ line: Int) -> ResultRow {
         let outcome: PushOutcome =
@@ -19,13 +19,13 @@ struct BulkUnitTests {
     }
 
     @Test(arguments: ["00ff", "", "a\"b\\", "\",\"outcome\":\"accepted", "}\u{1}\u{E9}\n"])
-    func rowsAreReadAsTheyAreWritten(token: String) throws {
+    func rowsRoundTrip(token: String) throws {
         for certainty in Certainty.allCases {
             let scan = try #require(RowScan(Array(Self.row(token, certainty, 4711).json.utf8)))
             #expect(scan.outcome == certainty)
             #expect(scan.line == 4711)
             #expect(scan.token == RowScan.fingerprint(of: token))
-            // As earlier versions wrote it.
+            // The form of earlier versions.
             let old = Self.row(token, certainty, 4711).json.replacing(#","apnsUniqueID":null"#, with: "")
             #expect(old.hasSuffix(#","line":4711}"#))
             #expect(RowScan(Array(old.utf8))?.line == 4711)
@@ -35,7 +35,7 @@ struct BulkUnitTests {
         #expect(RowScan(Array(unique.json.utf8))?.line == 4711)
     }
 
-    @Test func otherLinesAreNoRows() {
+    @Test func malformedRowsAreRefused() {
         let row = Self.row("00ff", .accepted, 12).json
         for text in [
             "", "{}", "nonsense", String(row.dropLast()), String(row.dropFirst()), row + " ",
@@ -45,13 +45,13 @@ struct BulkUnitTests {
         ] {
             #expect(RowScan(Array(text.utf8)) == nil, "\(text)")
         }
-        // However a row is cut, it is none.
+        // A truncated row is not a row.
         for count in 0..<row.utf8.count { #expect(RowScan(Array(row.utf8.prefix(count))) == nil) }
     }
 
-    @Test func theLastRowOfALineCounts() throws {
+    @Test func theLastRowOfEachInputLineCounts() throws {
         var plain = EarlierResults(resendsUnknown: false)
-        var told = EarlierResults(resendsUnknown: true)
+        var resending = EarlierResults(resendsUnknown: true)
         let rows: [(Certainty, Int)] = [
             (.accepted, 1), (.rejected, 2), (.notSent, 3), (.notProcessed, 5), (.unknown, 6), (.notSent, 7),
             (.accepted, 7), (.unknown, 8),
@@ -59,15 +59,15 @@ struct BulkUnitTests {
         for (certainty, line) in rows {
             let bytes = Array(Self.row("t\(line)", certainty, line).json.utf8)
             try plain.add(bytes)
-            try told.add(bytes)
+            try resending.add(bytes)
         }
         func isSkipped(_ results: EarlierResults, _ line: Int) -> Bool {
             if case .skip = results.plan(forLine: line) { return true }
             return false
         }
         #expect((1...10).filter { isSkipped(plain, $0) } == [1, 2, 6, 7, 8])
-        #expect((1...10).filter { isSkipped(told, $0) } == [1, 2, 7])
-        #expect(plain.done == 5 && told.done == 3)
+        #expect((1...10).filter { isSkipped(resending, $0) } == [1, 2, 7])
+        #expect(plain.done == 5 && resending.done == 3)
         #expect(plain.hasSuperseded)
         #expect(plain.counts.first { $0.certainty == .notSent }?.count == 1)
         #expect(plain.isRow(ofLine: 3, for: "t3") && !plain.isRow(ofLine: 3, for: "t4"))
@@ -75,7 +75,7 @@ struct BulkUnitTests {
         #expect(throws: EarlierResults.Mistake.self) { try plain.add(Array("x".utf8)) }
     }
 
-    @Test("A line that was rejected because of the environment or the credential is sent again")
+    @Test("A line that was rejected because of the environment or the credential is resent")
     func misconfiguredLines() throws {
         let reasons: [(RejectionReason, Int, isSkipped: Bool)] = [
             (.badDeviceToken, 400, false), (.invalidProviderToken, 403, false), (.unregistered, 410, true),
@@ -83,7 +83,7 @@ struct BulkUnitTests {
         ]
         var results = EarlierResults(resendsUnknown: false)
         for (index, entry) in reasons.enumerated() {
-            // The token's text is no advice.
+            // Advice in the token's text is ignored.
             let token = #"","advice":"check-environment","#
             let outcome = PushOutcome.failed(.rejected(Rejection(status: entry.1, reason: entry.0), attempts: 1))
             let row = ResultRow(token: token, outcome: outcome, line: index + 1)
@@ -103,7 +103,7 @@ struct BulkUnitTests {
         #expect(results.done == 3)
     }
 
-    @Test func aLineHasOneIDInARunAndAnotherInAnother() {
+    @Test func aLineKeepsItsIDWithinARunOnly() {
         let runs = [APNSID.random(), .random(), APNSID(high: 0, low: .max)]
         for run in runs {
             let ids = (1...10_000).map { BulkJobManifest.apnsID(run: run, line: $0) }
@@ -116,7 +116,7 @@ struct BulkUnitTests {
     }
 
     @Test(arguments: [1, 2, 3, 5, 64])
-    func piecesOfLinesMakeLines(size: Int) throws {
+    func linesAreAssembledFromPieces(size: Int) throws {
         let text = Array("one\n\ntwo\nthree".utf8)
         var pieces = LinePieces()
         var lines: [String] = []
@@ -145,8 +145,8 @@ struct BulkUnitTests {
         }
     }
 
-    /// Lines are let in only as far as rows are out: whatever happens, the window bounds the two's difference.
-    @Test func theWindowHolds() async throws {
+    /// The writer admits lines only while fewer than `window` rows are missing from the file.
+    @Test func theWindowBoundsUnwrittenRows() async throws {
         let folder = try Folder()
         let path = try folder.write("", to: "rows")
         let descriptor = try Files.openForAppending(path, reads: true).get()

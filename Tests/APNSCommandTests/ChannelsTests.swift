@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSCommand
 
-/// `apns channels` as users call it.
+/// `apns channels` from its command line.
 struct ChannelsTests {
     private func run(_ server: Server, _ arguments: String...) async throws -> Tool.Result {
         try await Tool.run(["channels"] + arguments + server.options)
@@ -15,7 +15,7 @@ struct ChannelsTests {
         try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
     }
 
-    @Test func aChannelsLife() async throws {
+    @Test func channelsAreCreatedListedShownAndDeleted() async throws {
         try await Server.with { server in
             let made = try await self.run(server, "create", "--storage", "most-recent-message")
             #expect(made.status == 0, "\(made.error)")
@@ -49,7 +49,7 @@ struct ChannelsTests {
         }
     }
 
-    @Test func aRefusalIsStatusOne() async throws {
+    @Test func aRejectionExitsWith1() async throws {
         try await Server.with { server in
             let result = try await self.run(server, "show", "--json", "AAAA")
             #expect(result.status == 1)
@@ -62,7 +62,7 @@ struct ChannelsTests {
         }
     }
 
-    @Test func aLostAnswerOfACreateIsStatus75AndOneChannel() async throws {
+    @Test func aLostResponseToCreateExitsWith75() async throws {
         try await Server.with { server in
             server.simulator.inject(Fault(.dropConnection(isProcessed: true), when: .next))
             let result = try await self.run(server, "create", "--json")
@@ -72,7 +72,7 @@ struct ChannelsTests {
         }
     }
 
-    @Test func wrongOptionsAreStatus64() async throws {
+    @Test func wrongOptionsExitWith64() async throws {
         try await Server.with { server in
             let id = try await self.run(server, "show", "no base64")
             #expect(id.status == 64)
@@ -88,7 +88,7 @@ struct ChannelsTests {
         #expect(none.status == 64)
     }
 
-    @Test func anotherCertificateIsStatus78() async throws {
+    @Test func anUntrustedCertificateExitsWith78() async throws {
         try await Server.with { server in
             let index = try #require(server.options.firstIndex(of: "--ca-file"))
             var options = server.options
@@ -99,8 +99,8 @@ struct ChannelsTests {
         }
     }
 
-    /// `apns simulator` serves them on its one port.
-    @Test func theToolsOwnSimulatorHasChannels() async throws {
+    /// `apns simulator` serves pushes and channels on one port.
+    @Test func theSimulatorCommandServesChannels() async throws {
         let folder = try Folder()
         let simulator = try Running(["simulator", "--port", "0", "--write-credentials", folder.path("sim")])
         #expect(try await eventually { simulator.output.contains("Ctrl-C") })

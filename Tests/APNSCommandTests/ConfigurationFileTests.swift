@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSCommand
 
-/// The file of `--config`, behind the command line and the environment.
+/// The file of `--config`, which ranks after the command line and the environment.
 struct ConfigurationFileTests {
     private func resolved(
         _ json: String,
@@ -27,8 +27,8 @@ struct ConfigurationFileTests {
         }
     }
 
-    @Test("An option goes before the environment, that before the file, and that before the default")
-    func theFirstPlaceCounts() throws {
+    @Test("An option overrides the environment, which overrides the file, which overrides the default")
+    func precedence() throws {
         let json =
             #"{"apns":{"pool":{"size":3,"maxOverflow":4},"topic":"from.file","inFlight":5},"other":[1]}"#
         let plain = try self.resolved(json)
@@ -43,8 +43,8 @@ struct ConfigurationFileTests {
         #expect(origins["--in-flight"]?.hasPrefix("apns.inFlight in /") == true)
     }
 
-    @Test("Of settings that exclude each other the one of the first place counts; in one place they are an error")
-    func whatExcludesEachOtherIsTakenFromTheFirstPlace() throws {
+    @Test("Of settings that exclude each other, the first source wins; in one source they are an error")
+    func exclusiveSettings() throws {
         let json = #"{"apns":{"environment":"development","certificateFile":"c.pem"}}"#
         let options = try self.resolved(json, ["--key", "AuthKey_ABCDE12345.p8", "--team-id", "ABCDE12345"])
         #expect(options.credentialFile == "AuthKey_ABCDE12345.p8")
@@ -56,7 +56,7 @@ struct ConfigurationFileTests {
         #expect(both.split(separator: "\n").count == 1, "\(both)")
     }
 
-    @Test("Mistakes are named with their key, all of them together") func mistakesAreNamed() throws {
+    @Test("All mistakes are reported at once, each with its key") func mistakesAreReported() throws {
         #expect(self.complaint("[1]").contains("not a JSON object"))
         #expect(self.complaint(#"{"apns":{"pool":{"sise":1}}}"#).contains("did you mean 'apns.pool.size'"))
         #expect(self.complaint(#"{"apns":{"topic":["a"]}}"#).contains("it is a list"))
@@ -65,13 +65,13 @@ struct ConfigurationFileTests {
         #expect(two.contains("--in-flight: '0' is out of range"))
         #expect(two.split(separator: "\n").count == 2)
         #expect(self.complaint(#"{"endpoint": "https://localhost:2197"}"#).contains(#"has no "apns""#))
-        // An empty option is none.
+        // An empty option counts as not set.
         let second = APNSCommandTests.complaint(["--config", ""], ["APNS_CONFIG": "/nowhere"])
         #expect(second.contains("--config: /nowhere"))
         #expect(APNSCommandTests.complaint(["--config", "/nowhere"]).contains("--config: /nowhere"))
     }
 
-    @Test("All settings of the client hold, under their own names") func theClientsOwnSettingsHold() throws {
+    @Test("All settings of the client are accepted under their own names") func theClientsSettingsAreAccepted() throws {
         let json = #"{"apns":{"retry":{"maxAttempts":5},"timeouts":{"deadline":"9s","response":"2s"}}}"#
         let options = try self.resolved(json, [], ["APNS_RETRY_MAX_ATTEMPTS": "4", "APNS_POOL_MAX_QUEUED": "77"])
         #expect(options.configuration.retry.maxAttempts == 4)
@@ -108,7 +108,7 @@ struct ConfigurationFileTests {
         )
     }
 
-    @Test("The library knows the tool's own settings by name") func theLibraryKnowsTheToolsKeys() {
+    @Test("The library knows the names of the tool's own settings") func theLibraryKnowsTheToolsKeys() {
         #expect(Set(SettingOption.rows.map(\.key)) == SettingsTable.toolKeys)
         let keys = Set((SettingsTable.settings + SettingOption.rows).map(\.key))
         #expect(SettingOption.all.allSatisfy { keys.contains($0.key) })

@@ -6,7 +6,7 @@ import Testing
 
 /// The environment that `apns simulator --write-credentials` writes.
 struct CredentialsTests {
-    /// What a shell has in its environment after it has read the file.
+    /// The variables of a shell that has read the file.
     private func load(_ file: String) throws -> [String: String] {
         let shell = Process()
         shell.executableURL = URL(fileURLWithPath: "/bin/sh")
@@ -22,10 +22,10 @@ struct CredentialsTests {
     }
 
     @Test(
-        "The environment that the simulator writes configures the tool and the library alike",
+        "The environment that the simulator writes configures both the tool and the library",
         arguments: [true, false]
     )
-    func oneEnvironmentServesBoth(needsToken: Bool) async throws {
+    func writtenEnvironment(needsToken: Bool) async throws {
         let simulator = try await LocalSimulator.start(wantsToken: needsToken, recordsPushes: true)
         let folder = try Folder()
         let place = folder.url.appendingPathComponent("it's a place")
@@ -77,7 +77,7 @@ struct CredentialsTests {
         #expect(try self.load(folder.path("apns.env"))["APNS_KEY_ID"] == variables["APNS_KEY_ID"])
     }
 
-    @Test("Credentials that are incomplete, damaged, of two runs or about to end are not used again")
+    @Test("Credentials that are incomplete, damaged, from two runs or about to expire are not reused")
     func unusableCredentials() async throws {
         let folder = try Folder()
         let now = Int64(Date().timeIntervalSince1970)

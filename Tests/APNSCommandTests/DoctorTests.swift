@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `apns doctor` on set-ups that are broken in one place each.
+/// `apns doctor` on set-ups with one fault each.
 struct DoctorTests {
     private struct Report: Decodable {
         struct Step: Decodable {
@@ -27,13 +27,13 @@ struct DoctorTests {
         var failed: [Step] { self.steps.filter { $0.state == "failed" } }
     }
 
-    /// What the tool says, which must agree with its exit status.
+    /// The tool's report, which must agree with its exit status.
     private func examine(_ options: [String], _ variables: [String: String] = [:]) async throws -> (Report, Int32) {
         let result = try await Tool.run(["doctor", "--json"] + options, environment: variables)
         let report = try JSONDecoder().decode(Report.self, from: Data(result.output.utf8))
         #expect(report.exitStatus == result.status)
         #expect(report.isOK == (result.status == 0))
-        // Each failure says what to do.
+        // Each failure gives advice.
         for step in report.failed { #expect(step.advice?.isEmpty == false, "\(step.name)") }
         return (report, result.status)
     }
@@ -45,7 +45,7 @@ struct DoctorTests {
         return options
     }
 
-    @Test func allIsWell() async throws {
+    @Test func aWorkingSetupPassesAllSteps() async throws {
         try await Server.with { server in
             let key = try #require(server.options.firstIndex(of: "--key")) + 1
             chmod(server.options[key], 0o600)
@@ -59,7 +59,7 @@ struct DoctorTests {
             #expect(size.value == "2" && size.origin == "APNS_POOL_SIZE")
             #expect(report.settings.first { $0.option == "--topic" }?.origin == "command line")
             #expect(report.step("TLS")?.found.contains { $0.contains("days left") } == true)
-            // It sends one push and asks one harmless question.
+            // The doctor sends one push, for a device that does not exist.
             #expect(server.simulator.record.requestsProcessed == 1)
             let plain = try await Tool.run(["doctor"] + server.options)
             #expect(plain.status == 0)
@@ -72,13 +72,13 @@ struct DoctorTests {
         }
     }
 
-    @Test func aKeyFileThatIsNone() async throws {
+    @Test func anInvalidKeyFileFailsTheCredential() async throws {
         try await Server.with { server in
             let file = try server.folder.write("no key", to: "AuthKey_9UC9ZLQ8YW.p8")
             let (report, status) = try await self.examine(try self.replacing("--key", file, in: server.options))
             #expect(status == 78)
             #expect(report.failed.map(\.name) == ["credential"])
-            // The network is looked at nevertheless.
+            // The network is checked nevertheless.
             #expect(report.step("TLS")?.state == "ok")
             #expect(report.step("push")?.state == "skipped")
             let missing = try self.replacing("--key", "/nowhere/AuthKey_9UC9ZLQ8YW.p8", in: server.options)
@@ -86,11 +86,11 @@ struct DoctorTests {
         }
     }
 
-    @Test func swappedIDs() async throws {
+    @Test func swappedIDsFailTheCredential() async throws {
         try await Server.with({ $0.credential = .keys([]) }) { server in
             let key = SimulatedKey()
             server.simulator.addKey(key)
-            // A name that says nothing, so that only APNs can find it out.
+            // The file's name does not contain the key ID, so only APNs can detect the fault.
             let file = try server.folder.write(key.p8, to: "key.p8")
             var options = try self.replacing("--key", file, in: server.options)
             options = try self.replacing("--team-id", key.keyID, in: options) + ["--key-id", key.teamID]
@@ -99,13 +99,13 @@ struct DoctorTests {
             let failed = try #require(report.failed.first)
             #expect(failed.name == "credential" && failed.found.first?.contains("403") == true, "\(failed)")
             #expect(failed.advice?.contains("key ID, the team ID") == true)
-            // Where the file's name tells, nothing is sent.
+            // If the file's name shows the fault, nothing is sent.
             let (named, _) = try await self.examine(server.options + ["--key-id", "ABCDE12345"])
             #expect(named.failed.map(\.name) == ["credential"])
         }
     }
 
-    @Test func aKeyThatTheServerDoesNotKnow() async throws {
+    @Test func aKeyUnknownToTheServerFailsTheCredential() async throws {
         try await Server.with({ $0.credential = .keys([]) }) { server in
             let key = SimulatedKey()
             let file = try server.folder.write(key.p8, to: key.fileName)
@@ -118,14 +118,14 @@ struct DoctorTests {
         }
     }
 
-    @Test func anAuthorityThatIsNotTrusted() async throws {
+    @Test func anUntrustedAuthorityFailsTLS() async throws {
         try await Server.with { server in
             let (report, status) = try await self.examine(try self.replacing("--ca-file", nil, in: server.options))
             #expect(status == 78)
             #expect(report.failed.map(\.name) == ["TLS"])
             let step = try #require(report.step("TLS"))
             #expect(step.advice?.contains("--ca-file") == true)
-            // Whose certificate it is helps more than that it is not trusted.
+            // The issuer helps more than the fact that the certificate is not trusted.
             #expect(step.found.contains { $0.contains("issued by CN=Simulated APNs Root") }, "\(step.found)")
             #expect(report.step("HTTP/2")?.state == "ok")
         }
@@ -134,7 +134,7 @@ struct DoctorTests {
     @Test(arguments: [
         (TLSFault.Certificate.expired, "expired"), (.otherHost, "another host"), (.notYetValid, "not valid yet"),
     ])
-    func certificatesThatAreWrong(certificate: TLSFault.Certificate, words: String) async throws {
+    func invalidCertificatesFailTLS(certificate: TLSFault.Certificate, words: String) async throws {
         try await Server.with { server in
             server.simulator.inject(Fault(.certificate(certificate), when: .always))
             let (report, status) = try await self.examine(server.options)
@@ -145,7 +145,7 @@ struct DoctorTests {
     }
 
     @Test(arguments: [TLSFault.ALPN.none, .http11])
-    func aServerWithoutHTTP2(alpn: TLSFault.ALPN) async throws {
+    func aServerWithoutHTTP2IsReported(alpn: TLSFault.ALPN) async throws {
         try await Server.with { server in
             server.simulator.inject(Fault(.alpn(alpn), when: .always))
             let (report, status) = try await self.examine(server.options)
@@ -156,7 +156,7 @@ struct DoctorTests {
         }
     }
 
-    @Test func aPortWhereNobodyIs() async throws {
+    @Test func aClosedPortFailsTCP() async throws {
         try await Server.with { server in
             await server.simulator.stopListening()
             let (report, status) = try await self.examine(server.options)
@@ -167,7 +167,7 @@ struct DoctorTests {
         }
     }
 
-    @Test func aPortWithoutTLS() async throws {
+    @Test func aPortWithoutTLSFailsTLS() async throws {
         let server = try await ForeignServer.start("python3", files: [:]) { port, folder in
             ["-m", "http.server", "--bind", "127.0.0.1", "--directory", folder, "\(port)"]
         }
@@ -176,14 +176,14 @@ struct DoctorTests {
         #expect(report.failed.map(\.name) == ["TLS"])
     }
 
-    @Test func aNameThatDoesNotExist() async throws {
+    @Test func anUnknownHostFailsTheName() async throws {
         let (report, status) = try await self.examine(["--endpoint", "https://apns.invalid:443"])
         #expect(status == 69)
         #expect(report.failed.map(\.name) == ["name"])
         #expect(report.failed.first?.advice?.contains("DNS") == true)
     }
 
-    @Test func aTopicOfAnotherTeam() async throws {
+    @Test func aTopicOfAnotherTeamFailsTheTopic() async throws {
         try await Server.with { server in
             server.simulator.setTopics(["com.example.other"])
             let (report, status) = try await self.examine(server.options)
@@ -194,7 +194,7 @@ struct DoctorTests {
     }
 
     @Test(arguments: [(Int64(7200), "2 h"), (-7200, "2 h")])
-    func aClockThatIsWrong(offset: Int64, words: String) async throws {
+    func aWrongClockFailsTheClock(offset: Int64, words: String) async throws {
         try await Server.with { server in
             server.simulator.setClockOffset(seconds: offset)
             let (report, status) = try await self.examine(server.options)
@@ -202,22 +202,22 @@ struct DoctorTests {
             let clock = try #require(report.step("clock"))
             #expect(clock.state == "failed" && clock.found.first?.contains(words) == true, "\(clock)")
             #expect(clock.found.first?.contains(offset > 0 ? "behind" : "ahead") == true)
-            // And what comes of it.
+            // The wrong clock makes APNs reject the provider token.
             #expect(report.failed.last?.found.first?.contains("403") == true, "\(report.failed)")
         }
     }
 
-    @Test func anOverloadedServer() async throws {
+    @Test func anOverloadedServerFailsTheResponse() async throws {
         try await Server.with { server in
             server.simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
             let (report, status) = try await self.examine(server.options)
-            // The clock step passes: a 503 has a date, too.
+            // The clock step passes, since a 503 has a date too.
             #expect(report.failed.map(\.name) == ["response"], "\(report.steps)")
             #expect(status == 75)
         }
     }
 
-    @Test func withoutATopicOrAKey() async throws {
+    @Test func aMissingTopicAndKeyAreWarnings() async throws {
         try await Server.with({ $0.credential = .none }) { server in
             let options = ["--endpoint", "https://localhost:\(server.simulator.port)"]
             let trust = try self.replacing("--key", nil, in: server.options)
@@ -229,7 +229,7 @@ struct DoctorTests {
     }
 
     @Test(.enabled(if: ForeignServer.isInstalled("tinyproxy"), "tinyproxy is not installed"))
-    func throughAProxy() async throws {
+    func proxiesAreChecked() async throws {
         let proxy = try await ForeignServer.start(
             "tinyproxy",
             files: ["tinyproxy.conf": { "Port \($0)\nListen 127.0.0.1\nTimeout 60\nBasicAuth fern s3cret\n" }],

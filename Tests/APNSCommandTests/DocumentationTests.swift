@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSCommand
 
-/// `Docs/CommandLine.md` and the tool's own help say the same.
+/// `Docs/CommandLine.md` agrees with the tool's own help.
 struct DocumentationTests {
     private static let text: String = {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -16,20 +16,20 @@ struct DocumentationTests {
         Set(String(text).matches(of: #/--[a-z][a-z-]*[a-z]/#).map { String($0.output) })
     }
 
-    /// From a heading to the next one of its level.
+    /// The text from a heading to the next one of its level.
     private static func section(_ heading: String) -> String {
         let parts = ("\n" + self.text).split(separator: "\n## ", omittingEmptySubsequences: false)
         return parts.first { $0.hasPrefix(heading + "\n") }.map(String.init) ?? ""
     }
 
-    /// Those that stand in the first column of a table.
+    /// The options in the first column of a table.
     private static func tabled(_ section: String) -> Set<String> {
         section.split(separator: "\n").filter { $0.hasPrefix("| `--") }.reduce(into: []) { found, line in
             found.formUnion(self.options(line.replacing("\\|", with: "/").split(separator: "|").first ?? ""))
         }
     }
 
-    /// Those that the help lists.
+    /// The options that the help lists.
     private static func listed(_ command: [String]) async throws -> Set<String> {
         let result = try await Tool.help(of: command)
         #expect(result.status == 0)
@@ -64,12 +64,12 @@ struct DocumentationTests {
         for command in commands { listed.formUnion(try await Self.listed(command)) }
         listed.subtract(Self.ofAll)
         #expect(!listed.isEmpty)
-        #expect(documented.subtracting(listed).isEmpty, "only documented")
-        #expect(listed.subtracting(documented).isEmpty, "not documented")
+        #expect(documented.subtracting(listed).isEmpty, "an option is documented but not in the help")
+        #expect(listed.subtracting(documented).isEmpty, "an option of the help is not documented")
     }
 
-    @Test("The table of connection options names each option's variable and key, and so does the help the variable")
-    func eachOptionStandsBesideItsVariableAndKey() async throws {
+    @Test("The table of connection options names each option's variable and key; the help names the variable")
+    func variablesAndKeysOfOptions() async throws {
         let help = try await Tool.help(of: ["send"]).output.split { $0.isWhitespace }.joined(separator: " ")
         let rows = Self.section("Connection options").split(separator: "\n").filter { $0.hasPrefix("| `--") }
         #expect(rows.count == SettingOption.all.count)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSCommand
 
-/// What the tool says of itself: its help, and its messages when something is wrong.
+/// The tool's help and its error messages.
 struct HelpTests {
     static let commands: [[String]: any ParsableCommand.Type] = [
         []: APNSTool.self, ["send"]: SendCommand.self, ["bulk"]: BulkCommand.self,
@@ -19,10 +19,10 @@ struct HelpTests {
     private static func words(_ text: String) -> String { text.split { $0.isWhitespace }.joined(separator: " ") }
 
     @Test(
-        "Each command's help has examples and fits into 80 columns, with all its words whole",
+        "Each command's help has examples and fits into 80 columns without breaking words",
         arguments: commands.keys
     )
-    func helpTeaches(command: [String]) async throws {
+    func helpHasExamplesAndFits(command: [String]) async throws {
         let result = try await Tool.help(of: command)
         #expect(result.status == 0)
         let lines = result.output.split(separator: "\n")
@@ -33,7 +33,7 @@ struct HelpTests {
         if configuration.discussion.isEmpty { return }
         #expect(words.contains(Self.words(configuration.discussion)))
         #expect(lines.count { $0.contains("  apns ") || $0.contains("$(apns ") || $0.contains("  curl ") } >= 2)
-        // A line end that was lost shows as blanks in the middle of a line.
+        // A lost line end leaves blanks in the middle of a line.
         for line in configuration.discussion.split(separator: "\n") where !line.contains(/^  [0-9]+ +/) {
             #expect(!line.contains(/\S {2,}\S/), "\(line)")
         }
@@ -48,7 +48,7 @@ struct HelpTests {
     }
 
     @Test(
-        "An error while a command runs ends with that command's usage",
+        "The error message of a command ends with its usage",
         arguments: [
             (["send", "--title", "Hey", "00"], "apns send"),
             (["bulk", "--tokens", "/nowhere", "--payload", "/nowhere", "--results", "-"], "apns bulk"),
@@ -76,7 +76,7 @@ struct HelpTests {
         for result in [payload, size] { #expect(!result.error.contains("'-'")) }
     }
 
-    /// Files that are wrong in one way each, by the options that name them.
+    /// Files with one fault each, by the options that name them.
     private static let wrongFiles: [(options: [String], files: [String: String])] = [
         (["--key", "AuthKey_9UC9ZLQ8YW.p8", "--team-id", "ABBM6U9RM5"], ["AuthKey_9UC9ZLQ8YW.p8": "no key"]),
         (["--key", "nowhere.p8", "--team-id", "ABBM6U9RM5"], [:]),
@@ -87,7 +87,7 @@ struct HelpTests {
     ]
 
     @Test(
-        "A wrong file is told by its option, without names of functions and properties",
+        "The message about a wrong file names its option, and no functions or properties",
         arguments: 0..<wrongFiles.count
     )
     func messagesNameOptions(number: Int) async throws {
@@ -111,7 +111,7 @@ struct HelpTests {
             #expect(!plain.contains(/[a-z][A-Za-z]*\((\)|[a-zA-Z]+:)/), "\(text)")
             #expect(!plain.contains(properties), "\(text)")
         }
-        // The advice names an option, too.
+        // The advice names an option too.
         #expect(examined.output.contains("trust roots") == (options[0] == "--ca-file"), "\(examined.output)")
         if options[0] == "--ca-file" { #expect(examined.output.contains("--ca-file"), "\(examined.output)") }
     }

@@ -27,14 +27,14 @@ struct NetworkOptionTests {
     }
 
     @Test(
-        "A wrong proxy is named without its password",
+        "The message about a wrong proxy does not show its password",
         arguments: [
             "proxy:3128", "https://proxy:3128", "http://proxy", "http://:3128", "http://proxy:0", "http://proxy:99999",
             "http://u:s3cret%4@proxy:3128", "http://:s3cret@proxy:3128", "http://u%3Av:s3cret@proxy:1",
             "http://u:s3cret@", "http://u:s3cret%FF@proxy:1", "socks5://u:s3cret@proxy:1080",
         ]
     )
-    func aWrongProxyIsNamedWithoutItsPassword(text: String) {
+    func wrongProxy(text: String) {
         for complaint in [
             complaint(["--proxy", text] + Self.key), complaint(Self.key, ["APNS_PROXY": text]),
         ] {
@@ -55,7 +55,7 @@ struct NetworkOptionTests {
         let endpoint = ["--endpoint", "https://localhost:1"]
         #expect(complaint(["--port", "2197"] + endpoint).contains("--endpoint"))
         #expect(try self.resolved(endpoint, ["APNS_PORT": "2197"]).environment == .custom(host: "localhost", port: 1))
-        // The option must not send to Apple what the environment sends to a server of one's own.
+        // The option must not send pushes to Apple if the environment names another server.
         #expect(complaint(["--port", "2197"], ["APNS_ENDPOINT": "https://localhost:1"]).contains("APNS_ENDPOINT"))
     }
 

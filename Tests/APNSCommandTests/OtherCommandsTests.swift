@@ -17,11 +17,11 @@ struct OtherCommandsTests {
         #expect(value("connections dropped") == "1")
         #expect(value("processed twice by the simulator") == "0")
         #expect(value("restarts by supervisors") == "0")
-        // No progress where nobody watches.
+        // Without a terminal, no progress is shown.
         #expect(result.error.isEmpty, "\(result.error)")
     }
 
-    @Test func theDemoTakesNoNonsense() async throws {
+    @Test func theDemoRefusesInvalidOptions() async throws {
         for value in ["0", "-5", "many"] {
             let result = try await Tool.run(["demo", "--pushes", value])
             #expect(result.status == 64)
@@ -30,7 +30,7 @@ struct OtherCommandsTests {
     }
 
     @Test(
-        "A command that does not exist is named, with the nearest one and all that there are",
+        "The message about an unknown command names it, the nearest command and all commands",
         arguments: [
             (["sendd", "--title", "Hey"], "'sendd' is not a command. Did you mean 'send'?"),
             (["Bulk"], "'Bulk' is not a command. Did you mean 'bulk'?"),
@@ -49,7 +49,7 @@ struct OtherCommandsTests {
 
     @Test func helpIsACommand() async throws { #expect(try await Tool.run(["help"]).status == 0) }
 
-    @Test func theSimulatorSaysHowToSendToItAndEndsOnInterrupt() async throws {
+    @Test func theSimulatorPrintsHowToSendAndStopsOnInterrupt() async throws {
         let folder = try Folder()
         let faults = try folder.write(
             #"{"faults":[{"when":{"skip":1},"effect":{"kind":"respond","reason":"Unregistered"}},"#
@@ -83,7 +83,7 @@ struct OtherCommandsTests {
         )
     }
 
-    @Test func theSimulatorRefusesWhatItDoesNotUnderstand() async throws {
+    @Test func theSimulatorRefusesInvalidInput() async throws {
         let folder = try Folder()
         let faults = try folder.write(#"[{"effect":"surprise"}]"#, to: "faults.json")
         let script = try await Tool.run(["simulator", "--port", "0", "--faults", faults])

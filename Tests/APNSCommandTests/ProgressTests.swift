@@ -2,7 +2,7 @@ import Testing
 
 @testable import APNSCommand
 
-/// What is said of the progress, without a terminal.
+/// The text of the progress, without a terminal.
 struct ProgressTests {
     private static let half = ProgressText(
         done: 45_012,
@@ -12,7 +12,7 @@ struct ProgressTests {
         failures: [("rejected", 12), ("unknown", 0)]
     )
 
-    @Test func aWideLineSaysAll() {
+    @Test func aWideLineShowsEveryNumber() {
         let line = Self.half.line(width: 120, hasColor: false)
         #expect(
             line == "45 %  [============>                 ]"
@@ -32,7 +32,7 @@ struct ProgressTests {
         #expect(Self.half.line(width: 10, hasColor: false) == "45 %")
     }
 
-    @Test func whatNobodyKnowsIsNotSaid() {
+    @Test func unknownNumbersAreLeftOut() {
         let text = ProgressText(done: 7)
         #expect(text.line(width: 80, hasColor: true) == "7")
         #expect(text.plain == "7")
@@ -41,19 +41,19 @@ struct ProgressTests {
         #expect(ProgressText(done: 1, total: 10, rate: 0).plain == "1 of 10, 0/s")
     }
 
-    @Test func timesAreShort() {
+    @Test func timesAreFormatted() {
         #expect(ProgressText.time(0) == "0:00")
         #expect(ProgressText.time(65) == "1:05")
         #expect(ProgressText.time(3725) == "1:02:05")
     }
 
-    @Test func theSpeedIsThatOfTheLastSeconds() {
+    @Test func theRateIsThatOfTheLastSeconds() {
         var meter = Speedometer()
         meter.add(time: 0, count: 0)
         #expect(meter.rate(time: 0.4, count: 100) == nil)
         for step in 1...40 { meter.add(time: Double(step) / 2, count: step * 50) }
         #expect(meter.rate(time: 20, count: 2000) == 100)
-        // A stall shows.
+        // A stall lowers the rate.
         for step in 41...60 { meter.add(time: Double(step) / 2, count: 2000) }
         #expect((meter.rate(time: 30, count: 2000) ?? 100) < 10)
     }

@@ -9,14 +9,14 @@ import Synchronization
     import Darwin
 #endif
 
-/// The tool with a terminal of its own, on which Ctrl-C is a key.
+/// Runs the tool in a pseudo-terminal of its own, so that a test can press Ctrl-C.
 final class PseudoTerminal: Sendable {
     struct Failure: Error {}
 
     private let master: Int32
     private let process: Process
     private let screen = Mutex<[UInt8]>([])
-    /// Whether all has been read that was written.
+    /// Whether all output has been read.
     private let isReadOut = Atomic<Bool>(false)
 
     /// - Parameter outputGoesTo: a file for standard output; nil: the terminal.
@@ -27,7 +27,7 @@ final class PseudoTerminal: Sendable {
         outputGoesTo file: FileHandle? = nil
     ) throws {
         let master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-        // TIOCSPTLCK and TIOCGPTN, which are macros: unlocks the other end, and gives its number.
+        // TIOCSPTLCK and TIOCGPTN, which are macros: unlock the other end and return its number.
         var isLocked: Int32 = 0
         var number: UInt32 = 0
         guard master >= 0, ioctl(master, 0x4004_5431, &isLocked) == 0, ioctl(master, 0x8004_5430, &number) == 0 else {
@@ -40,7 +40,7 @@ final class PseudoTerminal: Sendable {
         guard ioctl(slave, UInt(TIOCSWINSZ), &size) == 0 else { throw Failure() }
         let handle = FileHandle(fileDescriptor: slave, closeOnDealloc: true)
         let process = Process()
-        // It makes standard input the controlling terminal, from which signals come.
+        // setsid makes standard input the controlling terminal, which sends the signals.
         process.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
         process.arguments = ["--ctty", "--wait", Tool.path] + arguments
         var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("APNS_") }
@@ -58,7 +58,7 @@ final class PseudoTerminal: Sendable {
             var bytes = [UInt8](repeating: 0, count: 4096)
             while true {
                 let count = read(master, &bytes, bytes.count)
-                // When the last process has closed the other end it is an error.
+                // Reading fails once the last process has closed the other end.
                 guard let self else { return }
                 guard count > 0 else { return self.isReadOut.store(true, ordering: .releasing) }
                 self.screen.withLock { $0 += bytes[..<count] }
@@ -72,10 +72,10 @@ final class PseudoTerminal: Sendable {
         close(self.master)
     }
 
-    /// All that was written, control sequences included.
+    /// All output, control sequences included.
     var text: String { self.screen.withLock { String(decoding: $0, as: UTF8.self) } }
 
-    /// What was shown in one place after another.
+    /// The texts that the terminal showed, one after another.
     var frames: [String] {
         self.text.split(whereSeparator: { $0 == "\r" || $0 == "\n" || $0 == "\r\n" }).map {
             String($0).replacing(#/\u{1B}\[[0-9;]*[A-Za-z]/#, with: "")
@@ -88,7 +88,7 @@ final class PseudoTerminal: Sendable {
     }
 
     func end() async throws -> Int32 {
-        // What it wrote last may still be on its way here.
+        // The last output may not have been read yet.
         guard try await eventually({ !self.process.isRunning && self.isReadOut.load(ordering: .acquiring) }) else {
             throw Failure()
         }

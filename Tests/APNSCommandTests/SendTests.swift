@@ -3,9 +3,9 @@ import APNSSimulator
 import Foundation
 import Testing
 
-/// `apns send` as users call it.
+/// `apns send` from its command line.
 struct SendTests {
-    @Test func aPushIsAcceptedAndSaidOnALine() async throws {
+    @Test func anAcceptedPushIsPrintedOnALine() async throws {
         try await Server.with { server in
             let result = try await Tool.run(["send", "--title", "Hey", "--badge", "2", token(1)] + server.options)
             #expect(result.status == 0, "\(result.error)")
@@ -18,7 +18,7 @@ struct SendTests {
         }
     }
 
-    @Test func aDeadTokenIsStatusOneAndARowSaysSinceWhen() async throws {
+    @Test func aDeadTokenExitsWith1AndItsRowHasTheTime() async throws {
         try await Server.with { server in
             server.simulator.setToken(token(2), .unregistered(sinceMilliseconds: 1_700_000_000_123))
             let arguments = ["send", "--title", "Hey", "--json", token(1), token(2)]
@@ -34,7 +34,7 @@ struct SendTests {
         }
     }
 
-    @Test("A push that APNs rejects because of the credential or the topic ends with 78 and names the reason")
+    @Test("A push that APNs rejects because of the credential or the topic exits with 78 and names the reason")
     func configurationRejection() async throws {
         for reason in [RejectionReason.invalidProviderToken, .topicDisallowed] {
             try await Server.with { server in
@@ -50,7 +50,7 @@ struct SendTests {
         }
     }
 
-    @Test func aPayloadIsSentAsItIs() async throws {
+    @Test func aPayloadIsSentUnchanged() async throws {
         try await Server.with { server in
             let payload = #"{ "aps" : {"content-available":1}, "id" : 7 }"#
             let result = try await Tool.run(
@@ -79,7 +79,7 @@ struct SendTests {
         }
     }
 
-    @Test func aTokenThatIsNoneIsNotSent() async throws {
+    @Test func anInvalidTokenIsNotSent() async throws {
         try await Server.with { server in
             let result = try await Tool.run(["send", "--title", "Hey", "--json", "xyz"] + server.options)
             #expect(result.status == 1)
@@ -89,12 +89,12 @@ struct SendTests {
         }
     }
 
-    @Test func aClosedPortIsResumable() async throws {
+    @Test func aClosedPortExitsWith75() async throws {
         let options = ["--endpoint", "https://127.0.0.1:1", "--topic", "com.example.app", "--timeout", "1"]
         let result = try await Tool.run(["send", "--title", "Hey", token(1)] + options)
         #expect(result.status == 75)
         #expect(result.output.hasPrefix("\(token(1)) not-sent "))
-        // Of 30 seconds without the option.
+        // Without the option the deadline is 30 seconds.
         #expect(result.time < .seconds(25))
     }
 
@@ -120,7 +120,7 @@ struct SendTests {
         (["--key", "/nowhere/AuthKey_9UC9ZLQ8YW.p8", "--team-id", "ABBM6U9RM5"], "--key: "),
         (["--endpoint", "https://localhost:1", "--ca-file", "/nowhere/ca.pem"], "--ca-file: "),
     ])
-    func aFileOfTheConfigurationThatIsMissingIs78(options: [String], name: String) async throws {
+    func aMissingConfigurationFileExitsWith78(options: [String], name: String) async throws {
         let result = try await Tool.run(["send", "--title", "Hey", "--topic", "com.example.app", token(1)] + options)
         #expect(result.status == 78)
         #expect(result.error.hasPrefix("apns: \(name)"), "\(result.error)")
@@ -152,7 +152,7 @@ struct SendTests {
         (["--endpoint", "https://localhost:1", "--expiration", "tomorrow"], "--expiration"),
         (["--endpoint", "https://localhost:1", "--nonsense"], "--nonsense"),
     ])
-    func whatCannotBeIs64AndNamesTheOption(options: [String], name: String) async throws {
+    func invalidOptionsExitWith64AndAreNamed(options: [String], name: String) async throws {
         let content = options.contains("--payload") ? [] : ["--title", "Hey"]
         let result = try await Tool.run(["send", "--topic", "com.example.app", token(1)] + content + options)
         #expect(result.status == 64)
@@ -160,7 +160,7 @@ struct SendTests {
         #expect(result.output.isEmpty)
     }
 
-    @Test func theEnvironmentsMistakesAreNamedByTheVariable() async throws {
+    @Test func mistakesInTheEnvironmentNameTheVariable() async throws {
         let arguments = ["send", "--title", "Hey", "--topic", "com.example.app", token(1)]
         let result = try await Tool.run(
             arguments,
@@ -170,7 +170,7 @@ struct SendTests {
         #expect(result.error.contains("APNS_POOL_SIZE"))
     }
 
-    @Test func nothingToSendAndNobodyToSendToAre64() async throws {
+    @Test func missingContentDeviceOrTopicExitsWith64() async throws {
         let options = ["--endpoint", "https://localhost:1"]
         #expect(try await Tool.run(["send", "--topic", "a.b", token(1)] + options).status == 64)
         #expect(try await Tool.run(["send", "--topic", "a.b", "--title", "Hey"] + options).status == 64)

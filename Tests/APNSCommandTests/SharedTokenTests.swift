@@ -2,7 +2,7 @@ import APNSSimulator
 import Foundation
 import Testing
 
-/// One provider token for several processes, by a file.
+/// Several processes share one provider token through a file.
 struct SharedTokenTests {
     private let folder: URL
     private let key = SimulatedKey()
@@ -52,7 +52,7 @@ struct SharedTokenTests {
         return try await Simulator.start(configuration)
     }
 
-    @Test func fourProcessesPresentOneTokenThroughRestarts() async throws {
+    @Test func fourProcessesShareOneTokenAcrossRestarts() async throws {
         let simulator = try await self.simulator()
         for _ in 0..<3 {
             for result in try await self.send(to: simulator, sharing: true) {
@@ -68,8 +68,8 @@ struct SharedTokenTests {
         try? FileManager.default.removeItem(at: self.folder)
     }
 
-    /// The test above can fail: each process with a token of its own is refused.
-    @Test func withoutTheFileTheyAreRefused() async throws {
+    /// Shows that the test above can fail: processes with tokens of their own are refused.
+    @Test func processesWithoutTheFileAreRefused() async throws {
         let simulator = try await self.simulator()
         let results = try await self.send(to: simulator, sharing: false)
         #expect(results.count { $0.status != 0 } == 3)
@@ -78,9 +78,9 @@ struct SharedTokenTests {
         try? FileManager.default.removeItem(at: self.folder)
     }
 
-    @Test func aProcessThatDiesWithTheLockLeavesItToOthers() async throws {
+    @Test func theLockOfADeadProcessIsReleased() async throws {
         let first = try await self.token()
-        // So that the next one must take the lock.
+        // Without the file, the next process must take the lock.
         try FileManager.default.removeItem(atPath: self.path("token"))
         let holder = Process()
         holder.executableURL = URL(fileURLWithPath: "/bin/sh")
@@ -93,7 +93,7 @@ struct SharedTokenTests {
             #expect(holder.isRunning)
         }
         async let waiting = self.token()
-        // It waits for the lock, or has not come so far; either way the death of the holder lets it go on.
+        // The process waits for the lock or has not reached it yet. In both cases the holder's death lets it continue.
         try await ContinuousClock().sleep(for: .milliseconds(200))
         #expect(!FileManager.default.fileExists(atPath: self.path("token")))
         kill(holder.processIdentifier, SIGKILL)
@@ -103,7 +103,7 @@ struct SharedTokenTests {
         try? FileManager.default.removeItem(at: self.folder)
     }
 
-    @Test func aDamagedFileOrOneOpenToOthersIsReplaced() async throws {
+    @Test func aDamagedOrReadableTokenFileIsReplaced() async throws {
         let file = self.path("token")
         let first = try await self.token()
         let good = try String(contentsOfFile: file, encoding: .utf8)

@@ -22,7 +22,7 @@ struct SimulatorFaultsTests {
         #expect(second.lines.first { $0.contains("--seed ") } != line)
     }
 
-    @Test func theCommandLinesSeedComesFirst() async throws {
+    @Test func theSeedOfTheCommandLineWins() async throws {
         let faults = #"{"seed": 5, "faults": [{"effect": {"kind": "refuse"}}]}"#
         #expect(try await self.run(faults: faults).output.contains("--seed 5."))
         #expect(try await self.run("--seed", "7", faults: faults).output.contains("--seed 7."))
@@ -36,7 +36,7 @@ struct SimulatorFaultsTests {
         ), (#"[{"effect":{"kind":"explode"}}]"#, #"[0].effect.kind = "explode": unknown effect"#),
         ("[", "the script: this is not JSON"),
     ])
-    func mistakesAreNamed(faults: String, message: String) async throws {
+    func mistakesInTheFileAreReported(faults: String, message: String) async throws {
         let folder = try Folder()
         let file = try folder.write(faults, to: "faults.json")
         let result = try await Tool.run(["simulator", "--port", "0", "--faults", file])
@@ -45,12 +45,12 @@ struct SimulatorFaultsTests {
         #expect(result.output.isEmpty)
     }
 
-    @Test(arguments: ["-1", "x", "1.5"]) func seedsAreNumbers(seed: String) async throws {
+    @Test(arguments: ["-1", "x", "1.5"]) func invalidSeedsAreRefused(seed: String) async throws {
         let result = try await Tool.run(["simulator", "--port", "0", "--seed=\(seed)"])
         #expect(result.status == 64 && result.error.contains("--seed"))
     }
 
-    @Test func faultsAreCountedAtTheEnd() async throws {
+    @Test func theSummaryCountsFaults() async throws {
         let result = try await self.run(
             faults: """
                 [{"when": {"on": "time", "always": true, "periodMilliseconds": 1},

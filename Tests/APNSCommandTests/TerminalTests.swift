@@ -30,13 +30,13 @@ struct TerminalTests {
                 #expect(progress.contains { $0.contains("[=") })
                 #expect(progress.contains { $0.contains("in flight") })
             }
-            // It is gone at the end, and the last line stands alone.
+            // The progress is erased at the end and only the last line remains.
             #expect(frames.last == "accepted 599, rejected 1, not-processed 0, not-sent 0, unknown 0")
             if columns >= 80 { #expect(terminal.text.contains("\u{1B}[32m")) }
         }
     }
 
-    @Test func coloursCanBeSwitchedOffAndProgressToo() async throws {
+    @Test func coloursAndProgressCanBeSwitchedOff() async throws {
         try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
             let arguments = try self.arguments(server, 240)
             let plain = try PseudoTerminal(arguments, columns: 80, environment: ["NO_COLOR": "1"])
@@ -53,7 +53,7 @@ struct TerminalTests {
         }
     }
 
-    @Test func controlCStopsAndIsGoneOnFrom() async throws {
+    @Test func aRunStoppedByControlCResumes() async throws {
         try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
             let arguments = try self.arguments(server, 1200) + ["--resume"]
             let terminal = try PseudoTerminal(arguments, columns: 80)
@@ -88,7 +88,7 @@ struct TerminalTests {
         }
     }
 
-    @Test func resultsOnStandardOutputAreRowsOnly() async throws {
+    @Test func standardOutputHasOnlyResultRows() async throws {
         try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
             var arguments = try self.arguments(server, 240)
             arguments[6] = "-"

@@ -5,7 +5,7 @@ import Synchronization
 
 @testable import APNSCommand
 
-/// The tool, in this process or as a process of its own.
+/// Runs the tool in this process or in a process of its own.
 struct Tool {
     struct Result: Sendable {
         var status: Int32
@@ -17,7 +17,7 @@ struct Tool {
         var lastErrorLine: String { self.error.split(separator: "\n").last.map(String.init) ?? "" }
     }
 
-    /// Beside the tests' own executable.
+    /// The tool's executable, next to that of the tests.
     static var path: String {
         let own = CommandLine.arguments.first ?? ""
         let folders = [
@@ -56,7 +56,7 @@ struct Tool {
         )
     }
 
-    /// The help of a command, which is printed once for all tests: a debug build of the parser takes its time.
+    /// The help of a command. It is printed once for all tests, since a debug build of the parser is slow.
     static func help(of command: [String]) async throws -> Result { try await HelpPages.shared.page(of: command) }
 
     /// Runs the built tool as a process of its own.
@@ -66,7 +66,7 @@ struct Tool {
         return await running.end()
     }
 
-    /// This process' variables but for those of the settings, and `environment`.
+    /// The variables of this process without those of settings, plus `environment`.
     static func variables(_ environment: [String: String]) -> [String: String] {
         ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("APNS_") }.merging(environment) { $1 }
     }
@@ -83,7 +83,7 @@ private actor HelpPages {
     }
 }
 
-/// Streams of a command, closed when neither the command nor one of its loggers has them.
+/// The streams of a command, closed once neither the command nor one of its loggers uses them.
 private final class OpenStreams: Sendable {
     private let descriptors: [Int32]
 
@@ -96,7 +96,7 @@ private final class OpenStreams: Sendable {
     }
 }
 
-/// A tool that runs.
+/// A running process of the tool.
 final class Running: Sendable {
     private let process: Process
     private let input = Pipe()
@@ -112,7 +112,7 @@ final class Running: Sendable {
         process.arguments = arguments
         process.environment = Tool.variables(environment)
         process.standardInput = self.input
-        // Files, since a full pipe would stop the tool.
+        // Files, since a full pipe would block the tool.
         process.standardOutput = try Self.file(self.folder.appendingPathComponent("output"))
         process.standardError = try Self.file(self.folder.appendingPathComponent("error"))
         self.process = process
@@ -167,7 +167,7 @@ final class Running: Sendable {
     }
 }
 
-/// Asks until it is so, at most for thirty seconds.
+/// Evaluates a condition until it is true, for at most thirty seconds.
 func eventually(_ condition: () throws -> Bool) async throws -> Bool {
     for _ in 0..<3000 {
         if try condition() { return true }
@@ -176,7 +176,7 @@ func eventually(_ condition: () throws -> Bool) async throws -> Bool {
     return false
 }
 
-/// A folder that is removed at the end.
+/// A temporary folder, removed with its owner.
 final class Folder {
     let url: URL
 
@@ -194,7 +194,7 @@ final class Folder {
         return self.path(name)
     }
 
-    /// Without a last one that has no end.
+    /// The lines of a file, without a last line that has no line end.
     func completeLines(of name: String) -> [String] {
         let text = (try? String(contentsOfFile: self.path(name), encoding: .utf8)) ?? ""
         let lines = self.lines(of: name)
@@ -207,7 +207,7 @@ final class Folder {
     }
 }
 
-/// A simulator in this process, and the options with which the tool sends to it.
+/// A simulator in this process, and the options that make the tool send to it.
 struct Server {
     let simulator: Simulator
     let folder: Folder

@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSCommand
 
-/// The parts of the tool by themselves.
+/// The parts of the tool, without a server.
 struct UnitTests {
     private func lines(_ text: String, chunkSize: Int) throws -> [LineReader.Next] {
         let folder = try Folder()
@@ -23,28 +23,28 @@ struct UnitTests {
     }
 
     @Test(arguments: [1, 2, 3, 7, 65536])
-    func linesAreTheSameHoweverTheyAreCut(chunkSize: Int) throws {
+    func theSizeOfReadsDoesNotChangeTheLines(chunkSize: Int) throws {
         let found = try self.lines("\u{FEFF}one\r\n\n  \t\n two \n\nthr\u{E9}e", chunkSize: chunkSize)
         #expect(found == [.line("one", number: 1), .line("two", number: 4), .line("thr\u{E9}e", number: 6)])
         #expect(try self.lines("", chunkSize: chunkSize) == [])
         #expect(try self.lines("\n\n", chunkSize: chunkSize) == [])
     }
 
-    @Test func aLineWithoutAnEndDoesNotFillTheMemory() throws {
+    @Test func overlongLinesAreCutOff() throws {
         let found = try self.lines(String(repeating: "a", count: 100_000) + "\nb", chunkSize: 4096)
         #expect(found.count == 2)
         #expect(found.first == .line(String(repeating: "a", count: LineReader.maximumLineLength), number: 1))
         #expect(found.last == .line("b", number: 2))
     }
 
-    @Test func aDirectoryIsAFailureNotAnEnd() throws {
+    @Test func readingADirectoryFails() throws {
         let folder = try Folder()
         let reader = try LineReader(path: folder.url.path, option: "--tokens")
         #expect(reader.next() == .end)
         #expect(reader.failure != nil)
     }
 
-    @Test func rowsEscapeWhatJSONCannotHold() throws {
+    @Test func rowsEscapeControlCharacters() throws {
         let error = PushError(code: .queueFull, certainty: .notSent, message: "m", retryAfter: .milliseconds(1250))
         let row = ResultRow(token: "a\"\\\t\u{1}\u{E9}", outcome: .failed(error), line: 7)
         #expect(
@@ -56,13 +56,13 @@ struct UnitTests {
         #expect(object?["token"] as? String == row.token)
     }
 
-    @Test("A row ends with the id that Apple's delivery log has") func rowsEndWithTheUniqueID() {
+    @Test("A row ends with the id that Apple's delivery log shows") func rowsEndWithTheUniqueID() {
         let receipt = Receipt(apnsID: .random(), apnsUniqueID: "6f2e0a4d-9b7c-4c0e-8d5e-0a1b2c3d4e5f")
         let row = ResultRow(token: "00", outcome: .accepted(receipt), line: 1)
         #expect(row.json.hasSuffix(#","line":1,"apnsUniqueID":"6f2e0a4d-9b7c-4c0e-8d5e-0a1b2c3d4e5f"}"#))
     }
 
-    @Test func statusFollowsFromTheWorst() {
+    @Test func theWorstOutcomeSetsTheExitStatus() {
         func status(_ outcomes: [PushOutcome]) -> Int32 {
             var counts = OutcomeCounts()
             for outcome in outcomes { counts.count(outcome) }
@@ -109,14 +109,14 @@ struct UnitTests {
                 #expect(counts([other, outcome]).configurationError == nil)
             }
         }
-        // Rows of an earlier run say nothing about the configuration of this one.
+        // Rows of an earlier run do not show that the configuration of this run works.
         var resumed = OutcomeCounts()
         resumed.add(.accepted, 10)
         resumed.count(refused[0])
         #expect(resumed.status.rawValue == 78)
     }
 
-    @Test("Causes are counted by name up to a limit, and together beyond it")
+    @Test("Causes are counted by name up to a limit and as one beyond it")
     func causesAreBounded() {
         var counts = OutcomeCounts()
         for _ in 1...2 {
@@ -130,7 +130,7 @@ struct UnitTests {
         #expect(counts.causes["other"] == 72)
     }
 
-    @Test("The command line goes before the environment, and an empty variable counts as not set")
+    @Test("The command line overrides the environment, and an empty variable counts as not set")
     func theCommandLineWinsOverTheEnvironment() throws {
         let variables = [
             "APNS_ENDPOINT": "https://a.example:1", "APNS_POOL_SIZE": "7", "APNS_TOPIC": "",
@@ -146,14 +146,14 @@ struct UnitTests {
     }
 }
 
-/// The settings that a command has of these options and variables.
+/// The settings that a command resolves from options and variables.
 func settings(_ arguments: [String], _ variables: [String: String] = [:]) throws -> ToolSettings {
     var process = ToolProcess()
     process.variables = variables
     return try ToolProcess.$current.withValue(process) { try CommonOptions.parse(arguments).resolved() }
 }
 
-/// What is wrong with the options and variables; empty: nothing.
+/// The error message for options and variables; empty if they are valid.
 func complaint(_ arguments: [String], _ variables: [String: String] = [:]) -> String {
     do {
         _ = try settings(arguments, variables)

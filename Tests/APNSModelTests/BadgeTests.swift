@@ -7,13 +7,13 @@ struct BadgeTests {
 
     private func text(_ push: PreparedPush) -> String { String(decoding: push.payload, as: UTF8.self) }
 
-    @Test func replacesTheNumber() throws {
+    @Test func aBadgeReplacesTheOldOne() throws {
         let push = try PushNotification(topic: topic, alert: "Hi").badge(1).sound("a").custom(key: "badge", 5)
             .collapseID("c").prepared()
         #expect(text(try push.badge(42)) == #"{"aps":{"alert":"Hi","badge":42,"sound":"a"},"badge":5}"#)
         #expect(text(try push.badge(42).badge(7)) == #"{"aps":{"alert":"Hi","badge":7,"sound":"a"},"badge":5}"#)
         #expect(text(try push.badge(.max)).contains(#""badge":9223372036854775807,"sound""#))
-        // The original is what it was.
+        // The original is unchanged.
         #expect(text(push) == #"{"aps":{"alert":"Hi","badge":1,"sound":"a"},"badge":5}"#)
         let other = try push.badge(42)
         #expect(other.topic == push.topic && other.pushType == push.pushType && other.collapseID == push.collapseID)
@@ -22,7 +22,7 @@ struct BadgeTests {
         #expect(try push.badge(1).hashValue == push.hashValue)
     }
 
-    @Test func putsOneInWhereThereIsNone() throws {
+    @Test func aBadgeIsInsertedIfThereIsNone() throws {
         let base = PushNotification(topic: topic)
         #expect(text(try base.prepared().badge(3)) == #"{"aps":{"badge":3}}"#)
         #expect(text(try base.prepared().badge(3).badge(44)) == #"{"aps":{"badge":44}}"#)
@@ -45,7 +45,7 @@ struct BadgeTests {
         (#"{"aps":{"b\u0061dge":"1"}}"#, #"{"aps":{"b\u0061dge":55}}"#),
         (#"{"a":"{\"aps\":{}}","aps":{"badge":null}}"#, #"{"a":"{\"aps\":{}}","aps":{"badge":55}}"#),
     ])
-    func searchesRawBytes(payload: String, expected: String) throws {
+    func aBadgeIsSetInRawPayloads(payload: String, expected: String) throws {
         let push = try PushNotification(topic: topic, rawPayload: payload.utf8).prepared()
         #expect(text(try push.badge(55)) == expected)
         #expect(text(try push.badge(1).badge(55)) == expected)
@@ -55,7 +55,7 @@ struct BadgeTests {
         "{}", "[]", "", "{\"aps\":1}", "{\"aps\":{}", "{\"aps\":{}} x", "{\"aps\":{},\"aps\":{}}",
         "{\"aps\":{\"badge\":1,\"badge\":2}}", "nonsense", "{\"aps\":{\"badge\":}}",
     ])
-    func leavesOtherBytesAlone(payload: String) throws {
+    func aBadgeIsRefusedInOtherPayloads(payload: String) throws {
         let push = try PreparedPush(
             topic: topic,
             pushType: .alert,
@@ -66,13 +66,13 @@ struct BadgeTests {
         #expect(code { _ = try push.badge(1, skippingValidation: true) } == .payloadIsRaw)
     }
 
-    @Test func comesBackFromItsCodedForm() throws {
+    @Test func aDecodedPushAcceptsABadge() throws {
         let push = try PushNotification(topic: topic, alert: "Hi").badge(1).prepared()
         let again = try JSONDecoder().decode(PreparedPush.self, from: JSONEncoder().encode(push))
         #expect(text(try again.badge(12)) == #"{"aps":{"alert":"Hi","badge":12}}"#)
     }
 
-    @Test func limits() throws {
+    @Test func badgesAndPayloadSizesAreLimited() throws {
         let push = try PushNotification(topic: topic).badge(1).prepared()
         #expect(code { _ = try push.badge(-1) } == .badgeInvalid)
         #expect(text(try push.badge(-1, skippingValidation: true)) == #"{"aps":{"badge":-1}}"#)
@@ -88,7 +88,7 @@ struct BadgeTests {
         }
         #expect(code { _ = try PushNotification.mdm(topic: topic, pushMagic: "m").prepared().badge(1) } != nil)
 
-        // To the last byte.
+        // The limit holds to the byte.
         let frame = #"{"aps":{"alert":"","badge":9}}"#.utf8.count
         let full = try PushNotification(topic: topic, alert: String(repeating: "a", count: 4_096 - frame)).badge(9)
             .prepared()
@@ -98,11 +98,11 @@ struct BadgeTests {
             try full.badge(10)
         }
         #expect(try full.badge(10, skippingValidation: true).payload.count == 4_097)
-        // What was too large on purpose is not refused for a badge that adds nothing.
+        // A payload that was too large before is accepted if the badge adds no bytes.
         #expect(try full.badge(10, skippingValidation: true).badge(11).payload.count == 4_097)
     }
 
-    @Test func headersAreShared() throws {
+    @Test func badgesShareTheHeaders() throws {
         let push = try PushNotification(topic: topic, alert: "Hi").prepared()
         let one = try push.badge(1)
         let two = try one.badge(2)

@@ -12,7 +12,7 @@ struct BroadcastTests {
         .liveActivityUpdate(topic: topic, contentState: State()).timestamp(secondsSince1970: 1)
     }
 
-    @Test func headersAreAlwaysThere() throws {
+    @Test func broadcastsHavePriorityAndExpiration() throws {
         let push = try update.preparedForBroadcast()
         #expect(push.priority == .immediate && push.expiration == .immediate)
         #expect(push.broadcastPriority == .immediate && push.broadcastExpiration == 0)
@@ -21,7 +21,7 @@ struct BroadcastTests {
             String(decoding: push.payload, as: UTF8.self)
                 == #"{"aps":{"timestamp":1,"event":"update","content-state":{"text":""}}}"#
         )
-        // Prepared for devices, it can be broadcast as well.
+        // A push that was prepared for devices can be broadcast too.
         let plain = try update.prepared()
         #expect(plain.priority == nil && plain.expiration == .systemDefault)
         try plain.validateForBroadcast(storagePolicy: .noMessage)
@@ -33,7 +33,7 @@ struct BroadcastTests {
         #expect(try PushNotification(topic: topic).prepared().bundleID == topic)
     }
 
-    @Test func size() throws {
+    @Test func broadcastsMayHave5120Bytes() throws {
         func notification(_ size: Int) -> PushNotification {
             let frame = #"{"aps":{"timestamp":1,"event":"update","content-state":{"text":""}}}"#.utf8.count
             return .liveActivityUpdate(
@@ -49,7 +49,7 @@ struct BroadcastTests {
         #expect(try notification(5_121).preparedForBroadcast(skippingValidation: true).payload.count == 5_121)
     }
 
-    @Test func rules() throws {
+    @Test func broadcastsAreValidated() throws {
         func fault(
             _ notification: PushNotification,
             _ policy: MessageStoragePolicy? = nil
@@ -78,7 +78,7 @@ struct BroadcastTests {
         #expect(fault(update.expiration(.immediate), .noMessage) == nil)
         #expect(fault(update.expiration(.at(secondsSince1970: -1))) == .expirationInvalid)
         #expect(fault(later, MessageStoragePolicy(rawValue: 2)) == nil)
-        // Raw payloads are looked into for the event.
+        // The event of a raw payload is read from its bytes.
         let raw = PushNotification(
             topic: topic,
             pushType: .liveactivity,
@@ -92,7 +92,7 @@ struct BroadcastTests {
     }
 
     @Test(arguments: ["a/b", "a?b", "a%2Fb", "..", "a#b", "com.x.push-type.liveactivity.push-type.liveactivity"])
-    func aTopicCannotLeaveItsPlaceInThePath(topic: String) throws {
+    func aTopicCannotChangeThePath(topic: String) throws {
         let notification = PushNotification(topic: topic, pushType: .liveactivity, rawPayload: Array("{}".utf8))
         #expect(code { _ = try notification.preparedForBroadcast() } == .topicInvalid)
         #expect(code { _ = try notification.preparedForBroadcast(skippingValidation: true) } == .topicInvalid)
@@ -109,7 +109,7 @@ struct BroadcastTests {
         }
     }
 
-    @Test func aMissingPayloadIsNone() throws {
+    @Test func anEmptyPayloadIsRefused() throws {
         let empty = PushNotification(topic: topic, pushType: .liveactivity, rawPayload: [])
         #expect(code { _ = try empty.preparedForBroadcast() } == .payloadEmpty)
         #expect(code { _ = try empty.prepared(skippingValidation: true).validateForBroadcast() } == .payloadEmpty)

@@ -7,7 +7,7 @@ struct ChannelIDTests {
     @Test(arguments: [
         "dHN0LXNyY2gtY2hubA==", "AAAA", "abc+/9==", "abcdEF0=", "9+/A", String(repeating: "a", count: 512),
     ])
-    func base64IsKeptAsItIs(text: String) throws {
+    func base64IsKeptUnchanged(text: String) throws {
         let id = try ChannelID(text)
         #expect(id.rawValue == text)
         #expect("\(id)" == text)
@@ -20,15 +20,15 @@ struct ChannelIDTests {
         "", "=", "==", "A", "abc", "ab=c", "a===", "====", "ab c", "abc\r\n", "a\r\nx: y", "ab-_", "ab\u{E9}d",
         "abc\u{0}", "=abc", "abcde===", String(repeating: "a", count: 516),
     ])
-    func otherTextIsNone(text: String) {
+    func invalidIDsAreRefused(text: String) {
         let error = #expect(throws: ValidationError.self) { try ChannelID(text) }
         #expect(error?.code == .channelIDInvalid)
         #expect(error?.field == "apns-channel-id")
         #expect(error?.description.contains("base64") == true)
     }
 
-    /// What APNs gave is not judged, unless it could not go back in a header; nor is it when it was kept in between.
-    @Test func whatAPNsGaveIsTakenAsItIs() throws {
+    /// An id from APNs need not be base64, also after decoding. It is refused only if a header could not carry it.
+    @Test func idsFromAPNsAreKeptUnchanged() throws {
         let opaque = try #require(ChannelID(fromAPNs: "not-base64_but:opaque"))
         #expect(opaque.rawValue == "not-base64_but:opaque")
         #expect(try JSONDecoder().decode([ChannelID].self, from: JSONEncoder().encode([opaque])) == [opaque])
@@ -40,7 +40,7 @@ struct ChannelIDTests {
         }
     }
 
-    @Test func storagePolicies() throws {
+    @Test func storagePoliciesAreCodedAsNumbers() throws {
         #expect(MessageStoragePolicy.noMessage.rawValue == 0)
         #expect(MessageStoragePolicy.mostRecentMessage.rawValue == 1)
         #expect("\(MessageStoragePolicy.mostRecentMessage)" == "most-recent-message")

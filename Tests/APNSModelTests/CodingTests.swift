@@ -17,7 +17,7 @@ struct CodingTests {
         try #require(try JSONSerialization.jsonObject(with: Data(bytes)) as? NSDictionary)
     }
 
-    @Test func notificationForm() throws {
+    @Test func notificationsRoundTrip() throws {
         let notification = PushNotification(topic: "com.example.app", alert: "Hi")
             .badge(1)
             .priority(.conserve)
@@ -39,7 +39,7 @@ struct CodingTests {
         #expect(try text(again) == text(notification))
     }
 
-    @Test func defaultsStayDefaults() throws {
+    @Test func unsetFieldsStayUnset() throws {
         let voip = PushNotification(topic: "com.example.app", pushType: .voip).custom(key: "a", 1)
         #expect(
             try text(voip) == #"{"payload":{"a":1,"aps":{}},"pushType":"voip","topic":"com.example.app"}"#
@@ -54,8 +54,8 @@ struct CodingTests {
         #expect(try open.prepared().pushType.rawValue == "hologram")
     }
 
-    /// A form written by an earlier version. It must be read for ever.
-    @Test func formOfVersionOne() throws {
+    /// The form that version 1 wrote. Every later version must read it.
+    @Test func theFormOfVersion1IsRead() throws {
         let notification = try JSONDecoder().decode(
             PushNotification.self,
             from: Data(
@@ -83,7 +83,7 @@ struct CodingTests {
         }
     }
 
-    @Test func preparedPush() throws {
+    @Test func preparedPushesRoundTrip() throws {
         let push = try PushNotification(topic: "com.example.app", alert: "ü🎉\u{1}")
             .pushType(.voip).collapseID("c").expiration(.immediate).prepared()
         let again = try roundTrip(push)
@@ -98,7 +98,7 @@ struct CodingTests {
         "[1]", "not json", "{\"a\":1,\"a\":2}", "{\"a\":\"\\ud800\"}", "{\"a\":0.12345678901234567890}", "{} x",
         "{\"a\":01}", "{\"a\":1.}", "{\"a\":1e}", "{\"a\":+1}", "{\"a\":tru}", "{a:1}", "{\"a\":\"\n\"}", "",
     ])
-    func otherPayloadsGoAsBase64(payload: String) throws {
+    func otherPayloadsAreCodedAsBase64(payload: String) throws {
         let notification = PushNotification(topic: "t", rawPayload: payload.utf8)
         #expect(try text(notification).contains("payloadBase64"))
         #expect(try roundTrip(notification).prepared(skippingValidation: true).payload == Array(payload.utf8))
@@ -111,7 +111,7 @@ struct CodingTests {
         #expect(try roundTrip(push) == push)
     }
 
-    @Test func invalidUTF8GoesAsBase64() throws {
+    @Test func invalidUTF8IsCodedAsBase64() throws {
         let bytes: [UInt8] = Array(#"{"a":""#.utf8) + [0xFF] + Array(#""}"#.utf8)
         #expect(try roundTrip(PushNotification(topic: "t", rawPayload: bytes)).prepared().payload == bytes)
     }
@@ -121,7 +121,7 @@ struct CodingTests {
         #"{"a":1e2,"b":-0,"c":-0.0,"d":1.5E-7,"e":100}"#, "{ \"a\" : [ ] , \"b\" : { } }\n",
         #"{"aps":{"alert":"\"\\\/\b\f\n\r\t\u00e9\ud83c\udf89"}}"#, #"{"a":[[[[[[{"b":[null,true,false]}]]]]]]}"#,
     ])
-    func objectsStayEqualAsJSON(payload: String) throws {
+    func jsonObjectsRoundTrip(payload: String) throws {
         let notification = PushNotification(topic: "t", rawPayload: Array(payload.utf8))
         #expect(!(try text(notification).contains("payloadBase64")))
         let again = try roundTrip(notification).prepared().payload
@@ -129,13 +129,13 @@ struct CodingTests {
         if payload.contains("1234567890123") { #expect(String(decoding: again, as: UTF8.self) == payload) }
     }
 
-    @Test func deepPayloads() throws {
+    @Test func deepPayloadsRoundTrip() throws {
         let deep = String(repeating: #"{"a":"#, count: 600) + "1" + String(repeating: "}", count: 600)
         let notification = PushNotification(topic: "t", rawPayload: deep.utf8)
         #expect(try roundTrip(notification).prepared().payload == Array(deep.utf8))
     }
 
-    @Test func outcomes() throws {
+    @Test func outcomesRoundTrip() throws {
         let id = try #require(APNSID("eabeae54-14a8-11e5-b60b-1697f925ec7b"))
         let accepted = PushOutcome.accepted(Receipt(apnsID: id, apnsUniqueID: "u", attempts: 2))
         #expect(
@@ -177,7 +177,7 @@ struct CodingTests {
 }
 
 struct PushSenderTests {
-    /// Accepts everything; the attempts tell which way the push came.
+    /// Accepts every push. Its receipts have the payload's size as the number of attempts.
     private struct Recorder: PushSender {
         func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
             guard options.deadline != .zero else {
@@ -187,7 +187,7 @@ struct PushSenderTests {
         }
     }
 
-    @Test func sugar() async throws {
+    @Test func convenienceMethodsCallDeliver() async throws {
         let sender: any PushSender = Recorder()
         let id = APNSID(high: 1, low: 2)
         let token = try DeviceToken("abcd")
@@ -205,7 +205,7 @@ struct PushSenderTests {
         }
     }
 
-    /// The requirement consumes its notification; who conforms to it need not, and who calls keeps what was given.
+    /// The protocol consumes its notification. An implementation may borrow it, and the caller keeps its own.
     @Test func aSenderMayBorrowItsNotification() async throws {
         struct Borrower: PushSender {
             func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
@@ -232,7 +232,7 @@ struct PushSenderTests {
         }
     }
 
-    @Test func faultsBeforeTheNetwork() async throws {
+    @Test func invalidPushesAreNotSent() async throws {
         let sender = Recorder()
         let id = APNSID(high: 1, low: 2)
         let notification = PushNotification(topic: "t", alert: "Hi")

@@ -52,7 +52,7 @@ struct CustomEncoderTests {
         )
     }
 
-    @Test("Blanks of a pretty encoder and an empty object are fine, and a badge can be set afterwards")
+    @Test("Pretty-printed JSON and an empty object are accepted, and a badge can be set afterwards")
     func pretty() throws {
         let encoder = self.encoder
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
@@ -66,7 +66,7 @@ struct CustomEncoderTests {
         #expect(object == expected)
     }
 
-    @Test("What cannot be encoded, or has a key that is taken, is told when the notification is prepared")
+    @Test("Preparing a notification reports values that cannot be encoded and keys that are in use")
     func errors() {
         func code(_ notification: PushNotification) -> ValidationError.Code? {
             do {

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The catalog's examples are those that are compiled in `DocumentedExamples.swift`, and do what the pages say.
+/// The catalog's examples are compiled in `DocumentedExamples.swift` and behave as the pages say.
 struct DocumentationTests {
     private static let catalog = "Sources/APNSModel/Documentation.docc"
 
@@ -17,7 +17,7 @@ struct DocumentationTests {
         for block in blocks { #expect(source.contains(DocumentedCode.withoutImports(block)), "\(block)") }
     }
 
-    @Test func theExamplesAreGoodPushes() throws {
+    @Test func theExamplesPrepareValidPushes() throws {
         let sighting = Sighting(place: "Elm Street", seen: Date(timeIntervalSinceReferenceDate: 7))
         let push = try sighted(sighting).prepared()
         let payload = String(decoding: push.payload, as: UTF8.self)
@@ -33,7 +33,7 @@ struct DocumentationTests {
         #expect(try relayed(push.payload).payload == push.payload)
     }
 
-    @Test func whatIsTooLargeIsToldAsShown() throws {
+    @Test func theErrorForATooLargePayloadIsAsShown() throws {
         let wrapping = try PushNotification(topic: "com.grasscove.Fern", alert: "").prepared().payload.count
         let text = String(repeating: "x", count: 5_008 - wrapping)
         let error = try #require(throws: ValidationError.self) {
@@ -46,13 +46,13 @@ struct DocumentationTests {
         #expect(source.contains("// \(error)\n"), "\(error)")
     }
 
-    @Test func aQueueGivesBackWhatItTook() throws {
+    @Test func aQueuedNotificationRoundTrips() throws {
         let notification = try dequeued(enqueued(sighted(Sighting(place: "Elm Street", seen: .distantPast))))
         #expect(notification.topic == "com.grasscove.Fern")
         #expect(throws: ValidationError.self) { try notification.badge(2).prepared() }
     }
 
-    /// JSON in one form, to be compared.
+    /// JSON with sorted keys, for comparison.
     private static func sorted(_ json: Data) throws -> String {
         let value = try JSONSerialization.jsonObject(with: json)
         return String(
@@ -61,8 +61,8 @@ struct DocumentationTests {
         )
     }
 
-    /// Each form on the page is read, and written as it stands there.
-    @Test func theCodedFormIsTheOneShown() throws {
+    /// Each form on the page can be decoded and is encoded again as shown.
+    @Test func theCodedFormIsAsShown() throws {
         let blocks = try DocumentedCode.blocks(in: Self.catalog + "/TheCodedForm.md", language: "json")
         #expect(blocks.count == 4)
         for (index, block) in blocks.enumerated() {
@@ -81,8 +81,8 @@ struct DocumentationTests {
         #expect(outcome.invalidation?.millisecondsSince1970 == 1_700_000_000_123)
     }
 
-    /// The comments of the reasons say what the table says.
-    @Test func theCommentOfAReasonIsItsEntryInTheTable() throws {
+    /// The comments of the reasons repeat the meanings of the table.
+    @Test func commentsOfReasonsMatchTheTable() throws {
         let path = "Sources/APNSModel/Outcome/RejectionReason.swift"
         let source = try String(contentsOf: DocumentedCode.root.appendingPathComponent(path), encoding: .utf8)
         let text = source.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }

@@ -5,16 +5,16 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The custom encoder against Foundation's: for each value both must give the same JSON.
+/// Compares the custom encoder with Foundation's: both must make the same JSON of each value.
 struct EncoderTests {
-    /// Both texts, normalised by a third party: JSONSerialization reads them and writes them with sorted keys.
+    /// JSON in a form for comparison: JSONSerialization reads it and writes it with sorted keys.
     private func normalised(_ data: Data) throws -> String {
         let object = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
         let sorted = try JSONSerialization.data(withJSONObject: object, options: [.sortedKeys, .fragmentsAllowed])
         return String(decoding: sorted, as: UTF8.self)
     }
 
-    /// What `.custom(key:)` writes for a value.
+    /// The JSON that `.custom(key:)` writes for a value.
     private func ours(_ value: some Encodable & Sendable) throws -> Data {
         let payload = try PushNotification(topic: "t").custom(key: "v", value).prepared(skippingValidation: true)
             .payload
@@ -32,7 +32,7 @@ struct EncoderTests {
         #expect(ours.count == theirs.count, comment)
     }
 
-    @Test func randomValues() async throws {
+    @Test func randomValuesEqualFoundations() async throws {
         let run = PropertyRun(commands: 300, runs: 300)
         for seed in run.seeds {
             await TestScale.letOthersRun()
@@ -43,8 +43,8 @@ struct EncoderTests {
         }
     }
 
-    /// Where the order of keys is defined, the bytes are Foundation's.
-    @Test func bytesOfValuesInOrder() async throws {
+    /// If the order of keys is defined, the bytes equal Foundation's.
+    @Test func sortedValuesHaveFoundationsBytes() async throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let run = PropertyRun(commands: 300, runs: 100)
@@ -62,7 +62,7 @@ struct EncoderTests {
         }
     }
 
-    @Test func randomNumbers() throws {
+    @Test func randomNumbersEqualFoundations() throws {
         var generator = SeededRandom(seed: 7)
         for _ in 0..<300 {
             let bits = (0..<20).map { _ in generator.next() }
@@ -82,7 +82,7 @@ struct EncoderTests {
         try expectEqual([UInt16.max])
     }
 
-    @Test func oneOfEach() throws {
+    @Test func valuesOfEveryTypeEqualFoundations() throws {
         struct Everything: Encodable, Sendable {
             enum Raw: String, Encodable { case one, two }
             enum Payload: Encodable {
@@ -115,7 +115,7 @@ struct EncoderTests {
         try expectEqual(Optional(Data([1])))
     }
 
-    @Test func inheritance() throws {
+    @Test func inheritedValuesEqualFoundations() throws {
         class Base: Encodable, @unchecked Sendable {
             var a = 1, b = ["x"]
         }
@@ -123,7 +123,7 @@ struct EncoderTests {
             var c = 2
             enum Key: CodingKey { case c, d }
             override func encode(to encoder: any Encoder) throws {
-                // Two containers of one encoder are one object.
+                // Two keyed containers of one encoder make one object.
                 try super.encode(to: encoder)
                 var container = encoder.container(keyedBy: Key.self)
                 try container.encode(c, forKey: .c)
@@ -152,7 +152,7 @@ struct EncoderTests {
         )
     }
 
-    @Test func containersInAnyOrder() throws {
+    @Test func containersMayBeFilledInAnyOrder() throws {
         struct Late: Encodable, Sendable {
             enum Key: CodingKey { case a, b, c, d }
             func encode(to encoder: any Encoder) throws {
@@ -195,7 +195,7 @@ struct EncoderTests {
         )
     }
 
-    @Test func oddities() throws {
+    @Test func unusualEncodablesEqualFoundations() throws {
         struct Path: Encodable, Sendable {
             func encode(to encoder: any Encoder) throws {
                 var container = encoder.singleValueContainer()
@@ -251,7 +251,7 @@ struct EncoderTests {
         #expect(try PushNotification(topic: "t").custom(Swallows()).text() == #"{"aps":{},"b":1}"#)
     }
 
-    /// Foundation's encoder encodes a value a second time; plain values must not need it.
+    /// If a value needs Foundation's encoder, it is encoded a second time. Plain values must not need that.
     @Test func plainValuesAreEncodedOnce() throws {
         final class Counted: Encodable, Sendable {
             enum Key: CodingKey { case texts, record, twice }
@@ -278,8 +278,8 @@ struct EncoderTests {
         }
     }
 
-    /// Deep values must fail by the limit, also on the small stacks of secondary threads.
-    @Test func depthFitsASmallStack() throws {
+    /// Deep values must fail at the limit and not overflow the small stack of a secondary thread.
+    @Test func deepValuesDoNotOverflowASmallStack() throws {
         struct Level: Encodable, Sendable {
             var left: Int
             enum Key: CodingKey { case down }
@@ -307,7 +307,7 @@ struct EncoderTests {
         #expect(results.withLock { $0.tooDeep } == .notEncodable)
     }
 
-    @Test func takingBackLeavesTheRestAlone() throws {
+    @Test func repeatedKeysKeepTheLastValue() throws {
         struct Twice: Encodable, Sendable {
             enum Key: CodingKey { case a, b }
             func encode(to encoder: any Encoder) throws {
@@ -326,9 +326,9 @@ struct EncoderTests {
         #expect(code { _ = try notification.custom(Twice()).prepared() } == .customKeyDuplicate)
     }
 
-    /// Encoders go from payload to payload, but not while a value still holds one.
-    @Test func aKeptEncoderHarmsNobody() throws {
-        // Used by this test's task alone.
+    /// Payloads reuse an encoder, but not while a value still holds it.
+    @Test func aRetainedEncoderDoesNotChangeOtherPayloads() throws {
+        // Used only in the task of this test.
         final class Keeper: Encodable, @unchecked Sendable {
             enum Key: String, CodingKey {
                 case early, late
@@ -368,8 +368,8 @@ struct EncoderTests {
         }
     }
 
-    /// An encoding that fails in its middle leaves nothing to the next.
-    @Test func afterAFailureTheNextIsWhole() throws {
+    /// An encoding that fails halfway leaves nothing in the next payload.
+    @Test func aFailedEncodingLeavesNothingBehind() throws {
         struct Failing: Encodable, Sendable {
             func encode(to encoder: any Encoder) throws {
                 var container = encoder.container(keyedBy: Keys.self)
@@ -386,7 +386,7 @@ struct EncoderTests {
         }
     }
 
-    @Test func manyTasksEncodeAtOnce() async {
+    @Test func manyTasksEncodeConcurrently() async {
         await withTaskGroup(of: Bool.self) { group in
             for task in 0..<8 {
                 group.addTask {
@@ -401,7 +401,7 @@ struct EncoderTests {
         }
     }
 
-    @Test("A value that Foundation encodes has sorted keys, nests 64 levels at most and holds finite numbers alone")
+    @Test("A value that Foundation encodes has sorted keys, at most 64 levels and only finite numbers")
     func slowWay() throws {
         struct Looks: Encodable, Sendable {
             var left: Int

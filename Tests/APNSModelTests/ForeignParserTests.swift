@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the encoder writes, read by Python's json module: strict, and written by nobody here.
+/// Python's strict json module reads what the encoder writes.
 @Suite(
     .enabled(if: ForeignServer.isInstalled("python3"), "python3 is not installed"),
     .timeLimit(.minutes(2))
@@ -57,7 +57,7 @@ struct ForeignParserTests {
         print("read", count)
         """#
 
-    /// Lines for Python, each with what to say if it is found wrong.
+    /// Lines for Python, each with a name for the failure message.
     private struct Lines {
         private(set) var bytes = Data()
         private(set) var names: [String] = []
@@ -68,19 +68,19 @@ struct ForeignParserTests {
         }
     }
 
-    /// What `.custom(key:)` writes for a value.
+    /// The JSON that `.custom(key:)` writes for a value.
     private func ours(_ value: some Encodable & Sendable) throws -> Data {
         let payload = try PushNotification(topic: "t").custom(key: "v", value).prepared(skippingValidation: true)
             .payload
         return Data(payload.dropFirst(#"{"aps":{},"v":"#.utf8.count).dropLast())
     }
 
-    /// Python's words on the lines.
+    /// Runs the script and returns its output.
     private func run(_ lines: Lines) async throws -> [Substring] {
         let directory = FileManager.default.temporaryDirectory.appending(path: "json-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
-        // Files, since a pipe that nobody reads from blocks the one who writes.
+        // Files, since a full pipe without a reader blocks the writer.
         let input = directory.appending(path: "in")
         let output = directory.appending(path: "out")
         try lines.bytes.write(to: input)
@@ -112,7 +112,7 @@ struct ForeignParserTests {
         }
     }
 
-    @Test func values() async throws {
+    @Test func pythonReadsEncodedValues() async throws {
         let encoder = JSONEncoder()
         var lines = Lines()
         let run = PropertyRun(commands: 800, runs: 200)
@@ -139,8 +139,8 @@ struct ForeignParserTests {
         try await check(lines)
     }
 
-    /// The typed writer, too.
-    @Test func notifications() async throws {
+    /// Covers the typed writer too.
+    @Test func pythonReadsNotifications() async throws {
         var lines = Lines()
         let run = PropertyRun(commands: 200, runs: 40)
         for seed in run.seeds {
@@ -156,7 +156,7 @@ struct ForeignParserTests {
                 .aps(key: text + "?", Sample.random(depth: 2, using: &generator))
                 .custom(key: text, Sample.random(depth: 2, using: &generator))
                 .prepared(skippingValidation: true)
-                // Foundation's form of the same document, which this library has only read.
+                // Foundation writes the expected document from the payload.
                 let object = try JSONSerialization.jsonObject(with: Data(push.payload))
                 let theirs = try JSONSerialization.data(withJSONObject: object)
                 lines.add("json", Data(push.payload), theirs, run.replay(seed))
@@ -165,8 +165,8 @@ struct ForeignParserTests {
         try await check(lines)
     }
 
-    /// The script notices what is wrong.
-    @Test func faultsAreNoticed() async throws {
+    /// The script detects wrong lines.
+    @Test func theScriptDetectsWrongLines() async throws {
         var lines = Lines()
         for (kind, one, other) in [
             ("json", "1", "2"), ("json", "1", "1.0"), ("json", "{\"a\":1,\"a\":1}", "{\"a\":1}"),

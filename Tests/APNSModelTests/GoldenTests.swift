@@ -15,7 +15,7 @@ struct GoldenTests {
     }
 
     private struct Dated: Encodable {
-        /// One second after the reference date of `Date`, which is what ActivityKit's decoder counts from.
+        /// One second after the reference date of `Date`, from which ActivityKit's decoder counts.
         var arrival = Date(timeIntervalSince1970: 978_307_201)
     }
 
@@ -35,7 +35,7 @@ struct GoldenTests {
         #expect(push.priority == (type == .background ? .conserve : nil), sourceLocation: location)
         let isBrief = type == .voip || type == .pushtotalk
         #expect(push.expiration == (isBrief ? .immediate : .systemDefault), sourceLocation: location)
-        // Decoded from the coded form it is the same JSON.
+        // A decoded notification makes the same JSON.
         let again = try JSONDecoder().decode(PreparedPush.self, from: JSONEncoder().encode(push))
         let objects = try [push, again].map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.payload)) as? NSDictionary)
@@ -179,7 +179,7 @@ struct GoldenTests {
         )
     }
 
-    @Test func everyOtherType() throws {
+    @Test func otherPushTypes() throws {
         struct Call: Encodable { var caller = "Ann", isVideo = true }
         try expect(
             .background(topic: topic).custom(key: "acme", 42),
@@ -187,14 +187,14 @@ struct GoldenTests {
             .background,
             suffix: ""
         )
-        // What the type needs is there without being asked for.
+        // The push type itself adds the fields that it requires.
         try expect(
             PushNotification(topic: topic, pushType: .background),
             #"{"aps":{"content-available":1}}"#,
             .background,
             suffix: ""
         )
-        // Custom values stand at the root: nobody has wrapped them in anything.
+        // Custom values are at the root, without a wrapper.
         try expect(
             .voip(topic: topic).custom(Call()),
             #"{"aps":{},"caller":"Ann","isVideo":true}"#,
@@ -259,7 +259,7 @@ struct GoldenTests {
         )
     }
 
-    @Test func rawKeysAlone() throws {
+    @Test func keysOfApsAreWritten() throws {
         try expect(
             PushNotification(topic: topic).aps(key: "a", 1).aps(key: "b/\"", ["x": [1.5]]),
             #"{"aps":{"a":1,"b/\"":{"x":[1.5]}}}"#,

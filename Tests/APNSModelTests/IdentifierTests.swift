@@ -6,14 +6,14 @@ import Testing
 struct DeviceTokenTests {
     let hexadecimal = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"
 
-    @Test func normalisesCaseOnly() throws {
+    @Test func tokensAreLowercased() throws {
         #expect(try DeviceToken(hexadecimal).hexadecimal == hexadecimal)
         #expect(try DeviceToken(hexadecimal.uppercased()).hexadecimal == hexadecimal)
         #expect(try DeviceToken(hexadecimal.dropFirst(2)).hexadecimal == String(hexadecimal.dropFirst(2)))
         #expect(try DeviceToken("aB").hexadecimal == "ab")
     }
 
-    @Test func refusals() throws {
+    @Test func invalidTokensAreRefused() throws {
         func check(_ text: String) -> ValidationError.Code? {
             code { _ = try DeviceToken(text) }
         }
@@ -27,7 +27,7 @@ struct DeviceTokenTests {
         #expect(check(String(repeating: "z", count: 5_000)) == .deviceTokenTooLong)
     }
 
-    @Test func bytes() throws {
+    @Test func tokensAreMadeFromBytes() throws {
         #expect(try DeviceToken(bytes: [0x00, 0xFC, 0x9a]).hexadecimal == "00fc9a")
         #expect(try DeviceToken(bytes: Data([0xFF])).hexadecimal == "ff")
         #expect(code { _ = try DeviceToken(bytes: []) } == .deviceTokenEmpty)
@@ -36,7 +36,7 @@ struct DeviceTokenTests {
         #expect(code { _ = try DeviceToken(bytes: repeatElement(1, count: .max)) } == .deviceTokenTooLong)
     }
 
-    @Test func isNotLoggedWhole() throws {
+    @Test func aTokenIsNotLoggedWhole() throws {
         let token = try DeviceToken(hexadecimal)
         #expect(token.shortened == "00fc…f0")
         #expect("\(token)" == "00fc…f0")
@@ -49,7 +49,7 @@ struct DeviceTokenTests {
         }
     }
 
-    @Test func codable() throws {
+    @Test func tokensAreCodedAsText() throws {
         let token = try DeviceToken(hexadecimal)
         let data = try JSONEncoder().encode([token])
         #expect(String(decoding: data, as: UTF8.self) == "[\"\(hexadecimal)\"]")
@@ -59,7 +59,7 @@ struct DeviceTokenTests {
 }
 
 struct APNSIDTests {
-    @Test func parsesEitherCase() throws {
+    @Test func idsParseInEitherCase() throws {
         let text = "eabeae54-14a8-11e5-b60b-1697f925ec7b"
         let id = try #require(APNSID(text))
         #expect(id.description == text)
@@ -76,7 +76,7 @@ struct APNSIDTests {
         "eabeae5414a811e5b60b1697f925ec7b", "eabeae54-14a8-11e5-b60b-1697f925ec7g",
         "{abeae54-14a8-11e5-b60b-1697f925ec7b", "eabeae54_14a8-11e5-b60b-1697f925ec7b",
     ])
-    func refuses(text: String) {
+    func invalidIDsAreRefused(text: String) {
         #expect(APNSID(text) == nil)
     }
 
@@ -95,7 +95,7 @@ struct APNSIDTests {
         #expect(APNSID.random() != APNSID.random())
     }
 
-    @Test func codable() throws {
+    @Test func idsAreCodedAsText() throws {
         let id = APNSID(high: 1, low: .max)
         let data = try JSONEncoder().encode([id])
         #expect(String(decoding: data, as: UTF8.self) == #"["00000000-0000-0001-ffff-ffffffffffff"]"#)

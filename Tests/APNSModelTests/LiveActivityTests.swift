@@ -36,7 +36,7 @@ struct LiveActivityTests {
         let fault = fault(notification)
         #expect(fault?.0 == code, sourceLocation: location)
         #expect(fault?.1 == field, sourceLocation: location)
-        // What is encoded at all can be sent on the caller's word.
+        // Everything that can be encoded can be sent without validation.
         if code != .customNotAnObject, code != .notEncodable, code != .customKeyDuplicate {
             #expect(throws: Never.self, sourceLocation: location) {
                 try notification.prepared(skippingValidation: true)
@@ -44,7 +44,7 @@ struct LiveActivityTests {
         }
     }
 
-    @Test func whatEachEventNeeds() {
+    @Test func eventsRequireTheirFields() {
         func bare(_ event: LiveActivityEvent) -> PushNotification { .liveActivity(topic: topic, event: event) }
         #expect(fault(start) == nil)
         #expect(fault(update) == nil)
@@ -61,7 +61,7 @@ struct LiveActivityTests {
         )
     }
 
-    @Test func whatEachEventForbids() throws {
+    @Test func eventsRefuseForeignFields() throws {
         let channel = try ChannelID("YQ==")
         expect(update.attributes(State(), type: "A"), .contentNotAllowed, "aps.attributes-type")
         expect(update.inputPushToken(), .contentNotAllowed, "aps.input-push-token")
@@ -73,7 +73,7 @@ struct LiveActivityTests {
         expect(update.badge(1), .contentNotAllowed, "aps.badge")
         expect(update.category("c"), .contentNotAllowed, "aps.category")
         #expect(fault(update.aps(key: "category", "c")) == nil)
-        // And no other type may have the keys of Live Activities.
+        // No other type may have the keys of Live Activities.
         expect(update.pushType(.alert), .contentNotAllowed, "aps.event")
         expect(PushNotification(topic: topic, alert: "a").staleDate(.now), .contentNotAllowed, "aps.event")
         expect(
@@ -116,7 +116,7 @@ struct LiveActivityTests {
         expect(update.aps(key: "timestamp", 5), .customKeyDuplicate, "aps.timestamp")
     }
 
-    @Test func times() {
+    @Test func timesAreValidated() {
         expect(update.timestamp(secondsSince1970: -1), .timeInvalid, "aps.timestamp")
         expect(update.timestamp(secondsSince1970: 1_700_000_000_000), .timeInvalid, "aps.timestamp")
         expect(update.staleDate(Date(timeIntervalSince1970: .nan)), .timeInvalid, "aps.stale-date")
@@ -141,7 +141,7 @@ struct LiveActivityTests {
         #expect(!PushNotification(topic: topic, alert: "a").takesTimestamp)
         #expect(!PushNotification(topic: topic, pushType: .liveactivity, rawPayload: [0x7B, 0x7D]).takesTimestamp)
 
-        // Without anything said it is the time of preparing, or of coding.
+        // The default is the time of preparing or encoding.
         let before = Int(Date().timeIntervalSince1970.rounded(.down))
         let coded = try JSONDecoder().decode(PushNotification.self, from: JSONEncoder().encode(update))
         let filled = try [timestamp(update.prepared()), timestamp(coded.prepared(timestamp: 77))]
@@ -149,8 +149,8 @@ struct LiveActivityTests {
         for time in filled { #expect((before...after).contains(try #require(time))) }
     }
 
-    /// The time is not asked for where it is not needed.
-    @Test func alertsAskForNoTime() throws {
+    /// The clock is read only for notifications that need a timestamp.
+    @Test func alertsDoNotReadTheClock() throws {
         var asked = 0
         func now() -> Date {
             asked += 1

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 struct RejectionReasonTests {
-    /// Status and reasons of Apple's two pages and of the wire.
+    /// The statuses and reasons on Apple's two pages and observed on the wire.
     static let documented: [Int: [String]] = [
         400: [
             "BadCollapseId", "BadDeviceToken", "BadExpirationDate", "BadMessageId", "BadPriority", "BadTopic",
@@ -27,7 +27,7 @@ struct RejectionReasonTests {
         503: ["ServiceUnavailable", "Service Unavailable", "Shutdown"],
     ]
 
-    @Test func tableIsComplete() {
+    @Test func theTableHasEveryReason() {
         var found: Set<RejectionReason> = []
         for (status, reasons) in Self.documented {
             for text in reasons {
@@ -51,15 +51,15 @@ struct RejectionReasonTests {
         #expect(new.status == nil && new.meaning == nil && new.rawValue == "MercuryInRetrograde")
     }
 
-    @Test func spellingSurvivesCoding() throws {
+    @Test func codingKeepsTheSpelling() throws {
         let reason = RejectionReason(rawValue: "BadEnvironmentKeyIdInToken")
         let data = try JSONEncoder().encode([reason])
         #expect(String(decoding: data, as: UTF8.self) == #"["BadEnvironmentKeyIdInToken"]"#)
         #expect(try JSONDecoder().decode([RejectionReason].self, from: data).first?.rawValue == reason.rawValue)
     }
 
-    /// The three questions for every reason: resend? advice? token invalid?
-    @Test func threeQuestions() {
+    /// For every reason: whether to resend, the advice, and whether the token is invalid.
+    @Test func reasonsDecideResendAdviceAndInvalidation() {
         let resend: [RejectionReason: Duration?] = [
             .idleTimeout: .zero, .expiredProviderToken: .zero, .unrelatedKeyIDInToken: .zero, .shutdown: .zero,
             .internalServerError: .seconds(900), .serviceUnavailable: .seconds(900),
@@ -90,7 +90,7 @@ struct RejectionReasonTests {
         (418, false, .fixRequest),
         (429, true, .wait), (500, true, .wait), (502, true, .wait), (599, true, .wait), (302, false, .fixRequest),
     ])
-    func unknownReasonsGoByStatus(status: Int, canResend: Bool, advice: Advice) {
+    func unknownReasonsFollowTheStatus(status: Int, canResend: Bool, advice: Advice) {
         let error = PushError.rejected(
             Rejection(status: status, reason: RejectionReason(rawValue: "New")),
             attempts: 1
@@ -106,7 +106,7 @@ struct RejectionTests {
         Rejection(status: status, body: Array(text.utf8))
     }
 
-    @Test func bodies() {
+    @Test func bodiesAreParsed() {
         let gone = parse(#"{"reason":"Unregistered","timestamp":1454948015990}"#)
         #expect(gone.reason == .unregistered)
         #expect(gone.timestamp == 1_454_948_015_990)
@@ -114,7 +114,7 @@ struct RejectionTests {
         #expect(parse(" \n{ \"timestamp\" : 1.5e3 , \"x\":[{}], \"reason\" : \"\\u0041b\\n\" } x").timestamp == 1_500)
         #expect(parse(#"{"reason":"\u00e9\ud83c\udf89\/"}"#).reason?.rawValue == "é🎉/")
         #expect(parse(#"{"reason":"\ud83c"}"#).reason?.rawValue == "\u{FFFD}")
-        // Cut off: what came before counts.
+        // Fields before the truncation are read.
         #expect(parse(#"{"reason":"Unregistered","timest"#).reason == .unregistered)
         #expect(parse(#"{"reason":"Unregis"#).reason == nil)
         for text in ["", "<html>503</html>", "null", "[]", "{", #"{"reason":null}"#, #"{"reason":7}"#, "\"x\""] {
@@ -129,14 +129,14 @@ struct RejectionTests {
         #expect(parse(#"{"timestamp":-1}"#).timestamp == -1)
     }
 
-    @Test func bodyIsCapped() {
+    @Test func storedBodiesAreLimited() {
         let body = Array(#"{"reason":"Unregistered","x":""#.utf8) + [UInt8](repeating: 0x61, count: 100_000)
         let rejection = Rejection(status: 410, body: body)
         #expect(rejection.rawBody.count == 4_096)
         #expect(rejection.reason == .unregistered)
     }
 
-    @Test(.timeLimit(.minutes(1))) func scannerSurvivesAnything() async {
+    @Test(.timeLimit(.minutes(1))) func theScannerAcceptsAnyBytes() async {
         var generator = SeededRandom(seed: 42)
         let seeds = [
             #"{"reason":"Unregistered","timestamp":1454948015990}"#, #"{"a":[[[[{"b":1e5}]]]],"reason":"\u0041"}"#,
@@ -167,7 +167,7 @@ struct RejectionTests {
         }
     }
 
-    @Test func removalFollowsTheTimestamp() {
+    @Test func removalDependsOnTheTimestamp() {
         let at = TokenInvalidation(millisecondsSince1970: 1_000_500)
         #expect(at.shouldRemove(registeredAt: Date(timeIntervalSince1970: 1_000)))
         #expect(at.shouldRemove(registeredAt: Date(timeIntervalSince1970: 1_000.5)))
@@ -176,7 +176,7 @@ struct RejectionTests {
         let unknown = TokenInvalidation(millisecondsSince1970: nil)
         #expect(!unknown.shouldRemove(registeredAt: nil))
         #expect(!unknown.shouldRemove(registeredAt: .distantPast))
-        // 410 with an empty body is APNs' response; 410 with an unknown reason is not understood.
+        // A 410 with an empty body invalidates the token. A 410 with an unknown reason does not.
         #expect(parse("").invalidation == TokenInvalidation(millisecondsSince1970: nil))
         #expect(parse(#"{"reason":"New","timestamp":1}"#).invalidation == nil)
         #expect(parse(#"{"reason":"Unregistered","timestamp":1}"#, status: 400).invalidation == nil)
@@ -184,7 +184,7 @@ struct RejectionTests {
 }
 
 struct OutcomeTests {
-    @Test func strength() {
+    @Test func certaintiesAreOrdered() {
         #expect(Certainty.allCases.sorted() == [.notSent, .notProcessed, .rejected, .unknown, .accepted])
         #expect([Certainty.notSent, .unknown, .rejected].max() == .unknown)
         #expect(Certainty.allCases.map(\.rawValue) == ["accepted", "rejected", "not-processed", "not-sent", "unknown"])
@@ -217,7 +217,7 @@ struct OutcomeTests {
         #expect(advice(.expired) == .none)
     }
 
-    @Test func outcomeForwards() throws {
+    @Test func outcomesForwardToReceiptAndError() throws {
         let receipt = Receipt(apnsID: APNSID(high: 1, low: 2), attempts: 3)
         let accepted = PushOutcome.accepted(receipt)
         #expect(accepted.certainty == .accepted && accepted.attempts == 3 && accepted.apnsID == receipt.apnsID)

@@ -118,7 +118,7 @@ struct PayloadTests {
         )
     }
 
-    @Test func remainingFields() throws {
+    @Test func otherFields() throws {
         let notification = PushNotification(topic: topic, alert: "Hi")
             .threadID("t")
             .contentAvailable()
@@ -180,12 +180,12 @@ struct PayloadTests {
         ("", ""),
         ("\u{10FFFF}\u{80}\u{7FF}\u{FFFF}", "\u{10FFFF}\u{80}\u{7FF}\u{FFFF}"),
     ])
-    func escaping(text: String, expected: String) throws {
+    func stringsAreEscaped(text: String, expected: String) throws {
         #expect(try PushNotification(topic: topic, alert: text).text() == #"{"aps":{"alert":"\#(expected)"}}"#)
         #expect(try PushNotification(topic: topic).custom(key: text, 1).text() == #"{"aps":{},"\#(expected)":1}"#)
     }
 
-    @Test func everyControlCharacterAtEveryOffset() throws {
+    @Test func controlCharactersAreEscapedAtEveryOffset() throws {
         for unit in UInt8(0)..<0x80 {
             for offset in 0..<20 {
                 let text =
@@ -229,14 +229,14 @@ struct PayloadTests {
         #expect(!kept.isExpired(atSecondsSince1970: .max))
     }
 
-    @Test func modifiersLeaveTheOriginalAlone() throws {
+    @Test func modifiersDoNotChangeTheOriginal() throws {
         let original = PushNotification(topic: topic, alert: "Hi")
         let changed = original.badge(3).custom(key: "a", 1)
         #expect(try original.text() == #"{"aps":{"alert":"Hi"}}"#)
         #expect(try changed.text() == #"{"aps":{"alert":"Hi","badge":3},"a":1}"#)
     }
 
-    @Test func interruptionLevelsAsAppleWritesThem() throws {
+    @Test func interruptionLevelsHaveApplesNames() throws {
         let levels: [(InterruptionLevel, String)] = [
             (.passive, #"{"aps":{"alert":"Hi","interruption-level":"passive"}}"#),
             (.active, #"{"aps":{"alert":"Hi","interruption-level":"active"}}"#),
@@ -248,7 +248,7 @@ struct PayloadTests {
         }
     }
 
-    @Test func suffixesExactlyOnce() throws {
+    @Test func topicSuffixesAreAddedOnce() throws {
         let suffixes: [PushType: String] = [
             .alert: "", .background: "", .voip: ".voip", .complication: ".complication",
             .fileprovider: ".pushkit.fileprovider", .mdm: "", .liveactivity: ".push-type.liveactivity",

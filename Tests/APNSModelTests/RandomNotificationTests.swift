@@ -3,9 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Notifications of random content against the JSON that each key should give, and through their coded form and back.
+/// Compares random notifications with the JSON that each key should make, and sends them through their coded form.
 struct RandomNotificationTests {
-    /// A notification beside what its payload should hold.
+    /// A notification and the expected content of its payload.
     private struct Pair {
         var notification: PushNotification
         var aps: [String: Any] = [:]
@@ -71,7 +71,7 @@ struct RandomNotificationTests {
             pair.aps["alert"] = json
         }
         let number = Int(truncatingIfNeeded: generator.next() >> (1 + generator.next() % 62))
-        // Exact in few digits: JSONSerialization's reading of longer ones is not.
+        // Few digits, since JSONSerialization does not read longer numbers exactly.
         let score = Double(generator.next() % 1_025) / 1_024
         let changes: [(inout Pair) -> Void] = [
             {
@@ -129,7 +129,7 @@ struct RandomNotificationTests {
                 $0.root["acme2"] = [text]
             },
         ]
-        // In any order, since the order of the modifiers must not matter.
+        // The order of the modifiers must not matter.
         for change in changes.shuffled(using: &generator) where generator.chance(2) {
             change(&pair)
         }
@@ -140,7 +140,7 @@ struct RandomNotificationTests {
         try JSONSerialization.jsonObject(with: Data(push.payload)) as? NSDictionary
     }
 
-    @Test func payloadsAndTheirCodedForms() async throws {
+    @Test func randomNotificationsRoundTrip() async throws {
         let run = PropertyRun(commands: 100, runs: 50)
         for seed in run.seeds {
             await TestScale.letOthersRun()
@@ -168,7 +168,7 @@ struct RandomNotificationTests {
         }
     }
 
-    @Test func liveActivities() async throws {
+    @Test func randomLiveActivities() async throws {
         let run = PropertyRun(commands: 100, runs: 20)
         for seed in run.seeds {
             await TestScale.letOthersRun()

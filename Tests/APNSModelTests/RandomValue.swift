@@ -165,7 +165,7 @@ indirect enum OrderedValue: Encodable, Sendable {
         switch depth > 0 ? generator.next() % 4 : 0 {
         case 1: return .list((0..<generator.next() % 5).map { _ in child(&generator) })
         case 2, 3:
-            // Of letters alone: JSONEncoder sorts others by more than their bytes.
+            // Only letters, since JSONEncoder does not sort other characters by their bytes.
             let keys = Set((0..<generator.next() % 6).map { _ in String(generator.next() % 1_000_000, radix: 36) })
                 .map { $0.filter(\.isLetter) + "x" }
             return .object(Set(keys).sorted().map { ($0, child(&generator)) })

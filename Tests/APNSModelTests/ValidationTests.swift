@@ -9,7 +9,7 @@ struct ValidationTests {
         PushNotification(topic: topic, pushType: type, rawPayload: [UInt8](repeating: 0x20, count: size))
     }
 
-    @Test func payloadLimits() throws {
+    @Test func payloadSizesAreLimitedByType() throws {
         for type in PushType.known {
             let limit = type == .voip ? 5_120 : 4_096
             #expect(type.payloadLimit == limit)
@@ -24,7 +24,7 @@ struct ValidationTests {
         #expect(code { _ = try raw(5_121, PushType(rawValue: "new")).prepared() } == .payloadTooLarge)
     }
 
-    @Test func encodedPayloadLimit() throws {
+    @Test func encodedPayloadsAreLimited() throws {
         let frame = #"{"aps":{"alert":""}}"#.utf8.count
         let fits = String(repeating: "a", count: 4_096 - frame)
         #expect(try PushNotification(topic: topic, alert: fits).prepared().payload.count == 4_096)
@@ -34,7 +34,7 @@ struct ValidationTests {
         #expect(code { _ = try PushNotification(topic: topic, alert: wide).prepared() } == .payloadTooLarge)
     }
 
-    @Test func topics() {
+    @Test func topicsAreValidated() {
         #expect(code { _ = try PushNotification(topic: "").prepared() } == .topicMissing)
         #expect(code { _ = try PushNotification(topic: "", pushType: .voip).prepared() } == .topicMissing)
         for bad in ["a b", "a\r\nx: y", "a\nb", "a\u{0}b", "ü", " a", "a ", "\t", String(repeating: "a", count: 1_001)]
@@ -44,7 +44,7 @@ struct ValidationTests {
         }
     }
 
-    @Test func pushTypes() {
+    @Test func pushTypesAreValidated() {
         for bad in ["", "a b", "alert\r\nx: y", "ü", String(repeating: "a", count: 65)] {
             let notification = PushNotification(topic: topic, pushType: PushType(rawValue: bad))
             #expect(code { _ = try notification.prepared() } == .pushTypeInvalid)
@@ -52,7 +52,7 @@ struct ValidationTests {
         }
     }
 
-    @Test func collapseIDs() throws {
+    @Test func collapseIDsAreValidated() throws {
         #expect(try CollapseID(String(repeating: "a", count: 64)).rawValue.count == 64)
         #expect(code { _ = try CollapseID(String(repeating: "a", count: 65)) } == .collapseIDTooLong)
         // 40 characters of two bytes each.
@@ -64,7 +64,7 @@ struct ValidationTests {
         }
     }
 
-    @Test func priorities() throws {
+    @Test func prioritiesAreValidated() throws {
         let allowed: [PushType: Set<Priority>] = [
             .alert: [.immediate, .conserve, .low], .background: [.conserve], .voip: [.immediate],
             .liveactivity: [.immediate, .conserve], .location: [.immediate, .conserve], .pushtotalk: [.immediate],
@@ -80,7 +80,7 @@ struct ValidationTests {
         }
     }
 
-    @Test func expirations() throws {
+    @Test func expirationsAreValidated() throws {
         func check(_ expiration: Expiration) -> ValidationError.Code? {
             code { _ = try PushNotification(topic: topic).expiration(expiration).prepared() }
         }
@@ -97,7 +97,7 @@ struct ValidationTests {
         #expect(Expiration.at(Date(timeIntervalSince1970: 12.9)) == .at(secondsSince1970: 12))
     }
 
-    @Test func typedFields() {
+    @Test func typedFieldsAreValidated() {
         let base = PushNotification(topic: topic)
         #expect(code { _ = try base.badge(-1).prepared() } == .badgeInvalid)
         #expect(code { _ = try base.badge(0).prepared() } == nil)
@@ -111,7 +111,7 @@ struct ValidationTests {
         let activity = PushNotification.liveActivityEnd(topic: topic)
         #expect(code { _ = try activity.relevanceScore(100).prepared() } == nil)
         #expect(code { _ = try activity.relevanceScore(.nan).prepared() } == .relevanceScoreInvalid)
-        // What JSON cannot hold is refused even without validation.
+        // Numbers that JSON cannot represent are refused even without validation.
         #expect(
             code { _ = try base.relevanceScore(.nan).prepared(skippingValidation: true) } == .relevanceScoreInvalid
         )
@@ -121,7 +121,7 @@ struct ValidationTests {
         )
     }
 
-    @Test func backgroundIsSilent() {
+    @Test func backgroundPushesAreSilent() {
         let base = PushNotification.background(topic: topic)
         #expect(code { _ = try base.badge(1).prepared() } == .contentNotAllowed)
         #expect(code { _ = try base.sound("a").prepared() } == .contentNotAllowed)
@@ -132,7 +132,7 @@ struct ValidationTests {
         #expect(code { _ = try base.badge(1).prepared(skippingValidation: true) } == nil)
     }
 
-    @Test func customValues() {
+    @Test func customValuesAreValidated() {
         struct HasAPS: Encodable { var aps = 1 }
         struct One: Encodable { var a = 1 }
         struct Two: Encodable { var b = 1, a = 2 }
@@ -183,7 +183,7 @@ struct ValidationTests {
         #expect(code { _ = try base.custom(Forwarder()).prepared() } == .notEncodable)
     }
 
-    @Test func preparedFromParts() throws {
+    @Test func preparedPushesAreValidated() throws {
         func make(_ topic: String = "com.example.app.voip", size: Int = 2, skipping: Bool = false) throws
             -> PreparedPush
         {
@@ -204,7 +204,7 @@ struct ValidationTests {
         #expect(code { _ = try make(size: 5_121, skipping: true) } == nil)
     }
 
-    @Test func descriptionsHelp() {
+    @Test func descriptionsAreReadableASCII() {
         let large = ValidationError(code: .payloadTooLarge, field: "payload", limit: 4_096, actual: 5_000)
         #expect(
             large.description

@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSPool
 
-// The examples in the documentation of authentication, with what they leave out.
+// The examples in the documentation of authentication, with the parts that they leave out.
 
 private struct VaultSigner: APNSTokenSigner {
     let vault: Vault
@@ -52,7 +52,7 @@ private actor Store {
 }
 
 struct AuthenticationExamples {
-    @Test func aSignerAndASourceOfOnesOwn() async throws {
+    @Test func aCustomSignerAndTokenSourceWork() async throws {
         var simulation = Simulator.Configuration()
         let key = SimulatedKey()
         simulation.credential = .keys([.init(key)])
@@ -65,7 +65,7 @@ struct AuthenticationExamples {
             teamID: key.teamID
         )
         authentication.tokenSource = StoreTokenSource(store: store)
-        // Two lives of one service.
+        // The service starts twice.
         for _ in 0..<2 {
             var configuration = APNSClientConfiguration.local(
                 port: simulator.port,
@@ -84,7 +84,7 @@ struct AuthenticationExamples {
         #expect(try await tryAGroup().certainty == .accepted)
     }
 
-    @Test func aGroup() async throws {
+    @Test func aGroupDeliversForAnApp() async throws {
         let simulator = try await Simulator.start()
         let key = SimulatedKey()
         let fernKey = APNSAuthentication.token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)

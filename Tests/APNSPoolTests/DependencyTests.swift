@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a user resolves and builds because of this package. A further one is a decision, not an accident.
+/// The packages that a user of this package resolves and builds. Adding one must be a deliberate decision.
 private let dependencies: Set<String> = [
     "swift-argument-parser", "swift-async-algorithms", "swift-atomics", "swift-collections",
     "swift-distributed-tracing", "swift-log", "swift-metrics", "swift-nio", "swift-service-lifecycle", "swift-system",
@@ -14,11 +14,11 @@ struct DependencyTests {
         var identity: String
         var dependencies: [Package]
 
-        /// This one and all below it.
+        /// The identities of this package and of all its dependencies.
         var identities: Set<String> { self.dependencies.reduce(into: [self.identity]) { $0.formUnion($1.identities) } }
     }
 
-    @Test("A package that depends on APNSPool resolves these packages alone: neither swift-crypto nor swift-asn1")
+    @Test("A package that depends on APNSPool resolves only these packages: neither swift-crypto nor swift-asn1")
     func resolvedByUsers() throws {
         let root = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -43,8 +43,8 @@ struct DependencyTests {
             """
         try Data(manifest.utf8).write(to: folder.appendingPathComponent("Package.swift"))
         let output = folder.appendingPathComponent("dependencies.json")
-        let trouble = folder.appendingPathComponent("trouble")
-        #expect(FileManager.default.createFile(atPath: trouble.path, contents: nil))
+        let errorFile = folder.appendingPathComponent("errors.txt")
+        #expect(FileManager.default.createFile(atPath: errorFile.path, contents: nil))
 
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -53,13 +53,13 @@ struct DependencyTests {
             "--output-path", output.path,
         ]
         process.standardOutput = FileHandle.nullDevice
-        let errors = try FileHandle(forWritingTo: trouble)
+        let errors = try FileHandle(forWritingTo: errorFile)
         process.standardError = errors
         try process.run()
         process.waitUntilExit()
         try errors.close()
-        let said = try String(contentsOf: trouble, encoding: .utf8)
-        try #require(process.terminationStatus == 0, "\(said)")
+        let errorText = try String(contentsOf: errorFile, encoding: .utf8)
+        try #require(process.terminationStatus == 0, "\(errorText)")
 
         let app = try JSONDecoder().decode(Package.self, from: Data(contentsOf: output))
         let pool = try #require(app.dependencies.first { $0.dependencies.isEmpty == false })

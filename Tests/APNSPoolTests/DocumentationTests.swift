@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The catalogs' examples are those that are compiled beside this file, and do what the pages say.
+/// The catalogs' examples are compiled in the files next to this one and behave as the pages say.
 struct DocumentationTests {
     private static let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
 
@@ -44,7 +44,7 @@ struct DocumentationTests {
         #expect(try configurationFromEnvironment(variables).environment == .development)
     }
 
-    @Test func deliverAndSendAreTheSame() async throws {
+    @Test func deliverAndSendBothDeliver() async throws {
         try await withSimulatedAPNS { client, simulator in
             await sendTwice(Self.push, to: try DeviceToken("00fa11ce"), with: client)
             #expect(simulator.record.requestsProcessed == 2)
@@ -108,7 +108,7 @@ struct DocumentationTests {
         }
     }
 
-    @Test("The campaign ends with its service group, and its next start sends the rest, each line once")
+    @Test("A campaign stops with its service group, and its next start sends the remaining lines, each once")
     func campaignGoesOn() async throws {
         var simulation = Simulator.Configuration()
         simulation.credential = .none
@@ -170,8 +170,8 @@ struct DocumentationTests {
 
     // MARK: Values of your own
 
-    /// The payload of each example is the one in the comment above it.
-    @Test("Custom values are encoded as the page on sending shows, by the library and by an encoder of one's own")
+    /// The payload of each example equals the one in the comment above it.
+    @Test("Custom values are encoded as the page on sending shows, by the library and by a custom encoder")
     func customValuesAreEncodedAsShown() throws {
         let shown = try DocumentedCode.blocks(in: "Docs/Sending.md", language: "swift")
             .flatMap { $0.text.components(separatedBy: "\n") }
@@ -191,7 +191,7 @@ struct DocumentationTests {
         try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary
     }
 
-    @Test("The limits and errors of custom values are those of the page on sending")
+    @Test("The limits and errors of custom values match the page on sending")
     func limitsOfCustomValues() throws {
         struct Broken: Encodable, Sendable {
             struct Failure: Error {}
@@ -233,7 +233,7 @@ struct DocumentationTests {
         let apps = try group(of: [APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: found)])
         #expect(apps.status.map(\.app) == ["fern", "fern"])
         try await withSimulatedAPNS { client, _ in
-            // There is no such file: the client's key goes on.
+            // There is no such file, so the client keeps its key.
             await #expect(throws: APNSAuthenticationError.self) { try await rotate(client) }
             #expect(await client.deliver(Self.push, to: "00fa11ce").certainty == .accepted)
         }
@@ -241,7 +241,7 @@ struct DocumentationTests {
 
     // MARK: Observing
 
-    @Test func aClientTellsHowItIs() async throws {
+    @Test func aClientReportsHealthLoadAndDeadTokens() async throws {
         try await withSimulatedAPNS { client, simulator in
             let forgotten = Journal<DeviceToken>()
             async let sweeping: Void = sweep(client) { token, _ in forgotten.write(token) }
@@ -249,7 +249,7 @@ struct DocumentationTests {
                 client,
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
             )
-            // Until both listen, an end of a device would be told to nobody.
+            // A dead token is reported only to current listeners, so the pushes repeat until both listen.
             simulator.setToken("00fa11ce", .unregistered(sinceMilliseconds: 1_700_000_000_000))
             while forgotten.entries.isEmpty {
                 _ = await client.deliver(Self.push, to: "00fa11ce")

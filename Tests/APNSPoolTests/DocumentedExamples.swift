@@ -1,4 +1,4 @@
-// The examples of the documentation, compiled. Each block of the catalog stands here word for word, but for its imports.
+// The compiled examples of the documentation: each block of the catalog, word for word without its imports.
 // swift-format-ignore-file
 
 import APNSPool
@@ -9,7 +9,7 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-// What the examples leave out.
+// The parts that the examples leave out.
 
 struct Device: Sendable {
     var token: DeviceToken

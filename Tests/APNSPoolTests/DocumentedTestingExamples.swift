@@ -1,4 +1,4 @@
-// The examples of "Testing your server", compiled and run. Each block stands here word for word, but for its imports.
+// The compiled and tested examples of "Testing your server": each block, word for word without its imports.
 // swift-format-ignore-file
 
 import APNSPool

@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSPool
 
-/// A server of the wire's own that accepts every push.
+/// A server based on `HTTP2Wire` that accepts every push.
 private struct AcceptingServer {
     let listener: Listener
     let caPEM: String
@@ -43,7 +43,7 @@ private final class AcceptingSession: ServerConnectionDelegate {
 }
 
 struct FirstLightTests {
-    @Test func pushesComeBackWithTheirOutcomes() async throws {
+    @Test func pushesAndBulkCallsAreAccepted() async throws {
         let server = try await AcceptingServer.start()
         var configuration = APNSClientConfiguration(
             authentication: .withoutToken,

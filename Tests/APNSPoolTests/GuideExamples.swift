@@ -2,7 +2,7 @@ import APNSPool
 import APNSSimulator
 import Foundation
 
-// The examples of the pages in `Docs`, compiled. They stand there word for word, but for indentation; `GuideTests` compares.
+// The compiled examples of the pages in `Docs`, word for word except for the indentation. `GuideTests` compares them.
 // swift-format-ignore-file
 
 // MARK: Sending.md

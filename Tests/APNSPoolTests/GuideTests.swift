@@ -2,9 +2,9 @@ import APNSPool
 import Foundation
 import Testing
 
-/// What the pages in `Docs` say of the sources holds: examples compile; tests, files and targets of the Makefile exist.
+/// The pages in `Docs` agree with the sources: examples compile; named tests, files and Makefile targets exist.
 struct GuideTests {
-    /// A text that is made of Markdown, with its path from the root.
+    /// A Markdown page with its path from the root.
     struct Page: CustomTestStringConvertible, Sendable {
         let path: String
         let text: String
@@ -24,7 +24,7 @@ struct GuideTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// All pages in `Docs` itself; below it are no pages.
+    /// All pages in `Docs`, which has no pages in subfolders.
     private static let docs: [Page] = {
         let names =
             (try? FileManager.default.contentsOfDirectory(atPath: root.appendingPathComponent("Docs").path)) ?? []
@@ -72,7 +72,7 @@ struct GuideTests {
         return blocks
     }
 
-    /// What stands between backquotes, outside of blocks.
+    /// The texts between backquotes, outside blocks.
     private static func words(of page: Page) -> [String] {
         var isInBlock = false
         var paragraphs = [""]
@@ -93,7 +93,7 @@ struct GuideTests {
         FileManager.default.fileExists(atPath: root.appendingPathComponent(path).path)
     }
 
-    /// Whether the lines of a block stand in a test, one after another.
+    /// Whether the lines of a block occur in a test, in order.
     private static func isCompiled(_ block: Block) -> Bool {
         let wanted = trimmed(block.lines.filter { !$0.hasPrefix("import ") }).drop { $0.isEmpty }
         guard let first = wanted.first else { return false }
@@ -109,7 +109,7 @@ struct GuideTests {
     @Test(arguments: docs) func everySwiftBlockIsCompiled(page: Page) {
         for block in Self.blocks(of: page) where block.info.lowercased().hasPrefix("swift") {
             if block.before.hasPrefix("<!-- not compiled:") {
-                // Vapor is not among the dependencies.
+                // Vapor is not a dependency.
                 #expect(page.name == "Migrating.md")
             } else {
                 #expect(block.info == "swift")
@@ -118,21 +118,21 @@ struct GuideTests {
         }
     }
 
-    @Test func thereAreBlocksAndTheSearchCanFail() {
+    @Test func blocksAreFoundAndUnknownCodeIsNot() {
         let blocks = Self.docs.flatMap(Self.blocks).filter { $0.info == "swift" }
         #expect(blocks.count >= 10)
         #expect(!Self.isCompiled(Block(info: "swift", lines: ["let nowhere" + " = 42"], before: "")))
     }
 
-    /// A Swift block under another name would not be looked at.
-    @Test(arguments: pages) func swiftIsCalledSwift(page: Page) {
+    /// A Swift block with another language name would not be checked.
+    @Test(arguments: pages) func swiftBlocksAreMarkedAsSwift(page: Page) {
         let words = ["import APNS", "let ", "var ", "func ", "struct ", "try await "]
         for block in Self.blocks(of: page) where !block.info.lowercased().hasPrefix("swift") {
             for line in block.lines { #expect(!words.contains { line.hasPrefix($0) }, "\(page.path): \(line)") }
         }
     }
 
-    // MARK: What is named exists
+    // MARK: Names on the pages
 
     @Test(arguments: pages) func namedTestsExist(page: Page) {
         for word in Self.words(of: page) {
@@ -185,7 +185,7 @@ struct GuideTests {
     // MARK: Single statements
 
     /// `Docs/Migrating.md`: both packages in one program.
-    @Test func modulesAreNotCalledAsAPNSwifts() throws {
+    @Test func moduleNamesDifferFromThoseOfAPNSwift() throws {
         let manifest = try String(contentsOf: Self.root.appendingPathComponent("Package.swift"), encoding: .utf8)
         let names = manifest.components(separatedBy: "name: \"").dropFirst().map { $0.components(separatedBy: "\"")[0] }
         #expect(names.contains("APNSPool"))
@@ -194,8 +194,8 @@ struct GuideTests {
         }
     }
 
-    /// `Docs/Deploying.md`: what a pod is given is enough for the client's own default.
-    @Test func theGracePeriodHoldsTheDrain() throws {
+    /// `Docs/Deploying.md`: the grace period of a pod is long enough for the client's default drain.
+    @Test func theGracePeriodIsLongerThanTheDrain() throws {
         let page = try #require(Self.docs.first { $0.name == "Deploying.md" })
         func number(after key: String) throws -> Int {
             let piece = try #require(page.text.components(separatedBy: key).dropFirst().first)

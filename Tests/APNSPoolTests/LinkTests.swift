@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Every relative link of every page leads to a file, and to a heading where it names one.
+/// Every relative link of every page leads to a file, and to a heading if it names one.
 struct LinkTests {
-    /// Those of the repository; what is built and hidden is not.
+    /// The pages of the repository, without hidden and generated folders.
     private static let pages: [String] = {
         let skipped: Set<String> = ["node_modules"]
         var found: [String] = []
@@ -24,13 +24,13 @@ struct LinkTests {
         return found.sorted()
     }()
 
-    @Test func thereArePages() {
+    @Test func pagesAreFound() {
         #expect(Self.pages.contains("README.md"))
         #expect(Self.pages.contains("Docs/Sending.md"))
         #expect(Self.pages.contains { $0.hasSuffix(".docc/GettingStarted.md") })
     }
 
-    @Test(arguments: pages) func linksLeadSomewhere(page: String) throws {
+    @Test(arguments: pages) func relativeLinksHaveTargets(page: String) throws {
         let text = try String(contentsOf: DocumentedCode.root.appendingPathComponent(page), encoding: .utf8)
         let folder = DocumentedCode.root.appendingPathComponent(page).deletingLastPathComponent()
         for link in Markdown(text).links where !link.contains(":") {
@@ -67,7 +67,7 @@ struct LinkTests {
     }
 }
 
-/// What a page has of links and headings.
+/// The links and headings of a page.
 private struct Markdown {
     /// The lines outside fenced blocks.
     private let lines: [String]

@@ -4,14 +4,14 @@ import APNSTesting
 import Foundation
 import Testing
 
-/// Each push type on the wire: what the notification says is what arrives.
+/// Each push type on the wire: the simulator receives the notification unchanged.
 struct PushTypesTests {
     private struct DeliveryAttributes: Encodable { var order: Int }
     private struct DeliveryState: Encodable { var stop: String }
 
     private let token = String(repeating: "ab", count: 32)
 
-    @Test func everyTypeIsAcceptedAsItWasMade() async throws {
+    @Test func pushesOfEveryTypeArriveUnchanged() async throws {
         let topic = "com.grasscove.Fern"
         // The examples of the documentation.
         let start = PushNotification.liveActivityStart(
@@ -52,7 +52,7 @@ struct PushTypesTests {
         }
     }
 
-    @Test func aBadgeForEachDevice() async throws {
+    @Test func eachDeviceGetsItsOwnBadge() async throws {
         let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Hi").collapseID("c")
         let devices = (1...5).map { (unread: $0 * 9, token: String(repeating: "0\($0)", count: 32)) }
         try await withSimulatedAPNS { client, simulator in
@@ -70,7 +70,7 @@ struct PushTypesTests {
         }
     }
 
-    /// What the preflight refuses and what the simulator refuses are the same: the limits agree to the byte.
+    /// The library and the simulator refuse the same payloads: their limits agree to the byte.
     @Test func limitsAgreeWithTheServer() async throws {
         try await withSimulatedAPNS { client, _ in
             for type in PushType.known {

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-// The examples of the README, compiled. They stand between the marks word for word, but for their imports.
+// The compiled examples of the README: they stand between the marks, word for word without their imports.
 // swift-format-ignore-file
 
 // README begins
@@ -46,7 +46,7 @@ func announce(to recipients: [Recipient]) async throws {
 // README ends
 
 struct ReadmeTests {
-    @Test func theSwiftExamplesAreThoseThatAreCompiledHere() throws {
+    @Test func theSwiftExamplesAreCompiledHere() throws {
         let source = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
         let compiled = source.components(separatedBy: "\n// README begins\n").dropFirst()
             .map { $0.components(separatedBy: "\n// README ends")[0] }
@@ -55,15 +55,15 @@ struct ReadmeTests {
         #expect(shown == compiled)
     }
 
-    /// The key file of the example does not exist, and the client says so by its name.
+    /// The key file of the example does not exist. The error names it.
     @Test func theExampleNamesTheMissingKeyFile() async throws {
         let error = await #expect(throws: APNSConfigurationError.self) { try await announce(to: []) }
         #expect(error?.setting == "authentication.keyFile")
         #expect(error?.description.contains("AuthKey_9UC9ZLQ8YW.p8") == true)
     }
 
-    /// What the README promises of outcomes is what the values say.
-    @Test func theTableOfOutcomesHasThemAll() throws {
+    /// The README's table of outcomes has every certainty.
+    @Test func theTableOfOutcomesIsComplete() throws {
         let readme = try String(contentsOf: DocumentedCode.root.appendingPathComponent("README.md"), encoding: .utf8)
         for certainty in Certainty.allCases {
             #expect(readme.contains("\n| `\(certainty.rawValue)` | "))

@@ -12,7 +12,7 @@ struct SimulatedTests {
         return try DeviceToken(String(repeating: "0", count: 64 - digits.count) + digits)
     }
 
-    @Test func aPushIsAcceptedOnceAndItsIDComesBack() async throws {
+    @Test func aPushIsAcceptedOnceAndReturnsItsID() async throws {
         try await withSimulatedAPNS { client, simulator in
             let receipt = try await client.send(notification, to: token(1))
             let ledger = simulator.record
@@ -23,7 +23,7 @@ struct SimulatedTests {
         }
     }
 
-    @Test func aDeadTokenIsSaidToBeDeadSince() async throws {
+    @Test func aDeadTokenHasItsInvalidationTime() async throws {
         try await withSimulatedAPNS { client, simulator in
             let dead = try token(1)
             simulator.setToken(dead.hexadecimal, .unregistered(sinceMilliseconds: 1_700_000_000_123))
@@ -34,7 +34,7 @@ struct SimulatedTests {
         }
     }
 
-    @Test func thousandsGoThroughBurstsGoAwaysAndRefusals() async throws {
+    @Test func allPushesSurviveBurstsGoAwaysAndRefusals() async throws {
         let total = 3000
         try await withSimulatedAPNS(configure: { $0.pool = .init(size: 2, maxOverflow: 2, connectSpacing: .zero) }) {
             client,

@@ -5,12 +5,12 @@
 
     @testable import APNSSealing
 
-    /// The bound on the payload, through the encoder that sends it.
+    /// The limit on the payload's size, checked with the encoder that sends the payload.
     struct BudgetTests {
         private static let reserve = SealedSize.defaultReserve
 
-        /// A notification of the type that fills the reserve to the byte: with a fallback alert where the type may show
-        /// one, with another custom value where it may not.
+        /// A notification of the type that fills the reserve to the byte: with a fallback alert if the type may show
+        /// one, else with another custom value.
         private func notification(_ type: PushType, sealed: SealedPayload, filler: String) -> PushNotification {
             let key = SealedPayload.defaultKey
             switch type {
@@ -35,8 +35,8 @@
             return String(repeating: "x", count: Self.reserve - (bare.payload.count - sealed.text.utf8.count))
         }
 
-        /// Every push type that Apple names, every length from nothing to the maximum, with a full reserve: all payloads
-        /// have the same number of bytes, and APNs takes it.
+        /// For every push type that Apple names and every length from 0 to the maximum, with a full reserve: all
+        /// payloads have the same size, which APNs accepts.
         @Test(arguments: PushType.known)
         func everyLengthOfEveryTypeFits(type: PushType) throws {
             let size = try SealedSize(payloadLimit: type.payloadLimit)
@@ -52,9 +52,9 @@
             #expect(counts == [type.payloadLimit])
         }
 
-        /// And the limit is one: a byte more of anything and APNSModel refuses.
+        /// The limit is exact: APNSModel refuses one more byte.
         @Test(arguments: PushType.known)
-        func aByteMoreDoesNot(type: PushType) throws {
+        func oneByteTooManyIsRefused(type: PushType) throws {
             let sealed = try PayloadSealer(key: SealingKey(), size: SealedSize(payloadLimit: type.payloadLimit)).seal(
                 bytes: [])
             let filler = try filler(type, sealed: sealed) + "x"
@@ -65,15 +65,15 @@
             #expect(error?.actual == type.payloadLimit + 1)
         }
 
-        @Test func theReserveOfTheDocumentation() throws {
+        @Test func theDocumentedReserveIsUsed() throws {
             let sealed = try PayloadSealer(key: SealingKey()).seal(bytes: [])
             let payload = try PushNotification(topic: "com.grasscove.Fern", alert: "New message").mutableContent()
                 .custom(key: SealedPayload.defaultKey, sealed).prepared().payload
             #expect(payload.count - sealed.text.utf8.count == 63)
         }
 
-        /// Other writers of JSON make no more of it: none escapes a character of the text.
-        @Test func theTextIsAsLongForEveryEncoder() throws {
+        /// Other JSON encoders add no bytes, since the text has no characters that need an escape.
+        @Test func everyEncoderWritesTheTextWithoutEscapes() throws {
             let key = SealingKey()
             for _ in 0..<100 {
                 let sealed = try PayloadSealer(key: key).seal(bytes: [])

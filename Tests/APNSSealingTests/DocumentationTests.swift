@@ -2,7 +2,7 @@
     import Foundation
     import Testing
 
-    /// The catalog's examples are those that are compiled in `DocumentedExamples.swift`.
+    /// The catalog's examples are compiled in `DocumentedExamples.swift`.
     struct DocumentationTests {
         private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         private static let catalog = tests.deletingLastPathComponent().deletingLastPathComponent()
@@ -13,7 +13,7 @@
                 contentsOf: Self.tests.appendingPathComponent("DocumentedExamples.swift"),
                 encoding: .utf8
             )
-            // All of that file is inside of an `#if`, and so one level further in than the catalog's text.
+            // That file is inside an `#if` and therefore indented one level more than the catalog's text.
             let source = file.components(separatedBy: "\n").map { $0.hasPrefix("    ") ? String($0.dropFirst(4)) : $0 }
                 .joined(separator: "\n")
             var examples = 0

@@ -1,6 +1,6 @@
 #if Sealing
-    // The examples of the documentation, compiled, and run by the tests. Each block of the catalog stands here word for
-    // word, but for its imports.
+    // The compiled examples of the documentation, which the tests run: each block of the catalog, word for word without
+    // its imports.
     // swift-format-ignore-file
 
     import APNSModel

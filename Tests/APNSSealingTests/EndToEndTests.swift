@@ -6,14 +6,14 @@
     import Foundation
     import Testing
 
-    /// The documented examples from end to end: agreed on, sealed, sent through a client to the simulator, and opened from
-    /// what the simulator received, by the documented extension.
+    /// The documented examples from end to end: the two sides agree on a key, seal a message and send it through a
+    /// client to the simulator. The documented extension opens the payload that the simulator received.
     struct EndToEndTests {
         private let message = Message(from: "Ada", text: "At eight, by the fern?")
         private let account = "user/4711"
         private static let token = String(repeating: "ab", count: 32)
 
-        /// What the simulated APNs received, as a device gets it.
+        /// A push that the simulator received, in the form that a device gets.
         private func received(_ simulator: Simulator, _ index: Int = 0) throws -> (
             payload: [UInt8], userInfo: [AnyHashable: Any]
         ) {
@@ -35,7 +35,7 @@
         }
 
         #if !canImport(UserNotifications)
-            /// What the user sees.
+            /// The content that the user sees.
             private func shown(_ userInfo: [AnyHashable: Any]) -> UNNotificationContent? {
                 var result: UNNotificationContent?
                 let request = UNNotificationRequest(title: "", body: "New message", userInfo: userInfo)
@@ -51,7 +51,7 @@
                         #expect(outcome.certainty == .accepted)
                         let (payload, userInfo) = try received(simulator)
 
-                        // What Apple saw: the fallback alert, and nothing of the message.
+                        // Apple sees the fallback alert and nothing of the message.
                         let seen = String(decoding: payload, as: UTF8.self)
                         #expect(seen.contains(#""alert":"New message""#))
                         #expect(seen.contains(#""mutable-content":1"#))
@@ -62,7 +62,7 @@
                         #expect(content.title == "Ada")
                         #expect(content.body == "At eight, by the fern?")
 
-                        // The same push again, as APNs may deliver it: the fallback.
+                        // APNs may deliver the same push twice. The second copy shows the fallback.
                         let again = try #require(shown(userInfo))
                         #expect(again.title == "")
                         #expect(again.body == "New message")
@@ -70,7 +70,7 @@
                 }
             }
 
-            @Test func whatDoesNotOpenShowsTheFallback() async throws {
+            @Test func anUnopenedMessageShowsTheFallback() async throws {
                 try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
                     let device = try registered()
                     let stranger = Device(token: device.token, key: SealingKey())
@@ -82,7 +82,7 @@
                 }
             }
 
-            @Test func acrossARotationBothKeysOpen() async throws {
+            @Test func bothKeysOpenAcrossARotation() async throws {
                 try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
                     let before = try registered()
                     try await withSimulatedAPNS { client, simulator in
@@ -90,7 +90,7 @@
                         let after = try registered()
                         #expect(after.key.id != before.key.id)
                         _ = try await notify(after, of: message, with: client)
-                        // The push that was sealed before arrives after the rotation.
+                        // The push that was sealed before the rotation arrives after it.
                         #expect(shown(try received(simulator, 0).userInfo)?.title == "Ada")
                         #expect(shown(try received(simulator, 1).userInfo)?.title == "Ada")
                         // After the overlap the old key is forgotten.
@@ -101,7 +101,7 @@
             }
         #endif
 
-        @Test func backgroundAndCallsOpenForTheirPurposeOnly() async throws {
+        @Test func messagesOpenOnlyForTheirPurpose() async throws {
             let device = Device(token: Self.token, key: SealingKey())
             try await withSimulatedAPNS { client, simulator in
                 #expect(try await wake(device, with: message, sender: client).certainty == .accepted)
@@ -118,8 +118,8 @@
             }
         }
 
-        /// A push that failed and is sent again is the same sealed message, and a second copy of it is recognised.
-        @Test func aResentPushIsTheSameMessage() async throws {
+        /// A resent push carries the same sealed message, so the device recognises a second copy.
+        @Test func aResentPushCarriesTheSameMessage() async throws {
             let device = Device(token: Self.token, key: SealingKey())
             let sealed = try PayloadSealer(key: device.key).seal(encoding: message)
             let push = try PushNotification(topic: "com.grasscove.Fern", alert: "New message").mutableContent()

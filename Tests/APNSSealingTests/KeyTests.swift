@@ -5,7 +5,7 @@
     @testable import APNSSealing
 
     struct KeyTests {
-        @Test func bothSidesComeToTheSameKey() throws {
+        @Test func bothSidesDeriveTheSameKey() throws {
             for _ in 0..<20 {
                 let device = SealingKeyPair()
                 let server = SealingKeyPair()
@@ -17,8 +17,8 @@
             }
         }
 
-        /// Each input counts: either key, the roles, the context.
-        @Test func whateverDiffersGivesAnotherKey() throws {
+        /// Each input changes the key: either public key, the roles, the context.
+        @Test func everyInputChangesTheKey() throws {
             let device = SealingKeyPair()
             let server = SealingKeyPair()
             let other = SealingKeyPair()
@@ -32,11 +32,11 @@
             ]
             #expect(Set(keys.map(\.rawRepresentation)).count == keys.count)
             #expect(Set(keys.map(\.id)).count == keys.count)
-            // The id is no part of the key.
+            // The key does not contain its id.
             for key in keys { #expect(!text(key.rawRepresentation).contains(key.id.description)) }
         }
 
-        /// Points whose product with any private key everybody knows (RFC 7748 §6.1, §7; 0, 1, and a point of order 8).
+        /// Points whose product with any private key is known (RFC 7748 §6.1, §7; 0, 1, and a point of order 8).
         @Test(arguments: [
             "0000000000000000000000000000000000000000000000000000000000000000",
             "0100000000000000000000000000000000000000000000000000000000000000",
@@ -59,7 +59,7 @@
             #expect(sealingError { try SealingKeyPair(rawRepresentation: bytes) } == expected)
         }
 
-        @Test func keysAreStoredAndComeBack() throws {
+        @Test func keysRoundTrip() throws {
             let key = SealingKey()
             #expect(try SealingKey(id: key.id, rawRepresentation: key.rawRepresentation) == key)
             let pair = SealingKeyPair()
@@ -85,14 +85,14 @@
             #expect(SealingKeyID(id.bytes) == id)
         }
 
-        /// Whatever is printed, interpolated, dumped or reflected, to any depth, holds neither a secret nor content.
-        @Test func nothingSecretShowsItself() throws {
+        /// No printed, interpolated, dumped or reflected text, at any depth, contains a secret or content.
+        @Test func descriptionsContainNoSecrets() throws {
             let secret = [UInt8](repeating: 0xA7, count: 32)
             let key = try SealingKey(id: SealingKeyID(rawValue: 0x11), rawRepresentation: secret)
             let pair = try SealingKeyPair(rawRepresentation: secret)
             let opener = PayloadOpener(keyring: SealingKeyring(entries: [.init(key: key, acceptedUntil: .start)]))
             let sealer = PayloadSealer(key: key)
-            // Nothing random and no clock, whose digits might look like a mark.
+            // No random values and no clock: their digits might equal a mark.
             let nonce = try Primitives.nonce([UInt8](repeating: 0, count: 12))
             let sealed = try sealer.seal(bytes: Array("At eight?".utf8), at: .start, nonce: nonce)
             let message = try PayloadOpener(key: key).open(sealed)
@@ -111,7 +111,7 @@
             check(opener, "opener")
             check(sealer, "sealer")
             check(message, "message")
-            // The marks are such that a key without its mirror would be caught.
+            // The marks would detect a key without its custom mirror.
             #expect("\(key.rawRepresentation)".contains(marks[0]))
             #expect("\(message.content)".contains(marks[5]))
             #expect("\(key)" == "SealingKey(0000000000000011, redacted)")
@@ -142,15 +142,15 @@
             #expect(keyring.entries.map(\.key) == [new])
         }
 
-        @Test func theOverlapIsLongerThanAPNsStores() {
+        @Test func theDefaultOverlapIsLongerThanAPNsStorage() {
             var keyring = SealingKeyring(old)
             keyring.rotate(to: new, at: .start)
             #expect(opens(keyring, old, after: 30 * 86_400))
             #expect(!opens(keyring, old, after: 31 * 86_400))
         }
 
-        /// A second rotation does not lengthen the life of what the first one retired.
-        @Test func retiredKeysStayRetired() {
+        /// A second rotation does not extend the life of keys that the first one retired.
+        @Test func aSecondRotationDoesNotExtendRetiredKeys() {
             let newest = SealingKey()
             var keyring = SealingKeyring(old)
             keyring.rotate(to: new, at: .start, overlap: .seconds(100))
@@ -167,14 +167,14 @@
             #expect(keyring.entries.count == 3)
         }
 
-        @Test func aStolenKeyIsForgottenAtOnce() {
+        @Test func aRemovedKeyStopsOpeningAtOnce() {
             var keyring = SealingKeyring(old, new)
             keyring.remove(old.id)
             #expect(!opens(keyring, old, after: 0))
             #expect(opens(keyring, new, after: 0))
         }
 
-        @Test func oneKeyOfEachID() throws {
+        @Test func aKeyReplacesTheOneWithItsID() throws {
             let same = try SealingKey(id: old.id, rawRepresentation: new.rawRepresentation)
             var keyring = SealingKeyring(old)
             keyring.add(same)

@@ -5,9 +5,9 @@
     @testable import APNSSealing
 
     struct NonceTests {
-        /// The generator's own nonces, as `seal` draws them. Of two million random ones, two are equal once in 4 · 10^16
-        /// runs; of a counter or a seed that begins anew, soon.
-        @Test func twoMillionWithoutARepeat() {
+        /// The generator's nonces, drawn as `seal` draws them. Among two million random nonces, two are equal in one of
+        /// 4 · 10^16 runs. A counter or a seed that restarts would repeat soon.
+        @Test func twoMillionNoncesDoNotRepeat() {
             let count = 2_000_000
             var seen = Set<UInt128>(minimumCapacity: count)
             var ones = 0
@@ -25,8 +25,8 @@
             #expect(abs(Double(ones) - bits / 2) < 6 * (bits / 4).squareRoot())
         }
 
-        /// What is sealed carries them: each payload another one, also when content, key and time are the same.
-        @Test func eachPayloadHasItsOwn() throws {
+        /// Each sealed payload has its own nonce, even if content, key and time are the same.
+        @Test func eachPayloadHasItsOwnNonce() throws {
             let sealer = PayloadSealer(key: SealingKey(), size: try SealedSize(contentLimit: 1))
             let ids = try (0..<10_000).map { _ in try sealer.seal(bytes: [1], at: .start).messageID }
             #expect(Set(ids).count == ids.count)

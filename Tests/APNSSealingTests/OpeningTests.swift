@@ -13,12 +13,12 @@
                 .seal(bytes: Array("At eight?".utf8), at: .start)
         }
 
-        /// What opening these bytes throws.
+        /// The error that opening these bytes throws.
         private func error(_ bytes: [UInt8]) -> SealingError? {
             sealingError { try PayloadOpener(key: key).open(SealedPayload(bytes: bytes)) }
         }
 
-        /// The whole standard size, every byte of it, one bit and all bits.
+        /// Changes one bit or all bits of every byte of a payload of the standard size.
         @Test func aChangeAtAnyPositionFails() throws {
             let bytes = try PayloadSealer(key: key).seal(bytes: Array("At eight?".utf8)).bytes
             #expect(error(bytes) == nil)
@@ -33,14 +33,14 @@
                     case 1...8:
                         #expect(error == SealingError(.unknownKey, keyID: SealingKeyID(changed[1...])))
                     default:
-                        // One error, without a word more, wherever it was changed.
+                        // The same error without details, wherever the change is.
                         #expect(error == SealingError(.notAuthentic), "position \(position)")
                     }
                 }
             }
         }
 
-        @Test func everyBitOfASmallPayloadCounts() throws {
+        @Test func aChangeOfAnyBitFails() throws {
             let bytes = try sealed(9).bytes
             for position in bytes.indices {
                 for bit in 0..<8 {
@@ -51,7 +51,7 @@
             }
         }
 
-        /// As text too: no character may be another one and open.
+        /// The same holds for the text: a payload with a changed character does not open.
         @Test func aChangeOfAnyCharacterFails() throws {
             let text = Array(try sealed(9).text.utf8)
             let opener = PayloadOpener(key: key)
@@ -79,13 +79,13 @@
             }
         }
 
-        @Test func whatIsAppendedFails() throws {
+        @Test func appendedBytesFail() throws {
             #expect(error(try sealed().bytes + [0]) == SealingError(.notAuthentic))
             #expect(error(try sealed().bytes + sealed().bytes) == SealingError(.notAuthentic))
         }
 
-        /// A wrong key, a wrong purpose and a changed byte are one and the same answer.
-        @Test func failuresOfAuthenticationAreOneError() throws {
+        /// A wrong key, a wrong purpose and a changed byte cause the same error.
+        @Test func allAuthenticationFailuresThrowTheSameError() throws {
             let payload = try sealed()
             let impostor = try SealingKey(id: key.id, rawRepresentation: SealingKey().rawRepresentation)
             let wrongKey = sealingError { try PayloadOpener(key: impostor).open(payload) }
@@ -99,7 +99,7 @@
             #expect(try PayloadOpener(key: key).open(payload).text == "At eight?")
         }
 
-        /// The key's id is authenticated too: also where two ids stand for the same secret, none passes for the other.
+        /// The key's id is authenticated too: if two ids share a secret, neither can replace the other.
         @Test func anotherIDOfTheSameSecretIsNotAuthentic() throws {
             let twin = try SealingKey(id: SealingKeyID(rawValue: 7), rawRepresentation: key.rawRepresentation)
             let opener = PayloadOpener(keyring: SealingKeyring(key, twin))
@@ -109,8 +109,8 @@
             #expect(sealingError { try opener.open(renamed) } == SealingError(.notAuthentic))
         }
 
-        /// The purpose stands last and the key's id has a fixed length, so no part can be taken for another.
-        @Test func purposesThatBeginAlikeAreDifferent() throws {
+        /// The purpose comes last and the key's id has a fixed length, so the parts cannot be confused.
+        @Test func purposesWithACommonPrefixDiffer() throws {
             let purposes = ["", "c", "call", "calls", "call\u{0}"].map { SealingPurpose(rawValue: $0) }
             for one in purposes {
                 let payload = try sealed(purpose: one)
@@ -121,8 +121,8 @@
             }
         }
 
-        /// A key's holder can seal a frame that says more than it holds. That is no other error either.
-        @Test func aFrameThatDoesNotAddUpIsNotAuthentic() throws {
+        /// The holder of a key can seal a frame whose length field is too large. The error is the same.
+        @Test func aFrameWithAWrongLengthIsNotAuthentic() throws {
             for frame: [UInt8] in [[0, 0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 1, 2, 3]] {
                 let header = [SealedPayload.version] + key.id.bytes
                 let combined = try Primitives.seal(
@@ -135,22 +135,22 @@
             }
         }
 
-        @Test func anotherVersionIsSaidToBeOne() throws {
+        @Test func anotherVersionIsReported() throws {
             for version: UInt8 in [0, 2, 255] {
-                // Even if it is shorter than this version could be.
+                // Even if the payload is shorter than this version allows.
                 #expect(error([version]) == SealingError(.unsupportedVersion, actual: Int(version), limit: 1))
             }
             #expect(error([]) == SealingError(.malformed))
             #expect(error([1]) == SealingError(.malformed))
         }
 
-        @Test func anUnknownKeyIsNamed() throws {
+        @Test func theErrorNamesAnUnknownKey() throws {
             let error = sealingError { try PayloadOpener(key: SealingKey()).open(sealed()) }
             #expect(error == SealingError(.unknownKey, keyID: key.id))
             #expect(error?.description.contains(key.id.description) == true)
         }
 
-        @Test func fromANotificationsDictionary() throws {
+        @Test func payloadsAreReadFromUserInfo() throws {
             let payload = try sealed()
             let alert: [String: Any] = ["alert": "New message", "mutable-content": 1]
             let userInfo: [AnyHashable: Any] = ["aps": alert, "sealed": payload.text, "other": payload.text + "A"]
@@ -162,7 +162,7 @@
             #expect(sealingError { try SealedPayload(userInfo: [:]) }?.code == .notSealed)
         }
 
-        @Test func fromThePayloadsBytes() throws {
+        @Test func payloadsAreReadFromPayloadBytes() throws {
             let payload = try sealed()
             let push = try PushNotification(topic: "com.grasscove.Fern", alert: "New message").badge(3)
                 .custom(key: "numbers", [1.5, 2]).custom(key: "e2e", payload).prepared()
@@ -175,7 +175,7 @@
             #expect(sealingError { try SealedPayload(payload: Array(#"{"sealed":""}"#.utf8)) }?.code == .malformed)
         }
 
-        @Test func codedAsItsText() throws {
+        @Test func aPayloadIsCodedAsItsText() throws {
             let payload = try sealed()
             let data = try JSONEncoder().encode(["sealed": payload])
             #expect(String(decoding: data, as: UTF8.self) == #"{"sealed":"\#(payload.text)"}"#)

@@ -23,7 +23,7 @@
                 try window.admit(message, at: Self.now.advanced(by: offset))
                 return nil
             } catch {
-                #expect(window == before, "a refusal changes nothing")
+                #expect(window == before, "a refusal changed the window")
                 return error.code
             }
         }
@@ -38,7 +38,7 @@
             #expect(window.count == 2)
         }
 
-        @Test func inAnyOrder() {
+        @Test func messagesMayArriveInAnyOrder() {
             var window = ReplayWindow()
             for offset: Int64 in [0, -5, 7, -9, 3, 3] {
                 #expect(admit(&window, Self.message(UInt32(window.count), at: offset)) == nil)
@@ -48,7 +48,7 @@
             }
         }
 
-        @Test func tooOldAndFromTheFutureToTheMillisecond() {
+        @Test func ageLimitsHoldToTheMillisecond() {
             var window = ReplayWindow(span: .seconds(10), tolerance: .seconds(2))
             #expect(admit(&window, Self.message(1, at: -10_000)) == nil)
             #expect(admit(&window, Self.message(2, at: -10_001)) == .tooOld)
@@ -56,13 +56,13 @@
             #expect(admit(&window, Self.message(4, at: 2_001)) == .fromTheFuture)
         }
 
-        @Test func nothingFromBeforeItsBeginning() {
+        @Test func messagesBeforeTheBeginningAreTooOld() {
             var window = ReplayWindow(beginning: .start)
             #expect(admit(&window, Self.message(1, at: -1)) == .tooOld)
             #expect(admit(&window, Self.message(2, at: 0)) == nil)
         }
 
-        @Test func aFullWindowForgetsTheOldestAndNeverAdmitsItAgain() {
+        @Test func aFullWindowNeverReadmitsForgottenMessages() {
             var window = ReplayWindow(capacity: 3)
             for number: UInt32 in 0..<5 {
                 #expect(admit(&window, Self.message(number, at: Int64(number))) == nil)
@@ -71,12 +71,12 @@
             #expect(admit(&window, Self.message(0, at: 0)) == .tooOld)
             #expect(admit(&window, Self.message(1, at: 1)) == .tooOld)
             #expect(admit(&window, Self.message(2, at: 2)) == .replayed)
-            // One that was never seen is refused with them.
+            // A new message of that age is refused too.
             #expect(admit(&window, Self.message(9, at: 1)) == .tooOld)
         }
 
-        /// All of one millisecond go together, or one of them could come again.
-        @Test func aFullWindowOfOneMillisecond() {
+        /// Messages of one millisecond are forgotten together, or one of them could be admitted twice.
+        @Test func messagesOfOneMillisecondAreForgottenTogether() {
             var window = ReplayWindow(capacity: 2)
             for number: UInt32 in 0..<3 { #expect(admit(&window, Self.message(number, at: 0)) == nil) }
             #expect(window.count == 0)
@@ -84,15 +84,15 @@
             #expect(admit(&window, Self.message(3, at: 1)) == nil)
         }
 
-        /// A clock that stood a century ahead for a moment does not close the window.
-        @Test func aClockThatLeaps() {
+        /// A clock that was a century ahead for a moment does not close the window.
+        @Test func aClockJumpDoesNotCloseTheWindow() {
             var window = ReplayWindow()
             let century: Int64 = 100 * 365 * 86_400_000
             #expect(admit(&window, Self.message(1, at: 0)) == nil)
             #expect(admit(&window, Self.message(2, at: century), after: century) == nil)
             #expect(window.count == 1)
             #expect(admit(&window, Self.message(3, at: 1_000), after: 1_000) == nil)
-            // And set back, it opens nothing.
+            // After the clock is set back, old messages stay refused.
             #expect(admit(&window, Self.message(1, at: 0)) == .tooOld)
         }
 
@@ -113,7 +113,7 @@
             #expect(admit(&narrow, Self.message(2, at: -1)) == .tooOld)
         }
 
-        @Test func storedItIsTheSame() throws {
+        @Test func aWindowRoundTrips() throws {
             var window = ReplayWindow(span: .seconds(100), tolerance: .seconds(7), capacity: 2, beginning: .start)
             for number: UInt32 in 0..<3 { _ = admit(&window, Self.message(number, at: Int64(number))) }
             let data = try JSONEncoder().encode(window)
@@ -133,9 +133,9 @@
             }
         }
 
-        /// Random messages, clocks and restarts beside a model that never forgets: what was admitted once never is again,
-        /// and what is new, in time and above what was forgotten, always is.
-        @Test func besideAModel() async throws {
+        /// Compares random messages, clocks and restarts with a model that never forgets. An admitted message is never
+        /// admitted again. A new message within the time limits and later than the forgotten ones is always admitted.
+        @Test func theWindowAgreesWithAModel() async throws {
             let run = PropertyRun(commands: 12_000, runs: 4)
             for seed in run.seeds {
                 await TestScale.letOthersRun()
@@ -165,7 +165,7 @@
                     } else if age > 400 {
                         #expect(refusal == .tooOld, "\(run.replay(seed))")
                     } else if refusal != nil {
-                        // Only because something as late was forgotten.
+                        // Only because a message at least as late was forgotten.
                         #expect(refusal == .tooOld, "\(run.replay(seed))")
                         #expect(admitted.contains { $0.time >= message.time }, "\(run.replay(seed))")
                     }
@@ -179,7 +179,7 @@
             }
         }
 
-        @Test func asAnOptionOfOpening() throws {
+        @Test func anOpenerUsesAWindow() throws {
             let key = SealingKey()
             let opener = PayloadOpener(key: key)
             let sealed = try PayloadSealer(key: key).seal(bytes: [1], at: .start)
@@ -191,9 +191,9 @@
                 try opener.open(sealed, admittedBy: &window, at: .start.addingTimeInterval(32 * 86_400))
             }
             #expect(late?.code == .tooOld)
-            // Without a window, as often as one likes.
+            // Without a window, a message opens any number of times.
             #expect(try opener.open(sealed, at: .start).content == [1])
-            // What is not authentic does not reach the window.
+            // A payload that is not authentic does not reach the window.
             let count = window.count
             var bytes = sealed.bytes
             bytes[12] ^= 1

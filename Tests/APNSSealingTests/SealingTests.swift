@@ -9,7 +9,7 @@
         private let key = SealingKey()
 
         @Test(arguments: [SealedSize.standard, .voip])
-        func everyLengthHasTheSameSizeAndComesBack(size: SealedSize) throws {
+        func contentOfEveryLengthHasTheSameSize(size: SealedSize) throws {
             let sealer = PayloadSealer(key: key, size: size)
             let opener = PayloadOpener(key: key)
             var sizes: Set<Int> = []
@@ -26,8 +26,8 @@
             #expect(returned == size.contentLimit + 1)
         }
 
-        /// The ciphertext itself says nothing about the length either: its bytes are as random for nothing as for much.
-        @Test func bytesAreEvenWhateverIsSealed() throws {
+        /// The ciphertext does not show the length either: its bytes are equally random for short and long content.
+        @Test func sealedBytesAreUniform() throws {
             for length in [0, SealedSize.standard.contentLimit] {
                 var counts = [Int](repeating: 0, count: 256)
                 let sealer = PayloadSealer(key: key)
@@ -42,7 +42,7 @@
             }
         }
 
-        @Test func whatIsTooLongIsRefusedWithBothNumbers() throws {
+        @Test func theErrorForTooLongContentHasBothLengths() throws {
             let size = try SealedSize(contentLimit: 100)
             let sealer = PayloadSealer(key: key, size: size)
             _ = try sealer.seal(bytes: [UInt8](repeating: 1, count: 100))
@@ -53,12 +53,12 @@
             #expect(encoded == SealingError(.contentTooLong, actual: 101, limit: 100))
         }
 
-        @Test func whatHasNoJSONIsRefused() {
+        @Test func valuesWithoutJSONAreRefused() {
             let error = sealingError { try PayloadSealer(key: key).seal(encoding: [Double.infinity]) }
             #expect(error?.code == .notEncodable)
         }
 
-        @Test func valuesAndSequencesComeBack() throws {
+        @Test func valuesAndSequencesRoundTrip() throws {
             struct Message: Codable, Equatable {
                 var from: String
                 var text: String
@@ -74,13 +74,13 @@
             #expect(wrong?.code == .notDecodable)
         }
 
-        @Test func theSameContentIsNeverSealedTheSame() throws {
+        @Test func theSameContentIsSealedDifferently() throws {
             let sealer = PayloadSealer(key: key)
             let texts = try (0..<100).map { _ in try sealer.seal(bytes: [7], at: .start).text }
             #expect(Set(texts).count == 100)
         }
 
-        // Seconds and not a `Date`, whose description traps on infinity.
+        // Seconds instead of a `Date`, whose description traps on infinity.
         @Test(
             arguments: [
                 (1_800_000_000, 1_800_000_000_000),
@@ -92,7 +92,7 @@
                 (1e300, (1 << 48) - 1),
             ] as [(Double, Int64)]
         )
-        func aTimeGoesAlong(seconds: Double, milliseconds: Int64) throws {
+        func theTimeIsSealedInMilliseconds(seconds: Double, milliseconds: Int64) throws {
             let sealed = try PayloadSealer(key: key).seal(bytes: [], at: Date(timeIntervalSince1970: seconds))
             let opened = try PayloadOpener(key: key).open(sealed)
             #expect(opened.time.count == milliseconds)
@@ -109,7 +109,7 @@
             #expect(try SealedSize(contentLimit: 2_643) == .standard)
         }
 
-        @Test func aSizeUsesWhatItIsGivenAndNoMore() throws {
+        @Test func aSizeUsesAllOfItsLimit() throws {
             for limit in 600...1_400 {
                 let size = try SealedSize(payloadLimit: limit)
                 #expect(size.textCount <= limit - 512)

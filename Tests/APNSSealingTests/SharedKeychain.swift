@@ -2,7 +2,7 @@
     import Foundation
     import Synchronization
 
-    /// Stands for the Keychain in the documented examples. Each test has its own.
+    /// Replaces the Keychain in the documented examples. Each test has its own.
     enum SharedKeychain {
         @TaskLocal static var item = Item(Data())
 
@@ -20,7 +20,7 @@
     }
 
     #if !canImport(UserNotifications)
-        // As much of Apple's framework as the documented extension uses, so that it is compiled and run here too.
+        // The part of Apple's framework that the documented extension uses, so that it compiles and runs here too.
 
         class UNNotificationContent {
             fileprivate(set) var title = ""

@@ -14,7 +14,7 @@
         bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
-    /// What `body` throws, if it is a `SealingError`.
+    /// The `SealingError` that `body` throws, if any.
     func sealingError<Result>(_ body: () throws -> Result) -> SealingError? {
         do {
             _ = try body()
@@ -44,7 +44,7 @@
     }
 
     extension Date {
-        /// A time that all tests begin at.
+        /// The time at which all tests begin.
         static let start = Date(timeIntervalSince1970: 1_800_000_000)
     }
 

@@ -5,8 +5,8 @@
 
     @testable import APNSSealing
 
-    /// The published vectors, through the functions that everything else goes through; and vectors of the whole form, made
-    /// by another implementation (Python's `cryptography`, which is OpenSSL).
+    /// The published vectors, checked with the functions that sealing and opening use; and vectors of the whole form,
+    /// made by another implementation (Python's `cryptography`, which is OpenSSL).
     struct VectorTests {
         /// RFC 8439 §2.8.2.
         @Test func chaCha20Poly1305() throws {
@@ -73,7 +73,7 @@
             )
         }
 
-        @Test func agreementAsDocumented() throws {
+        @Test func agreementMatchesTheDocumentedVector() throws {
             let device = try SealingKeyPair(rawRepresentation: hexadecimal(Golden.alice))
             let server = try SealingKeyPair(rawRepresentation: hexadecimal(Golden.bob))
             let onDevice = try device.agree(with: server.publicKey, as: .device, context: Golden.context)
@@ -85,7 +85,7 @@
             #expect(text(bare.rawRepresentation) == Golden.keyWithoutContext)
         }
 
-        @Test func layoutAsDocumented() throws {
+        @Test func layoutMatchesTheDocumentedVector() throws {
             let id = try #require(UInt64(Golden.keyID, radix: 16))
             let key = try SealingKey(id: SealingKeyID(rawValue: id), rawRepresentation: hexadecimal(Golden.key))
             let time = Milliseconds(count: Golden.milliseconds)

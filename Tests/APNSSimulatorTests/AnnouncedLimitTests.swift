@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// A limit of streams binds a client only when it has acknowledged it: frames as a client might send them, byte by byte.
+/// A stream limit binds a client only after the client has acknowledged it. The tests send frames byte by byte.
 struct AnnouncedLimitTests {
     private let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
     private let acknowledgement: [UInt8] = [0, 0, 0, 4, 1, 0, 0, 0, 0]
@@ -32,7 +32,7 @@ struct AnnouncedLimitTests {
 
     private let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
-    @Test func theFirstSettingsNameTheAnnouncedLimit() throws {
+    @Test func theFirstSettingsHaveTheAnnouncedLimit() throws {
         let session = try self.session()
         let first = try #require(try self.frames(session).first)
         #expect(first == [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1])
@@ -40,13 +40,13 @@ struct AnnouncedLimitTests {
         #expect(try self.frames(session) == [[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 3, 232]])
     }
 
-    @Test func beforeTheAcknowledgementStreamsAreTaken() throws {
+    @Test func streamsBeforeTheAcknowledgementAreAccepted() throws {
         let session = try self.session()
         try self.receive(session, self.preface + self.settings + self.headers(1) + self.headers(3) + self.headers(5))
         #expect(session.requests.map(\.streamID) == [1, 3, 5])
     }
 
-    @Test func afterTheAcknowledgementStreamsAreRefused() throws {
+    @Test func anAcknowledgedLimitRefusesMoreStreams() throws {
         let session = try self.session()
         try self.receive(session, self.preface + self.settings)
         _ = try self.frames(session)

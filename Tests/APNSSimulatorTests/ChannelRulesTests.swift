@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSSimulator
 
-/// What the simulator checks of broadcasts and of calls about channels.
+/// The simulator's checks of broadcasts and channel calls.
 struct ChannelRulesTests {
     private static let stored = "c3RvcmVkLWNoYW5uZWw="
     private static let unstored = "dW5zdG9yZWQtY2hhbm4="
@@ -63,7 +63,7 @@ struct ChannelRulesTests {
         "/3/device/00", "/3/device/1/apps/a/channels", "/1/apps//channels", "/1/apps/a/channel", "/1/apps/a/channels/x",
         "/4/broadcasts/apps", "/4/broadcasts/apps/", "/4/broadcasts/apps/a/b", "/2/apps/a/channels", "/", "",
     ])
-    func otherPathsAreNotTheirs(path: String) {
+    func otherPathsAreNotChannelRequests(path: String) {
         #expect(self.plan(TestRequest(path: path)) == nil)
     }
 
@@ -106,7 +106,7 @@ struct ChannelRulesTests {
         #expect(self.verdict(large) == .accepted)
     }
 
-    @Test func theOrderIsMethodCredentialApp() {
+    @Test func checksRunInOrder() {
         let wrongMethod = self.request("PUT", "/1/apps/com.example.app/channels")
         #expect(self.plan(wrongMethod, fault: .expiredProviderToken)?.verdict.reason == .methodNotAllowed)
         self.expect(.methodNotAllowed, 405, self.request("GET", "/4/broadcasts/apps/com.example.app"))
@@ -128,7 +128,7 @@ struct ChannelRulesTests {
         self.expect(.duplicateHeaders, 400, twice)
     }
 
-    @Test func aChannelIsMadeOnlyOfAGoodBody() {
+    @Test func aChannelNeedsAValidBody() {
         #expect(self.plan(self.create)?.effect == .create(storage: .mostRecentMessage))
         #expect(self.verdict(self.create) == Verdict(status: 201))
         for (body, reason) in [
@@ -158,7 +158,7 @@ struct ChannelRulesTests {
         self.expect(.missingChannelID, 400, self.request("GET", path))
         self.expect(.badChannelID, 400, self.request("GET", path, channel: "AAAA"))
         self.expect(.missingChannelID, 400, self.request("DELETE", path))
-        // 404, as seen on the wire.
+        // 404, as observed on the wire.
         self.expect(.badPath, 404, self.request("DELETE", path, channel: "AAAA"))
         self.expect(.badPath, 404, self.request("DELETE", path, channel: Self.gone))
         let delete = self.plan(self.request("DELETE", path, channel: Self.stored))
@@ -174,12 +174,12 @@ struct ChannelRulesTests {
         #expect(self.verdict(self.broadcast, store) == .rejected(.channelNotRegistered))
     }
 
-    @Test func broadcastsThatComeTooSoonAreTooMany() {
+    @Test func broadcastsInQuickSuccessionAreRefused() {
         var store = self.store
         store.spacing = .seconds(1)
         let start = ContinuousClock.now
         guard let plan = self.plan(self.broadcast, store, now: start) else {
-            Issue.record("no plan")
+            Issue.record("the broadcast has no plan")
             return
         }
         #expect(plan.verdict == .accepted)

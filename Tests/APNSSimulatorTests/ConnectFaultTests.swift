@@ -5,7 +5,7 @@ import Testing
 @testable import APNSSimulator
 @testable import HTTP2Wire
 
-/// What goes wrong before the first byte of HTTP/2, and what ends a connection from below.
+/// Faults before the first byte of HTTP/2, and faults of TLS and TCP that end a connection.
 struct ConnectFaultTests {
     private let jwt: String
 
@@ -18,7 +18,7 @@ struct ConnectFaultTests {
         return try await Simulator.start(configuration)
     }
 
-    /// How our own client's attempt ends.
+    /// The error with which an attempt of this library's client ends.
     private func attempt(_ simulator: Simulator) async throws -> WireError.Code? {
         let client = try WireClient(simulator)
         if await client.open() {
@@ -33,7 +33,7 @@ struct ConnectFaultTests {
         (.expired, .certificateExpired), (.notYetValid, .certificateNotYetValid),
         (.untrusted, .certificateUntrusted),
     ])
-    func certificatesOfAllKinds(certificate: TLSFault.Certificate, code: WireError.Code) async throws {
+    func wrongCertificatesFailTheConnection(certificate: TLSFault.Certificate, code: WireError.Code) async throws {
         let simulator = try await self.start([Fault(.certificate(certificate), when: .connections(from: 2, times: 2))])
         #expect(try await self.attempt(simulator) == nil)
         #expect(try await self.attempt(simulator) == code)
@@ -43,13 +43,13 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    @Test(arguments: TLSFault.ALPN.allCases) func alpnOfAllKinds(alpn: TLSFault.ALPN) async throws {
+    @Test(arguments: TLSFault.ALPN.allCases) func onlyH2IsAccepted(alpn: TLSFault.ALPN) async throws {
         let simulator = try await self.start([Fault(.alpn(alpn))])
         #expect(try await self.attempt(simulator) == (alpn == .h2 ? nil : .noHTTP2))
         await simulator.stop()
     }
 
-    @Test func onlyTLS12() async throws {
+    @Test func aServerMayOfferOnlyTLS12() async throws {
         var tls = TLSFault()
         tls.versions = .tls12
         let simulator = try await self.start([Fault(.tls(tls), when: .connections(times: nil))])
@@ -60,13 +60,13 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    @Test func onlyTLS13() async throws {
+    @Test func aServerMayOfferOnlyTLS13() async throws {
         var tls = TLSFault()
         tls.versions = .tls13
         let simulator = try await self.start([Fault(.tls(tls), when: .connections(times: nil))])
         let old = try await RawClient.connect(simulator, maximumVersion: .tls12)
         guard case .tls(let code, _) = try await old.waitForEnd() else {
-            Issue.record("TLS 1.2 was taken")
+            Issue.record("TLS 1.2 was accepted")
             return
         }
         #expect(code == .handshakeFailed)
@@ -77,7 +77,7 @@ struct ConnectFaultTests {
         let simulator = try await self.start([Fault(.handshakeAlert(alert))])
         let client = try await RawClient.connect(simulator)
         guard case .tls(let code, let message) = try await client.waitForEnd() else {
-            Issue.record("no alert came")
+            Issue.record("no alert was received")
             return
         }
         let isCertificate = (42...48).contains(alert)
@@ -86,14 +86,14 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    /// TLS 1.3: the client's handshake succeeds, the alert comes with its first read.
+    /// In TLS 1.3 the client's handshake succeeds, and the alert arrives with its first read.
     @Test(
         arguments: [
             (42, "bad certificate"), (44, "certificate revoked"), (45, "certificate expired"), (48, "unknown ca"),
             (116, "certificate required"),
         ] as [(UInt8, String)]
     )
-    func certificatesAreRefusedTooLate(alert: UInt8, text: String) async throws {
+    func alertsArriveAfterTheHandshakeInTLS13(alert: UInt8, text: String) async throws {
         let simulator = try await self.start([Fault(.alert(alert), when: FaultTrigger(event: .open))])
         let client = try await RawClient.connect(simulator)
         let end = try await client.waitForEnd()
@@ -110,7 +110,7 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    @Test(arguments: [3, 20]) func alertsComeAfterAnyNumberOfRecords(number: Int) async throws {
+    @Test(arguments: [3, 20]) func anAlertMayFollowAnyRequest(number: Int) async throws {
         let simulator = try await self.start([Fault(.alert(45, isProcessed: true), when: .nth(number))])
         let client = try WireClient(simulator)
         #expect(await client.open())
@@ -121,7 +121,7 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    @Test func inTLS12LateAlertsAreAnEnd() async throws {
+    @Test func lateAlertsInTLS12CloseTheConnection() async throws {
         var tls = TLSFault()
         tls.versions = .tls12
         let simulator = try await self.start([
@@ -135,7 +135,7 @@ struct ConnectFaultTests {
     @Test(arguments: [(ConnectionEnding.fin, RawClient.End.fin), (.rst, .rst)])
     func connectionsAreClosedAtOnce(ending: ConnectionEnding, end: RawClient.End) async throws {
         let simulator = try await self.start([Fault(.closeOnAccept(ending))])
-        // The reset may be there before `connect` is back.
+        // The reset may arrive before `connect` returns.
         if let client = try? await RawClient.connect(simulator, isMute: true) {
             #expect(try await client.waitForEnd() == end)
         }
@@ -144,8 +144,8 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    /// The next connection hears nothing. That nothing comes takes time to see, which no clock of a test can shorten: it
-    /// is the other side's sockets that are silent.
+    /// Checks that the next connection receives nothing. This takes real time, which a test clock cannot shorten, since
+    /// the sockets of the other side are silent.
     private func expectSilence(_ simulator: Simulator) async throws {
         let client = try await RawClient.connect(simulator)
         try await Task.sleep(for: .milliseconds(50))
@@ -153,7 +153,7 @@ struct ConnectFaultTests {
         await client.close()
     }
 
-    @Test func silentServersSpeakLater() async throws {
+    @Test func aSilentServerMaySpeakLater() async throws {
         let simulator = try await self.start([
             Fault(.neverSpeak(for: .milliseconds(80))), Fault(.neverSpeak(), when: .connections(from: 2)),
         ])
@@ -167,7 +167,7 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    @Test func handshakesStallAndGoOn() async throws {
+    @Test func aStalledHandshakeContinues() async throws {
         let simulator = try await self.start([
             Fault(.handshakeStall(afterBytes: 60, for: .milliseconds(80))),
             Fault(.handshakeStall(), when: .connections(from: 2)),
@@ -184,7 +184,7 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    @Test func theListenerGoesAndComes() async throws {
+    @Test func theListenerStopsAndRestarts() async throws {
         let simulator = try await self.start([Fault(.listenerDown(.milliseconds(150)), when: .nth(2))])
         let client = try WireClient(simulator)
         #expect(await client.open())
@@ -195,7 +195,7 @@ struct ConnectFaultTests {
             try await Task.sleep(for: .milliseconds(1))
         } while codes.last != .connectRefused && codes.count < 2000
         #expect(codes.last == .connectRefused)
-        // The connection that was there stays.
+        // The open connection stays usable.
         #expect(await client.send(1, jwt: self.jwt).map(\.status) == [200])
         var isBack = false
         for _ in 0..<2000 where !isBack {
@@ -206,7 +206,7 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    @Test func theListenerObeys() async throws {
+    @Test func theListenerStopsAndStartsOnRequest() async throws {
         let simulator = try await self.start([])
         await simulator.stopListening()
         #expect(try await self.attempt(simulator) == .connectRefused)
@@ -218,7 +218,7 @@ struct ConnectFaultTests {
         #expect(try await self.attempt(simulator) == .connectRefused)
     }
 
-    @Test func faultsComeByTime() async throws {
+    @Test func faultsAreTriggeredByTime() async throws {
         let simulator = try await self.start([
             Fault(.pingFlood(3), when: .at(.milliseconds(30), every: .milliseconds(20), times: 3)),
             Fault(.goAway(reason: "Shutdown"), when: .at(.milliseconds(150))),
@@ -227,11 +227,11 @@ struct ConnectFaultTests {
         client.start()
         let goAway = try await client.frame { $0.type == 7 }
         #expect(goAway != nil)
-        // An idle connection is not kept behind its GOAWAY.
+        // An idle connection closes after its GOAWAY.
         #expect(try await client.waitForEnd() != nil)
         let counts = simulator.faultCounts
         #expect(counts["goaway"] == 1 && (1...3).contains(counts["ping-flood"] ?? 0))
-        // A flood may come before the connection.
+        // A flood may run before the client connects.
         let pings = client.frames.count { $0.type == 6 }
         #expect(pings % 3 == 0 && pings <= 3 * (counts["ping-flood"] ?? 0))
         await simulator.stop()
@@ -253,7 +253,7 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    @Test func clocksMayBeOff() async throws {
+    @Test func theClockMayBeSkewed() async throws {
         var configuration = Simulator.Configuration()
         configuration.initialMaxConcurrentStreams = 1000
         configuration.clock = { 784_111_777 }
@@ -284,7 +284,7 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    @Test func datesMayBeLeftOut() async throws {
+    @Test func theDateMayBeOmitted() async throws {
         var configuration = Simulator.Configuration()
         configuration.sendsDate = false
         let simulator = try await Simulator.start(configuration)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSSimulator
 
-/// `Docs/Simulator.md` is true.
+/// `Docs/Simulator.md` agrees with the simulator.
 struct DocumentationTests {
     private static let page: String = {
         let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -15,14 +15,14 @@ struct DocumentationTests {
     private static let examples = page.split(separator: "```json\n", omittingEmptySubsequences: false).dropFirst()
         .compactMap { $0.components(separatedBy: "\n```").first }
 
-    @Test func thereAreExamples() {
+    @Test func examplesAreFound() {
         #expect(Self.examples.count >= 20)
     }
 
-    @Test(arguments: examples) func examplesAreRead(example: String) throws {
+    @Test(arguments: examples) func examplesAreValidScripts(example: String) throws {
         let script = try FaultScript(json: example.utf8)
         #expect(!script.faults.isEmpty)
-        // And mean the same when they have been written.
+        // An encoded script has the same meaning.
         let data = try JSONEncoder().encode(script)
         #expect(try FaultScript(json: data) == script)
     }

@@ -1,4 +1,4 @@
-// The examples of the documentation, compiled. Each block of the catalog stands here word for word, but for its imports.
+// The compiled examples of the documentation: each block of the catalog, word for word without its imports.
 // swift-format-ignore-file
 
 import APNSModel

@@ -58,7 +58,7 @@ struct FaultScriptTests {
             .tls(Self.tls), .certificate(.otherHost), .alpn(.http11), .handshakeAlert(48), .rapidResetLimit(),
         ] + MalformedFrame.allCases.map { .malformed($0) }
 
-    @Test(arguments: effects) func scriptsAreData(effect: FaultEffect) throws {
+    @Test(arguments: effects) func scriptsRoundTrip(effect: FaultEffect) throws {
         let trigger = FaultTrigger(
             event: effect.events.last,
             skip: 3,
@@ -77,7 +77,7 @@ struct FaultScriptTests {
         #expect(try JSONDecoder().decode(FaultScript.self, from: data) == script)
     }
 
-    @Test func scriptsAreShortToWrite() throws {
+    @Test func shortScriptsAreRead() throws {
         let text = """
             {"faults": [
                 {"when": {"skip": 100, "times": 5}, "effect": {"kind": "respond", "reason": "ServiceUnavailable"}},
@@ -105,7 +105,7 @@ struct FaultScriptTests {
         (0..<count).map { _ in engine.draw(self.request()) { token }.decisive }
     }
 
-    @Test func faultsFollowOneAnother() {
+    @Test func faultsApplyOneAfterAnother() {
         var engine = FaultEngine(seed: 1)
         engine.inject(Fault(.respond(.badTopic), when: .nth(2, times: 2)))
         engine.inject(.refuse(count: 1))
@@ -114,7 +114,7 @@ struct FaultScriptTests {
         #expect(engine.isEmpty)
     }
 
-    @Test func conditionsHoldTogether() {
+    @Test func allConditionsMustHold() {
         var engine = FaultEngine(seed: 1)
         engine.inject(Fault(.refuse, when: .deviceToken("BB")))
         engine.inject(Fault(.stall(), when: FaultTrigger(connection: 2)))
@@ -125,7 +125,7 @@ struct FaultScriptTests {
         #expect(engine.isEmpty)
     }
 
-    @Test func chanceIsRepeatable() {
+    @Test func aSeedRepeatsItsDraws() {
         func run(_ seed: UInt64) -> [Bool] {
             var engine = FaultEngine(seed: seed)
             engine.inject(Fault(.refuse, when: .probability(0.25)))
@@ -137,7 +137,7 @@ struct FaultScriptTests {
         #expect((800...1200).contains(hits.count { $0 }))
     }
 
-    @Test func delaysAddUpAndSettingsPass() {
+    @Test func delaysAddUpAndSettingsDoNotDecide() {
         var engine = FaultEngine(seed: 1)
         engine.inject(Fault(.delay(.milliseconds(10))))
         engine.inject(Fault(.delay(.uniform(.milliseconds(5), .milliseconds(6)))))
@@ -185,21 +185,21 @@ struct FaultScriptTests {
             (#"[{"effect":{"kind":"tls","certificate":"nice"}}]"#, "[0].effect.certificate", "expired"),
         ]
     )
-    func mistakesAreShownWhereTheyAre(json: String, keyPath: String, problem: String) throws {
+    func errorsNameTheKeyPath(json: String, keyPath: String, problem: String) throws {
         let error = try #require(throws: FaultScriptError.self) { try FaultScript(json: json.utf8) }
         #expect(error.keyPath == keyPath)
         #expect(error.problem.contains(problem), "\(error)")
         #expect(error.description.hasPrefix(keyPath.isEmpty ? "the script" : keyPath))
     }
 
-    @Test func mistakesNameTheValue() throws {
+    @Test func errorsNameTheValue() throws {
         let json = #"{"faults":[{"effect":{"kind":"respond","status":99}}]}"#
         let error = try #require(throws: FaultScriptError.self) { try FaultScript(json: json.utf8) }
         #expect(error.value == "99")
         #expect(error.description == "faults[0].effect.status = 99: expected a whole number from 200 to 599")
     }
 
-    @Test func everyNthAndPerSecondAndSpansAreCounted() {
+    @Test func countsRatesAndSpansTriggerFaults() {
         var engine = FaultEngine(seed: 1)
         engine.inject(Fault(.refuse, when: .every(3)))
         #expect(
@@ -218,7 +218,7 @@ struct FaultScriptTests {
         )
     }
 
-    @Test func aScriptsSeedRepeatsItWhateverCameBefore() {
+    @Test func aScriptsSeedIgnoresEarlierFaults() {
         let script = FaultScript([Fault(.refuse, when: .probability(0.3))], seed: 77)
         func run(_ seed: UInt64, before: Int) -> [Bool] {
             var engine = FaultEngine(seed: seed)
@@ -229,7 +229,7 @@ struct FaultScriptTests {
         #expect(run(1, before: 0) == run(2, before: 3))
     }
 
-    @Test func appointmentsAreKeptAndRepeated() throws {
+    @Test func timedFaultsRunAndRepeat() throws {
         var engine = FaultEngine(seed: 1)
         let injected = engine.inject(Fault(.goAway(), when: .at(.seconds(2))))
         let once = try #require(injected)
@@ -257,7 +257,7 @@ struct FaultScriptTests {
         let distribution = DelayDistribution.logNormal(median: .milliseconds(10), spread: 0.5)
         let drawn = (0..<20_000).map { _ in distribution.draw(using: &random).inMilliseconds }.sorted()
         #expect((9.7...10.3).contains(drawn[10_000]))
-        // e to the power of 0.5 × 1.645.
+        // The 95th percentile: the median times e to the power of 0.5 × 1.645.
         #expect((21.5...24).contains(drawn[19_000]))
         #expect(abs(Logarithm.inverse(1) - 2.718_281_828_459_045) < 1e-14)
         #expect(abs(Logarithm.natural(Logarithm.inverse(-12.5)) + 12.5) < 1e-12)
@@ -270,7 +270,7 @@ struct FaultScriptTests {
             (Int64.max, "Fri, 31 Dec 9999 23:59:59 GMT"), (Int64.min, "Mon, 01 Jan 0001 00:00:00 GMT"),
         ] as [(Int64, String)]
     )
-    func datesAreHTTPs(seconds: Int64, text: String) {
+    func datesHaveTheFormOfHTTP(seconds: Int64, text: String) {
         #expect(HTTPDate.text(seconds) == text)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import APNSSimulator
 @testable import HTTP2Wire
 
-/// Each fault, as a client of our own wire meets it.
+/// Each fault, as a client of `HTTP2Wire` experiences it.
 struct FaultTests {
     private let jwt: String
 
@@ -21,7 +21,7 @@ struct FaultTests {
         return (simulator, client)
     }
 
-    @Test func burstsOf503And500() async throws {
+    @Test func burstsOf503And500FollowEachOther() async throws {
         let (simulator, client) = try await self.pair()
         simulator.inject(.serviceUnavailable(count: 3))
         simulator.inject(.internalServerError(count: 2))
@@ -54,7 +54,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test func delaysHoldAnswersBack() async throws {
+    @Test func delaysHoldResponsesBack() async throws {
         let (simulator, client) = try await self.pair()
         simulator.inject(Fault(.delay(.milliseconds(150))))
         let tags = await client.submit(2, jwt: self.jwt)
@@ -65,7 +65,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test func everyAnswerCanBeDelayed() async throws {
+    @Test func allResponsesCanBeDelayed() async throws {
         var configuration = Simulator.Configuration()
         configuration.responseDelay = .milliseconds(60)
         let (simulator, client) = try await self.pair(configuration)
@@ -74,7 +74,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test func stalledStreamsAreNeverAnswered() async throws {
+    @Test func stalledStreamsGetNoResponse() async throws {
         let (simulator, client) = try await self.pair()
         simulator.inject(Fault(.stall()))
         let tags = await client.submit(2, jwt: self.jwt)
@@ -86,7 +86,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test func goAwayCutsExactly() async throws {
+    @Test func goAwayEndsAfterItsRequest() async throws {
         let (simulator, client) = try await self.pair()
         simulator.inject(Fault(.goAway(.afterThisRequest, reason: "Shutdown"), when: .nth(5)))
         let results = await client.send(20, jwt: self.jwt)
@@ -118,7 +118,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test(arguments: [false, true]) func droppedConnections(isProcessed: Bool) async throws {
+    @Test(arguments: [false, true]) func droppedConnectionsLoseTheirResponses(isProcessed: Bool) async throws {
         let (simulator, client) = try await self.pair()
         simulator.inject(Fault(.dropConnection(isProcessed: isProcessed), when: .nth(3)))
         let results = await client.send(10, jwt: self.jwt)
@@ -130,7 +130,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test func dropsOnDemandSpareTheBusy() async throws {
+    @Test func dropsOnDemandSelectConnections() async throws {
         let (simulator, busy) = try await self.pair()
         let idle = try WireClient(simulator)
         #expect(await idle.open())
@@ -145,7 +145,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test func silenceIsNoticedByPing() async throws {
+    @Test func aPingDetectsSilence() async throws {
         let (simulator, client) = try await self.pair()
         simulator.inject(Fault(.silence, when: .nth(2)))
         let results = await client.send(3, jwt: self.jwt)
@@ -155,7 +155,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test func settingsFallAndRise() async throws {
+    @Test func theStreamLimitFallsAndRises() async throws {
         let (simulator, client) = try await self.pair()
         simulator.inject(Fault(.settings(maxConcurrentStreams: 1)))
         #expect(await client.send(1, jwt: self.jwt).map(\.status) == [200])
@@ -166,7 +166,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test func earlyAnswersComeBeforeTheBody() async throws {
+    @Test func earlyResponsesPrecedeTheBody() async throws {
         var configuration = Simulator.Configuration()
         configuration.initialWindowSize = 16
         let (simulator, client) = try await self.pair(configuration)
@@ -180,7 +180,7 @@ struct FaultTests {
         await simulator.stop()
     }
 
-    @Test func bodiesOfAnyForm() async throws {
+    @Test func bodiesMayHaveAnyForm() async throws {
         let (simulator, client) = try await self.pair()
         simulator.inject(Fault(.malformedBody(status: 403)))
         simulator.inject(Fault(.oversizedBody(status: 400, bytes: 200_000)))

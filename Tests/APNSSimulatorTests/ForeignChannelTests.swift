@@ -6,7 +6,7 @@ import Testing
 
 private let hasCurl = Command.path(of: "curl") != nil
 
-/// Channels, as curl sees them.
+/// Channels, with curl as the client.
 struct ForeignChannelTests {
     private struct Response {
         var status = 0
@@ -44,7 +44,7 @@ struct ForeignChannelTests {
     }
 
     @Test(.enabled(if: hasCurl, "curl is not installed"))
-    func aChannelsLife() async throws {
+    func curlManagesChannels() async throws {
         let key = SimulatedKey()
         var configuration = Simulator.Configuration()
         configuration.credential = .keys([.init(key)])

@@ -8,7 +8,7 @@ private let hasCurl = Command.path(of: "curl") != nil
 private let hasNode = Command.path(of: "node") != nil
 private let hasH2load = Command.path(of: "h2load") != nil
 
-/// Faults as other people's clients see them.
+/// Faults, with clients of other projects.
 struct ForeignFaultTests {
     private func start(_ faults: [Fault]) async throws -> Simulator {
         var configuration = Simulator.Configuration()
@@ -17,7 +17,7 @@ struct ForeignFaultTests {
         return try await Simulator.start(configuration)
     }
 
-    /// `curl`'s exit status and what it printed.
+    /// `curl`'s exit status and output.
     private func curl(_ simulator: Simulator, _ arguments: String...) async throws -> CommandResult {
         let folder = try TemporaryFolder()
         return try await Command.run(
@@ -43,20 +43,21 @@ struct ForeignFaultTests {
             (Fault(.malformed(.badHeaderBlock)), [], ""), (Fault(.neverSpeak()), [28], "timed out"),
         ] as [(Fault, [Int32], String)]
     )
-    func curlSaysWhatWentWrong(fault: Fault, statuses: [Int32], text: String) async throws {
+    func curlReportsTheFault(fault: Fault, statuses: [Int32], text: String) async throws {
         let simulator = try await self.start([fault])
         let result = try await self.curl(simulator, "--max-time", "3")
-        // Versions of curl name a broken frame differently. A reset is met by whatever is done next: 55 sending, 56 reading.
+        // The status for a broken frame depends on curl's version. A reset fails the next operation: 55 is sending, 56
+        // is reading.
         #expect(statuses.isEmpty ? result.status != 0 : statuses.contains(result.status), "\(result.output)")
         #expect(text.isEmpty || result.output.contains(text), "\(result.output)")
-        // The next one finds all in order.
+        // The next request succeeds.
         let next = try await self.curl(simulator)
         #expect(next.status == 0 && next.output.hasPrefix("HTTP/2 200"), "\(next.output)")
         await simulator.stop()
     }
 
     @Test(.enabled(if: hasCurl, "curl is not installed"))
-    func curlTakesWhatIsAllowed() async throws {
+    func curlAcceptsUnusualResponses() async throws {
         let response = ScriptedResponse(.badTopic).with {
             $0.informational = [103]
             $0.trailers = ["x-end": "here"]
@@ -72,7 +73,7 @@ struct ForeignFaultTests {
         for text in ["retry-after: 7", "x-end: here", #"{"reason":"BadTopic"}"#] {
             #expect(result.output.contains(text), "\(result.output)")
         }
-        // `date` in the form of RFC 9110, this minute or the one before.
+        // `date` has the form of RFC 9110 and is at most ten seconds old.
         let line = try #require(result.output.split(whereSeparator: \.isNewline).first { $0.hasPrefix("date: ") })
         let date = String(line.dropFirst(6))
         #expect([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10].contains { HTTPDate.text(Sample.now - $0) == date }, "\(date)")
@@ -111,7 +112,7 @@ struct ForeignFaultTests {
     }
 
     @Test(.enabled(if: hasNode, "node is not installed"))
-    func nodeSeesStreamsFail() async throws {
+    func nodeReportsFailedStreams() async throws {
         let response = ScriptedResponse(.badTopic)
         let simulator = try await self.start([
             Fault(.refuse), Fault(.cutBody(response, after: 5, code: 8)),
@@ -140,7 +141,7 @@ struct ForeignFaultTests {
     }
 
     @Test(.enabled(if: hasNode, "node is not installed"))
-    func nodeSeesConnectionsEnd() async throws {
+    func nodeReportsEndedConnections() async throws {
         let simulator = try await self.start([
             Fault(.settings(maxConcurrentStreams: 3)),
             Fault(.goAway(.afterThisRequest, reason: "Shutdown"), when: .next),
@@ -153,7 +154,7 @@ struct ForeignFaultTests {
     }
 
     @Test(.enabled(if: hasH2load, "h2load (package nghttp2-client) is not installed"))
-    func h2loadSeesAShareOf503() async throws {
+    func h2loadCountsAShareOf503() async throws {
         let simulator = try await self.start([.share(0.1, of: .serviceUnavailable)])
         let folder = try TemporaryFolder()
         let result = try await Command.run(

@@ -7,7 +7,7 @@ import Testing
 private let hasCurl = Command.path(of: "curl") != nil
 private let hasH2load = Command.path(of: "h2load") != nil
 
-/// The simulator against clients of other people.
+/// The simulator, with clients of other projects.
 struct ForeignPeerTests {
     struct Response {
         var status: Int
@@ -46,7 +46,7 @@ struct ForeignPeerTests {
     }
 
     @Test(.enabled(if: hasCurl, "curl is not installed"))
-    func curlIsAnsweredAsByAPNs() async throws {
+    func curlGetsResponsesLikeThoseOfAPNs() async throws {
         let key = SimulatedKey()
         var configuration = Simulator.Configuration()
         configuration.credential = .keys([.init(key)])
@@ -90,7 +90,7 @@ struct ForeignPeerTests {
     }
 
     @Test(.enabled(if: hasH2load, "h2load (package nghttp2-client) is not installed"), arguments: [1, 100])
-    func h2loadIsServed(streams: Int) async throws {
+    func h2loadRequestsSucceed(streams: Int) async throws {
         let key = SimulatedKey()
         var configuration = Simulator.Configuration()
         configuration.credential = .keys([.init(key)])

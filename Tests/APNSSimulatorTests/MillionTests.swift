@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSSimulator
 
-/// A record of very many pushes.
+/// The memory of a record with a million pushes.
 struct MillionTests {
     private func residentMiB() -> Int {
         let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
@@ -12,7 +12,7 @@ struct MillionTests {
         return (Int(line.filter(\.isNumber)) ?? 0) / 1024
     }
 
-    @Test func aMillionIDsFit() {
+    @Test func aMillionIDsNeedLessThan200MiB() {
         let before = self.residentMiB()
         var ledger = Ledger()
         for number in 0..<1_000_000 as Range<UInt64> {

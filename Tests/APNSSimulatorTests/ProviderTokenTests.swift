@@ -31,14 +31,14 @@ struct ProviderTokenTests {
         ProviderTokenVerifier.fault(of: self.verifier.inspect(token.utf8), now: now)
     }
 
-    @Test func genuineTokensPass() throws {
+    @Test func validTokensAreAccepted() throws {
         #expect(self.fault(try Self.key.providerToken(issuedAt: Self.now)) == nil)
         #expect(self.fault(try self.token()) == nil)
         #expect(self.fault(try self.token(header: #"{"typ":"JWT","kid":"ABC123DEFG","alg":"ES256"}"#)) == nil)
         #expect(self.fault(try self.token(der: true)) == nil)
     }
 
-    @Test func forgedTokensFail() throws {
+    @Test func forgedTokensAreRefused() throws {
         let good = try self.token()
         let other = SimulatedKey(keyID: "ABC123DEFG", teamID: "TEAM567890")
         var tampered = Array(good.utf8)
@@ -60,7 +60,7 @@ struct ProviderTokenTests {
         for token in bad { #expect(self.fault(token) == .invalidProviderToken, "\(token)") }
     }
 
-    @Test func tokensAge() throws {
+    @Test func tokensExpire() throws {
         let token = try self.token()
         #expect(self.fault(token, now: Self.now + 3600) == nil)
         #expect(self.fault(token, now: Self.now + 3601) == .expiredProviderToken)
@@ -70,7 +70,7 @@ struct ProviderTokenTests {
         #expect(self.fault(ancient) == .expiredProviderToken)
     }
 
-    @Test func unknownKeysPassWhenToldSo() throws {
+    @Test func unknownKeysAreAcceptedIfConfigured() throws {
         var verifier = ProviderTokenVerifier(acceptsUnknownKeys: true, keys: [:])
         let token = try self.token()
         #expect(verifier.inspect(token.utf8).isGenuine)
@@ -80,7 +80,7 @@ struct ProviderTokenTests {
         #expect(!verifier.inspect(token.utf8).isGenuine)
     }
 
-    @Test func updatesAreCounted() throws {
+    @Test func frequentTokenUpdatesAreDetected() throws {
         var verifier = self.verifier
         let tokens = try (0..<4).map { _ in Array(try self.token().utf8) }
         let inspected = verifier.inspect(tokens[0])
@@ -91,12 +91,12 @@ struct ProviderTokenTests {
         #expect(!isTooOften(0, 1))
         #expect(isTooOften(1, 19))
         #expect(!isTooOften(1, 20))
-        #expect(!isTooOften(0, 21), "connections that still use the last one may go on")
+        #expect(!isTooOften(0, 21), "the previous token counts as an update")
         #expect(isTooOften(2, 39))
         #expect(!isTooOften(2, 40))
     }
 
-    @Test func simulatedKeysLookLikeApples() throws {
+    @Test func simulatedKeysHaveApplesForm() throws {
         let key = SimulatedKey()
         #expect(key.keyID.count == 10 && key.teamID.count == 10 && key.keyID != key.teamID)
         #expect(key.p8.hasPrefix("-----BEGIN PRIVATE KEY-----\n") && key.fileName == "AuthKey_\(key.keyID).p8")
@@ -104,7 +104,7 @@ struct ProviderTokenTests {
         #expect(known.publicKey.rawRepresentation == key.publicKey.rawRepresentation)
     }
 
-    @Test("A public key of another kind is refused with what was expected")
+    @Test("The error for a public key of another kind names the expected kind")
     func otherKeys() throws {
         for text in ["", "hello", SimulatedKey().p8] {
             let error = #expect(throws: SimulatorError.self) {

@@ -5,7 +5,7 @@ import Synchronization
 @testable import APNSSimulator
 @testable import HTTP2Wire
 
-/// A TLS client that shows every frame as it came and knows no HTTP/2 of its own: what it does not send, nobody sends.
+/// A TLS client that records every frame as received. It has no HTTP/2 logic and sends only the frames of the test.
 final class RawClient: Sendable {
     struct Frame: Sendable, Equatable {
         var type: UInt8
@@ -30,7 +30,7 @@ final class RawClient: Sendable {
     enum End: Sendable, Equatable {
         /// close_notify.
         case closeNotify
-        /// TCP's end alone.
+        /// TCP's FIN without close_notify.
         case fin
         /// TCP's reset.
         case rst
@@ -46,7 +46,7 @@ final class RawClient: Sendable {
         var end: End?
     }
 
-    /// What came, for the channel's handler to write and for tests to read.
+    /// The received data. The channel's handler writes it and tests read it.
     final class Sink: Sendable {
         private let state = Mutex(State())
 
@@ -64,9 +64,9 @@ final class RawClient: Sendable {
         self.state = state
     }
 
-    /// Connects; the handshake goes on by itself. Throws if the port is closed.
+    /// Connects. The handshake continues in the background. Throws if the port is closed.
     ///
-    /// - Parameter isMute: not even a handshake is begun.
+    /// - Parameter isMute: Whether the client sends nothing, not even a handshake.
     static func connect(
         _ simulator: Simulator,
         maximumVersion: TLSConfiguration.Version = .tls13,
@@ -142,7 +142,7 @@ final class RawClient: Sendable {
     var frames: [Frame] { self.state.withLock { $0.frames } }
     var end: End? { self.state.withLock { $0.end } }
 
-    /// Looks every millisecond, for ten seconds at the most.
+    /// Checks a condition every millisecond, for at most ten seconds.
     func wait(_ isMet: (State) -> Bool) async throws -> Bool {
         for _ in 0..<10_000 {
             if self.state.withLock({ isMet($0) }) { return true }
@@ -156,7 +156,7 @@ final class RawClient: Sendable {
         return self.end
     }
 
-    /// Waits until a frame has come that meets the condition.
+    /// Waits for a frame that meets the condition.
     func frame(_ isMet: (Frame) -> Bool) async throws -> Frame? {
         _ = try await self.wait { $0.frames.contains(where: isMet) || $0.end != nil }
         return self.frames.first(where: isMet)

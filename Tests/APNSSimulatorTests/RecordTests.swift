@@ -5,7 +5,7 @@ import Testing
 @testable import APNSSimulator
 @testable import HTTP2Wire
 
-/// What the simulator says that it did, and that it does the same again.
+/// The simulator's record, and the repetition of a run with the same seed.
 struct RecordTests {
     private let jwt: String
 
@@ -23,7 +23,7 @@ struct RecordTests {
         )
     }
 
-    /// What became of 300 pushes, one after another.
+    /// The results of 300 pushes, in order.
     private func run(seed: UInt64, script: FaultScript) async throws -> [String] {
         var configuration = Simulator.Configuration()
         configuration.initialMaxConcurrentStreams = 1000
@@ -52,7 +52,7 @@ struct RecordTests {
     }
 
     @Test(arguments: [Simulator.Recording.pushes, .pushesWithoutPayload, .ids, .counts])
-    func theRecordSaysWhatWasProcessed(recording: Simulator.Recording) async throws {
+    func theRecordShowsTheProcessedPushes(recording: Simulator.Recording) async throws {
         var configuration = Simulator.Configuration()
         configuration.recording = recording
         configuration.initialMaxConcurrentStreams = 1000
@@ -64,7 +64,7 @@ struct RecordTests {
         let simulator = try await Simulator.start(configuration)
         let client = try await RawClient.connect(simulator)
         client.start()
-        // Accepted, stalled, refused, 500, reset, and the first one again.
+        // Accepted, stalled, refused, 500, reset, and the first push again.
         let ids = try (1...6).map { try #require(APNSID("00000000-0000-4000-8000-00000000000\($0 == 6 ? 1 : $0)")) }
         for (index, id) in ids.enumerated() { client.push(Int32(index * 2 + 1), jwt: self.jwt, id: "\(id)") }
         try await simulator.waitUntil { $0.requestsReceived == 6 }
@@ -92,8 +92,8 @@ struct RecordTests {
         await simulator.stop()
     }
 
-    /// Bytes of nobody's protocol, behind a good handshake.
-    @Test func noBytesTrapTheSimulator() async throws {
+    /// Random bytes after a valid handshake.
+    @Test func randomBytesDoNotCrashTheSimulator() async throws {
         let simulator = try await Simulator.start()
         var random = SplitMix64(seed: 2024)
         for round in 0..<120 {
@@ -116,7 +116,7 @@ struct RecordTests {
         await simulator.stop()
     }
 
-    /// A frame of a random type, or a header block of random bytes, or a push with wild values.
+    /// A frame of a random type, a header block of random bytes, or a push with random values.
     private func frame(_ round: Int, _ random: inout SplitMix64) -> [UInt8] {
         let count = Int(random.next() % 400)
         let payload = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
@@ -133,7 +133,7 @@ struct RecordTests {
         case 2:
             return RawFrame(type: 1, flags: 5, stream: .request, payload: payload).bytes(requestStreamID: stream | 1)
         default:
-            // Literal fields of random bytes behind a whole set of pseudo-header fields.
+            // Literal fields with random values after a complete set of pseudo-header fields.
             let names = [
                 "apns-id", "apns-expiration", "apns-priority", "authorization", "apns-topic", "apns-push-type",
             ]

@@ -27,7 +27,7 @@ struct RulesTests {
         )
     }
 
-    @Test func methodAndPathComeFirst() {
+    @Test func methodAndPathAreCheckedFirst() {
         var request = TestRequest()
         request.method = "GET"
         self.expect(.methodNotAllowed, 405, request)
@@ -46,7 +46,7 @@ struct RulesTests {
         }
     }
 
-    @Test func credentialsComeBeforeFields() {
+    @Test func credentialsAreCheckedBeforeFields() {
         let request = self.request.without("apns-topic")
         let verdict = request.verdict(credentialFault: .missingProviderToken)
         #expect(verdict == Verdict(status: 403, reason: .missingProviderToken))
@@ -76,7 +76,7 @@ struct RulesTests {
         self.expect(.badCollapseID, 400, self.request.with("apns-collapse-id", String(repeating: "c", count: 65)))
     }
 
-    @Test func topicsFitTheirPushType() {
+    @Test func topicsMustFitTheirPushType() {
         self.expect(.badTopic, 400, self.request.with("apns-push-type", "voip"))
         self.expect(.badTopic, 400, self.request.with("apns-topic", "com.example.app.voip"))
         let rules = APNSRules(topics: ["com.example.app", "com.example.other.complication"])
@@ -97,7 +97,7 @@ struct RulesTests {
         self.expect(.payloadTooLarge, 413, voip.sized(5121))
     }
 
-    @Test func deviceTokensHaveStates() {
+    @Test func tokenStatesDecideTheResponse() {
         var rules = APNSRules()
         rules.tokenStates = [
             "aa": .unregistered(sinceMilliseconds: 1_700_000_000_001), "bb": .expired(sinceMilliseconds: 2), "cc": .bad,
@@ -111,11 +111,11 @@ struct RulesTests {
         self.expect(.deviceTokenNotForTopic, 400, request("dd"), rules)
         #expect(request("ee").verdict(rules) == .accepted)
         #expect(request("ff").verdict(rules) == .accepted)
-        // What is wrong with the request is told first.
+        // Faults of the request take precedence.
         self.expect(.payloadEmpty, 400, request("aa").sized(0), rules)
     }
 
-    @Test func bodiesAreJSON() {
+    @Test func rejectionsHaveJSONBodies() {
         #expect(Verdict.accepted.body == [])
         #expect(String(decoding: Verdict.rejected(.badTopic).body, as: UTF8.self) == #"{"reason":"BadTopic"}"#)
         let gone = Verdict.rejected(.unregistered, timestamp: 12)
@@ -126,7 +126,7 @@ struct RulesTests {
 }
 
 struct BytesTests {
-    @Test func madeIDsAreUUIDs() {
+    @Test func generatedIDsAreUUIDs() {
         var random = SplitMix64(seed: 7)
         var seen: Set<APNSID> = []
         for _ in 0..<1000 {
@@ -140,7 +140,7 @@ struct BytesTests {
         #expect(seen.count == 1000)
     }
 
-    @Test func logarithmIsOne() {
+    @Test func theLogarithmIsAccurate() {
         for (x, expected) in [
             (1.0, 0.0), (2.718281828459045, 1), (0.5, -0.6931471805599453), (1e-9, -20.72326583694641),
         ] {

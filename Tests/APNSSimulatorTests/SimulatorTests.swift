@@ -12,7 +12,7 @@ struct SimulatorTests {
 
     init() throws { self.jwt = try self.key.providerToken(issuedAt: Sample.now) }
 
-    /// A simulator with a client on it whose limit of streams is raised already; its first push is stream 1.
+    /// A simulator and a connected client whose stream limit is raised already. Stream 1 was its first push.
     private func pair(
         _ configuration: Simulator.Configuration = .init()
     ) async throws -> (simulator: Simulator, client: WireClient) {
@@ -24,7 +24,7 @@ struct SimulatorTests {
         return (simulator, client)
     }
 
-    @Test func limitRisesWithTheFirstGoodToken() async throws {
+    @Test func theLimitRisesWithTheFirstValidToken() async throws {
         let simulator = try await Simulator.start()
         let client = try WireClient(simulator)
         #expect(await client.open())
@@ -60,7 +60,7 @@ struct SimulatorTests {
         await simulator.stop()
     }
 
-    @Test func keysComeAndGo() async throws {
+    @Test func keysCanBeAddedAndRemoved() async throws {
         var configuration = Simulator.Configuration()
         configuration.credential = .keys([])
         let simulator = try await Simulator.start(configuration)
@@ -78,7 +78,7 @@ struct SimulatorTests {
         await simulator.stop()
     }
 
-    @Test func clockAndUpdatesAreTheConfigurations() async throws {
+    @Test func theConfiguredClockAndUpdateLimitApply() async throws {
         let clock = SharedClock()
         clock.now.withLock { $0 = Sample.now }
         var configuration = Simulator.Configuration()
@@ -108,7 +108,7 @@ struct SimulatorTests {
         await simulator.stop()
     }
 
-    @Test func ledgerCountsWithoutRecording() async throws {
+    @Test func theRecordCountsWithoutPushes() async throws {
         var configuration = Simulator.Configuration()
         configuration.recordsPushes = false
         let (simulator, client) = try await self.pair(configuration)
@@ -120,7 +120,7 @@ struct SimulatorTests {
         await simulator.stop()
     }
 
-    @Test func ledgerFindsDuplicates() async throws {
+    @Test func theRecordFindsDuplicates() async throws {
         let (simulator, client) = try await self.pair()
         let id = "eabeae54-14a8-11e5-b60b-1697f925ec7b"
         _ = await client.results(await client.submit(2, jwt: self.jwt, ids: [id, id.uppercased()]))
@@ -130,7 +130,7 @@ struct SimulatorTests {
         await simulator.stop()
     }
 
-    @Test func ledgerCanBeWaitedFor() async throws {
+    @Test func testsCanWaitForTheRecord() async throws {
         let (simulator, client) = try await self.pair()
         async let waiting: Void = simulator.waitUntil { $0.requestsProcessed == 31 }
         for _ in 0..<3 { _ = await client.send(10, jwt: self.jwt) }
@@ -153,7 +153,7 @@ struct SimulatorTests {
         #expect(throws: SimulatorError.self) { try end.get() }
     }
 
-    @Test func manyRunSideBySide() async throws {
+    @Test func simulatorsRunInParallel() async throws {
         let ports = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<8 {
                 group.addTask {
@@ -172,7 +172,7 @@ struct SimulatorTests {
         #expect(ports.count == 8 && ports.allSatisfy { $0 > 0 })
     }
 
-    @Test func nothingStaysBehind() async throws {
+    @Test func aStoppedSimulatorIsReleased() async throws {
         weak var core: SimulatorCore?
         do {
             let (simulator, client) = try await self.pair()
@@ -185,7 +185,7 @@ struct SimulatorTests {
         #expect(core == nil)
     }
 
-    @Test func startSaysWhyItFailed() async throws {
+    @Test func startReportsAUsedPort() async throws {
         let first = try await Simulator.start()
         var configuration = Simulator.Configuration()
         configuration.port = first.port
@@ -196,7 +196,7 @@ struct SimulatorTests {
     }
 }
 
-/// A time of day that a test sets.
+/// A clock that a test sets.
 final class SharedClock: Sendable {
     let now = Mutex<Int64>(0)
 }

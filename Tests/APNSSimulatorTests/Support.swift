@@ -4,7 +4,7 @@ import Foundation
 @testable import APNSSimulator
 @testable import HTTP2Wire
 
-/// What a command printed and how it ended.
+/// The output and exit status of a command.
 struct CommandResult: Sendable {
     var status: Int32
     var output: String
@@ -16,7 +16,7 @@ enum Command {
         return folders.map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    /// Runs a command on a thread of its own; its standard output and error go into one text.
+    /// Runs a command on a thread of its own and returns its standard output and error as one text.
     static func run(_ name: String, _ arguments: [String]) async throws -> CommandResult {
         guard let path = self.path(of: name) else { throw CocoaError(.fileNoSuchFile) }
         return try await withCheckedThrowingContinuation { continuation in
@@ -71,7 +71,7 @@ enum Sample {
     static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 }
 
-/// One request as data, to be put to the rules or on the wire.
+/// A request as data, for the rules or for the wire.
 struct TestRequest {
     var method = "POST"
     var path = "/3/device/\(Sample.deviceToken)"

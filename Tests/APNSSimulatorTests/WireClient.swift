@@ -4,7 +4,7 @@ import NIOPosix
 @testable import APNSSimulator
 @testable import HTTP2Wire
 
-/// A bare client connection to a simulator: an actor on the connection's loop, as the library's own owner is one.
+/// A minimal client connection to a simulator: an actor on the connection's loop, like the library's connection owner.
 actor WireClient: ConnectionDelegate {
     nonisolated var unownedExecutor: UnownedSerialExecutor { self.loop.executor.asUnownedSerialExecutor() }
 
@@ -29,7 +29,7 @@ actor WireClient: ConnectionDelegate {
         self.tls = try TLSContext(.client, configuration: tls)
     }
 
-    /// Connects; false if that failed.
+    /// Connects. Returns false if the attempt failed.
     func open() async -> Bool {
         var configuration = Connection.Configuration(
             host: "localhost",
@@ -47,7 +47,7 @@ actor WireClient: ConnectionDelegate {
         }
     }
 
-    /// Submits requests in one batch, their tags counted from 1 over the client's life.
+    /// Submits requests in one batch. Tags count from 1 over the client's life.
     @discardableResult
     func submit(_ count: Int, jwt: String?, payload: String = Sample.payload, ids: [String] = []) -> [UInt64] {
         var fields: [HeaderBlock.Field] = [

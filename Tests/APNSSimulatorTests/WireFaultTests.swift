@@ -5,13 +5,13 @@ import Testing
 @testable import APNSSimulator
 @testable import HTTP2Wire
 
-/// Faults as they stand on the wire, byte by byte.
+/// Faults on the wire, byte by byte.
 struct WireFaultTests {
     private let jwt: String
 
     init() throws { self.jwt = try SimulatedKey().providerToken(issuedAt: Sample.now) }
 
-    /// A simulator without warm-up whose first request, on stream 1, meets the fault.
+    /// A simulator without warm-up. The fault applies to its first request, on stream 1.
     private func pair(_ faults: [Fault]) async throws -> (simulator: Simulator, client: RawClient) {
         var configuration = Simulator.Configuration()
         configuration.initialMaxConcurrentStreams = 1000
@@ -33,7 +33,7 @@ struct WireFaultTests {
         await pair.simulator.stop()
     }
 
-    @Test(arguments: [0, 5, 2000] as [Int]) func bodiesBreakOff(after bytes: Int) async throws {
+    @Test(arguments: [0, 5, 2000] as [Int]) func bodiesMayBeCutOff(after bytes: Int) async throws {
         let response = ScriptedResponse(status: 400).with { $0.body = Array(repeating: 0x78, count: 4000) }
         let pair = try await self.meet(.cutBody(response, after: bytes, code: 8))
         let reset = try await pair.client.frame { $0.type == 3 }
@@ -42,14 +42,14 @@ struct WireFaultTests {
         #expect(data.reduce(0) { $0 + $1.payload.count } == bytes)
         #expect(data.allSatisfy { $0.flags & 1 == 0 })
         #expect(pair.client.types(on: 1).first == 1)
-        // The next stream is none the worse.
+        // The next stream is not affected.
         pair.client.push(3, jwt: self.jwt)
         let next = try await pair.client.frame { $0.type == 1 && $0.streamID == 3 }
         #expect(next?.flags == 5)
         await self.leave(pair)
     }
 
-    @Test func answersMayNeverEnd() async throws {
+    @Test func responsesMayNeverEnd() async throws {
         let pair = try await self.meet(
             .respond(ScriptedResponse(.badTopic).with { ($0.cutAfter, $0.cutCode) = (.max, nil) })
         )
@@ -62,7 +62,7 @@ struct WireFaultTests {
 
     @Test func bodiesMayBeEndless() async throws {
         let pair = try await self.meet(.oversizedBody(bytes: .max))
-        // As much as both windows allow.
+        // The number of bytes that both windows allow.
         #expect(try await pair.client.wait { $0.received >= 65_535 })
         // A window for 100,000 more on the connection and on the stream.
         for stream in [0, 1] as [Int32] {
@@ -82,7 +82,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func trailersComeBehindTheBody() async throws {
+    @Test func trailersFollowTheBody() async throws {
         let pair = try await self.meet(.respond(ScriptedResponse(.badTopic).with { $0.trailers = ["x-end": "1"] }))
         #expect(try await pair.client.frame { $0.type == 1 && $0.flags & 1 == 1 } != nil)
         #expect(pair.client.types(on: 1) == [1, 0, 1])
@@ -96,7 +96,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func informationalAnswersComeFirst() async throws {
+    @Test func informationalResponsesComeFirst() async throws {
         let pair = try await self.meet(.respond(ScriptedResponse(status: 200).with { $0.informational = [100, 103] }))
         #expect(try await pair.client.frame { $0.type == 1 && $0.flags & 1 == 1 } != nil)
         #expect(pair.client.frames.filter { $0.streamID == 1 }.map(\.type) == [1, 1, 1])
@@ -104,7 +104,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func resetsMayFollowAWholeAnswer() async throws {
+    @Test func resetsMayFollowACompleteResponse() async throws {
         let pair = try await self.meet(.respond(ScriptedResponse(.badTopic).with { $0.resetCode = 0 }))
         #expect(try await pair.client.frame { $0.type == 3 }?.code == 0)
         #expect(pair.client.types(on: 1) == [1, 0, 3])
@@ -113,7 +113,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func earlyAnswersMayBeFollowedByAReset() async throws {
+    @Test func resetsMayFollowAnEarlyResponse() async throws {
         let pair = try await self.pair([
             Fault(.earlyResponse(ScriptedResponse(.payloadTooLarge).with { $0.resetCode = 0 }))
         ])
@@ -139,7 +139,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func hugeTimesDoNoHarm() async throws {
+    @Test func veryLongDelaysAreHarmless() async throws {
         let forever = Duration.seconds(Int64.max)
         let pair = try await self.pair([
             Fault(.pause(forever)), Fault(.delay(.fixed(forever))), Fault(.gracefulGoAway(notice: forever)),
@@ -162,7 +162,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func answersMayBeWithoutIdOrDate() async throws {
+    @Test func responsesMayHaveAnyIDAndHeaders() async throws {
         let (simulator, client) = try await self.wirePair(
             FaultScript([
                 Fault(.respond(ScriptedResponse(status: 200).with { $0.id = .missing })),
@@ -190,7 +190,7 @@ struct WireFaultTests {
 
     // MARK: GOAWAY
 
-    @Test func certificatesAreRefusedAsAPNsDoes() async throws {
+    @Test func certificatesAreRefusedLikeAPNs() async throws {
         let pair = try await self.pair([
             Fault(.goAway(reason: "BadCertificateEnvironment"), when: FaultTrigger(event: .open))
         ])
@@ -201,11 +201,11 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func gracefulGoAwayComesInTwoSteps() async throws {
+    @Test func aGracefulGoAwayHasTwoFrames() async throws {
         let pair = try await self.pair([Fault(.gracefulGoAway(notice: .seconds(1), reason: "Shutdown"))])
         pair.client.push(1, jwt: self.jwt)
         #expect(try await pair.client.frame { $0.type == 7 } != nil)
-        // Within the notice, which is long enough for a busy machine.
+        // The second request falls within the notice, which is long enough for a busy machine.
         pair.client.push(3, jwt: self.jwt)
         #expect(try await pair.client.wait { state in state.frames.count { $0.type == 7 } == 2 })
         let last = pair.client.frames.filter { $0.type == 7 }.map { Array($0.payload.prefix(4)) }
@@ -226,7 +226,7 @@ struct WireFaultTests {
     // MARK: The end of a connection
 
     @Test(arguments: [(ConnectionEnding.fin, RawClient.End.fin), (.rst, .rst), (.closeNotify, .closeNotify)])
-    func connectionsEnd(ending: ConnectionEnding, end: RawClient.End) async throws {
+    func connectionsMayEndInAnyWay(ending: ConnectionEnding, end: RawClient.End) async throws {
         let pair = try await self.meet(.dropConnection(isProcessed: true, ending))
         #expect(try await pair.client.waitForEnd() == end)
         #expect(pair.client.frames.allSatisfy { $0.type != 7 && $0.streamID == 0 })
@@ -234,7 +234,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func silenceMayAnswerPings() async throws {
+    @Test func silenceMayAcknowledgePings() async throws {
         let id = "eabeae54-14a8-11e5-b60b-1697f925ec7b"
         let pair = try await self.pair([Fault(.silence(isProcessed: true, acknowledgesPings: true))])
         pair.client.push(1, jwt: self.jwt)
@@ -265,7 +265,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func aPauseKeepsAnswersBackAndGoesOn() async throws {
+    @Test func aPauseDelaysResponses() async throws {
         let pair = try await self.pair([Fault(.pause(.milliseconds(120)), when: .nth(2))])
         let clock = ContinuousClock()
         pair.client.push(1, jwt: self.jwt)
@@ -280,7 +280,7 @@ struct WireFaultTests {
 
     // MARK: Frames
 
-    @Test func settingsOfAllKinds() async throws {
+    @Test func allSettingsCanBeSent() async throws {
         let pair = try await self.meet(
             .settings(
                 .headerTableSize(0),
@@ -295,7 +295,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func limitsRiseAndFall() async throws {
+    @Test func theAnnouncedLimitRisesAndFalls() async throws {
         let limits: [UInt32] = [1, 1000, 1, 0]
         let pair = try await self.pair(limits.map { Fault(.settings(maxConcurrentStreams: $0)) })
         pair.client.push(1, jwt: self.jwt)
@@ -305,7 +305,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func pingsAndSettingsFlood() async throws {
+    @Test func pingsAndSettingsCanFlood() async throws {
         let pair = try await self.pair([Fault(.pingFlood(5000)), Fault(.settingsFlood(300))])
         pair.client.push(1, jwt: self.jwt)
         #expect(try await pair.client.wait { state in state.frames.count { $0.type == 6 } == 5000 })
@@ -314,7 +314,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test(arguments: MalformedFrame.allCases) func malformedFramesGoOut(frame: MalformedFrame) async throws {
+    @Test(arguments: MalformedFrame.allCases) func malformedFramesAreSent(frame: MalformedFrame) async throws {
         let pair = try await self.meet(.malformed(frame))
         var random = SplitMix64(seed: 1 &+ 0xFA17)
         let bytes = frame.bytes(requestStreamID: 1, using: &random)
@@ -328,7 +328,7 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    @Test func framesOfAnyKindGoOut() async throws {
+    @Test func framesOfAnyKindAreSent() async throws {
         let frame = RawFrame(type: 0xBE, flags: 3, stream: .request, payload: [9, 8])
         let pair = try await self.meet(.frame(frame))
         let seen = try await pair.client.frame { $0.type == 0xBE }
@@ -336,8 +336,8 @@ struct WireFaultTests {
         await self.leave(pair)
     }
 
-    /// What our own client makes of each: nothing, or a broken protocol.
-    @Test(arguments: MalformedFrame.allCases) func clientsNoticeMalformedFrames(frame: MalformedFrame) async throws {
+    /// The library's client ignores each frame or reports a protocol error.
+    @Test(arguments: MalformedFrame.allCases) func clientsDetectMalformedFrames(frame: MalformedFrame) async throws {
         let (simulator, client) = try await self.wirePair(FaultScript([Fault(.malformed(frame))]))
         let results = await client.send(1, jwt: self.jwt)
         let isHarmless = frame == .unknownType
@@ -363,7 +363,7 @@ struct WireFaultTests {
         let start = clock.now
         for number in 0..<10 { pair.client.push(Int32(number * 2 + 1), jwt: self.jwt, body: body) }
         try await pair.simulator.waitUntil { $0.requestsReceived == 10 }
-        // 40,000 bytes at 512 in two milliseconds.
+        // 40,000 bytes, read in steps of 512 bytes every two milliseconds.
         #expect(start.duration(to: clock.now) >= .milliseconds(140))
         await self.leave(pair)
     }

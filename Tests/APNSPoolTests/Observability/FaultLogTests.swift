@@ -9,7 +9,7 @@ import Testing
 struct FaultLogTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
 
-    @Test func onceThenEveryFiveMinutes() {
+    @Test func aFaultIsLoggedOnceThenEveryFiveMinutes() {
         var log = FaultLog<String>()
         #expect(log.next == nil)
         #expect(log.seen("a", now: self.at(0)) == .first)
@@ -25,7 +25,7 @@ struct FaultLogTests {
         )
     }
 
-    @Test func whatLastsIsToldWithoutBeingSeenAgain() {
+    @Test func aLastingFaultIsRepeatedWithoutNewReports() {
         var log = FaultLog<String>()
         #expect(log.lasts("a", now: self.at(1000)) == nil)
         #expect(log.seen("a", now: self.at(0)) == .first)
@@ -35,7 +35,7 @@ struct FaultLogTests {
         #expect(log.next == self.at(600))
     }
 
-    @Test func oneFaultDoesNotHideAnotherNorItsReturn() {
+    @Test func faultsAreLoggedIndependentlyAndAfterAnEnd() {
         var log = FaultLog<String>()
         #expect(log.seen("a", now: self.at(0)) == .first)
         #expect(log.seen("b", now: self.at(1)) == .first)
@@ -45,7 +45,7 @@ struct FaultLogTests {
         #expect(log.seen("a", now: self.at(3)) == .first)
     }
 
-    @Test func theBooksAreBounded() {
+    @Test func theNumberOfRememberedFaultsIsBounded() {
         var log = FaultLog<Int>()
         for fault in 0..<1000 { #expect(log.seen(fault, now: self.at(0)) == .first) }
         #expect(log.seen(999, now: self.at(0)) == nil)
@@ -53,7 +53,7 @@ struct FaultLogTests {
     }
 }
 
-/// What is in the log, and what is not.
+/// The content of the log.
 struct LogTests {
     private func authentication() -> APNSAuthentication {
         .token(privateKeyPEM: KeyTexts.p256, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
@@ -65,7 +65,7 @@ struct LogTests {
         return (logger, lines)
     }
 
-    @Test func aFaultThatLastsIsToldEveryFiveMinutes() async throws {
+    @Test func aLastingFaultIsLoggedEveryFiveMinutes() async throws {
         let clock = ShiftedClock()
         let (logger, lines) = self.trace()
         try await withServer(
@@ -93,7 +93,7 @@ struct LogTests {
         #expect((Int("\(first.metadata["failed-pushes"] ?? "")") ?? 0) >= 100)
     }
 
-    @Test func aConnectionThatFailsAgainAndAgainIsOneLine() async throws {
+    @Test func aRepeatedlyFailingConnectionIsLoggedOnce() async throws {
         let clock = ShiftedClock()
         let (logger, lines) = self.trace()
         try await withServer(configure: {
@@ -102,7 +102,7 @@ struct LogTests {
         }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             await server.stop()
-            // The pauses between the tries pass by the clock.
+            // The test's clock controls the pauses between the attempts.
             await until {
                 clock.advance(by: .milliseconds(50))
                 return lines.count(.debug, containing: "lost or refused again") >= 5
@@ -113,8 +113,9 @@ struct LogTests {
         }
     }
 
-    /// The same lines for ten pushes and a thousand, whatever becomes of them; no secret, no whole device token.
-    @Test func nothingAboveDebugForAPushAndNoSecrets() async throws {
+    /// The number of lines above debug level does not depend on the number of pushes. No line contains a secret or a
+    /// whole device token.
+    @Test func pushesAreLoggedAtDebugWithoutSecrets() async throws {
         var counts: [Int] = []
         for number in [10, TestScale.size(300, thorough: 1000)] {
             let (logger, lines) = self.trace()
@@ -136,7 +137,7 @@ struct LogTests {
             counts.append(lines.entries.count { $0.level > .debug })
             #expect(jwt.count > 100)
             let signature = try #require(jwt.split(separator: ".").last)
-            // Each line of the key's text but the first and the last, which are no secret.
+            // All lines of the key's text except the first and the last, which are not secret.
             let keyLines = KeyTexts.p256.split(separator: "\n").dropFirst().dropLast().map(String.init)
             let secrets = [String(signature)] + keyLines
             for line in lines.entries {

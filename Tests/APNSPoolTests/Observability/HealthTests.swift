@@ -7,7 +7,7 @@ import Testing
 
 @testable import APNSPool
 
-/// One line for each thing that a client's health follows from, and which goes before which.
+/// The states that determine a client's health, one line each, and their precedence.
 struct HealthTableTests {
     struct Line: Sendable, CustomTestStringConvertible {
         var name: String
@@ -27,7 +27,7 @@ struct HealthTableTests {
         var testDescription: String { "\(self.name) \(self.cause?.rawValue ?? "")" }
     }
 
-    /// From what goes before everything to what gives way to everything.
+    /// The states in the order of precedence, highest first.
     static let lines = [
         Line("stopped") { $0.lifecycle = .stopped },
         Line("starting") { $0.lifecycle = .notStarted },
@@ -55,7 +55,7 @@ struct HealthTableTests {
         Line("serving") { _ in },
     ]
 
-    @Test(arguments: lines.indices) func eachLineAlone(_ index: Int) {
+    @Test(arguments: lines.indices) func eachStateAloneHasItsHealth(_ index: Int) {
         let line = Self.lines[index]
         var inputs = HealthInputs()
         line.change(&inputs)
@@ -64,7 +64,7 @@ struct HealthTableTests {
         #expect(health.isReady == ["serving", "degraded"].contains(line.name))
     }
 
-    @Test(arguments: lines.indices) func itGoesBeforeAllThatFollow(_ index: Int) {
+    @Test(arguments: lines.indices) func eachStateOverridesTheFollowingOnes(_ index: Int) {
         let line = Self.lines[index]
         for other in Self.lines[index...] {
             var inputs = HealthInputs()
@@ -75,7 +75,7 @@ struct HealthTableTests {
         }
     }
 
-    @Test func messagesCarryWhatAPNsOrTheNetworkSaid() {
+    @Test func messagesContainTheCause() {
         var inputs = HealthInputs()
         inputs.connections = .unavailable("connection refused")
         #expect("\(APNSHealth(inputs))".contains("connection refused"))
@@ -87,7 +87,7 @@ struct HealthTableTests {
         #expect(APNSHealth(inputs) == .stopped)
     }
 
-    @Test("A refusal that a new connection has yet to confirm is named, and is no fault while a connection is ready")
+    @Test("A suspected refusal is named while the client connects, and ignored while a connection is ready")
     func suspectedRefusal() {
         var inputs = HealthInputs()
         inputs.suspectedRefusal = "InvalidProviderToken"
@@ -96,7 +96,7 @@ struct HealthTableTests {
         #expect("\(APNSHealth(inputs))".contains("InvalidProviderToken"))
     }
 
-    @Test func aConfigurationFaultOfThePastIsNone() {
+    @Test func aPastConfigurationFaultIsIgnored() {
         var inputs = HealthInputs()
         inputs.configurationFault = "no such host"
         #expect(APNSHealth(inputs) == .serving)
@@ -109,7 +109,7 @@ struct HealthTests {
         .token(privateKeyPEM: KeyTexts.p256, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
     }
 
-    /// What the client tells until it is as wanted.
+    /// The health values that the client publishes, up to the first that meets the condition.
     private func read(
         _ changes: EventStream<APNSHealth>,
         until isMet: (APNSHealth) -> Bool
@@ -122,7 +122,7 @@ struct HealthTests {
         return seen
     }
 
-    @Test func aStartIsStartingThenServingAndTheEndIsStopped() async throws {
+    @Test func aClientIsStartingThenServingThenStopped() async throws {
         let server = try await ScriptedServer.start()
         let client = try APNSClient(configuration: .local(server))
         #expect(await client.health == .starting)
@@ -152,7 +152,7 @@ struct HealthTests {
         }
     }
 
-    @Test func withoutAPNsItIsDegradedAndAfterTenSecondsFailing() async throws {
+    @Test func lostConnectionsDegradeAndThenFailTheHealth() async throws {
         let clock = ShiftedClock()
         try await withSimulatedAPNS(configure: {
             $0.clock = clock
@@ -178,8 +178,8 @@ struct HealthTests {
         }
     }
 
-    @Test func aStormOf503IsDegraded() async throws {
-        // Now and then a response is good, so that it is not the connection that is at fault.
+    @Test func manyResponses503DegradeTheHealth() async throws {
+        // Every fourth response succeeds, so that the connection itself is not considered faulty.
         let script: ScriptedServer.Script = { push in
             push.number % 4 == 0 ? [.respond(200)] : [.respond(503, reason: "ServiceUnavailable")]
         }
@@ -197,7 +197,7 @@ struct HealthTests {
         }
     }
 
-    @Test func aWrongKeyIsFailingUntilAPNsTakesIt() async throws {
+    @Test func aRefusedKeyFailsTheHealthUntilItIsAccepted() async throws {
         let clock = ShiftedClock()
         try await withServer(
             script: { _ in [.respond(403, reason: "InvalidProviderToken")] },
@@ -218,7 +218,7 @@ struct HealthTests {
         }
     }
 
-    @Test func aRevokedKeyIsFailing() async throws {
+    @Test func aRevokedKeyFailsTheHealth() async throws {
         try await withServer(configure: { $0.authentication = authentication() }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let changes = client.healthChanges

@@ -8,7 +8,7 @@ import Testing
 
 @testable import APNSPool
 
-/// A metrics backend that remembers.
+/// A metrics backend that stores all values.
 final class RememberingMetrics: MetricsFactory {
     struct Series: Hashable, Sendable {
         var kind: String
@@ -121,11 +121,11 @@ struct MetricsTests {
         return metrics
     }
 
-    @Test func namesKindsAndLabelsAreTheDocumentedOnes() async throws {
+    @Test func namesKindsAndLabelsMatchTheDocumentation() async throws {
         let metrics = try await self.withMetrics { client, _, _, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         }
-        // No client certificate is in use here.
+        // This client has no certificate, so its metric is exported separately.
         let samples = MetricSnapshot(
             health: .serving,
             pool: try await self.emptyStatus(),
@@ -172,7 +172,7 @@ struct MetricsTests {
         #expect(metrics.sum(name, ["outcome": "rejected", "reason": "BadDeviceToken"]) == 2)
         #expect(metrics.sum(name) == 3010)
         #expect(metrics.find(name).allSatisfy { $0.series.labels["credential"] == "9UC9ZLQ8YW" })
-        // Not a call a push.
+        // The counters are not updated once per push.
         let calls = metrics.find(name, ["outcome": "accepted"]).reduce(0) { $0 + $1.values.count }
         #expect(calls < 20, "\(calls)")
         #expect(metrics.destroyedCount > 10)
@@ -201,18 +201,18 @@ struct MetricsTests {
         #expect(metrics.sum("apns_health", ["state": "serving"]) > 0)
     }
 
-    @Test func withoutABackendNothingIsMeasured() async throws {
+    @Test func timesAreNotMeasuredWithoutABackend() async throws {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             #expect(client.runtime.monitor.queueTimes.begin(client.runtime.clock) == nil)
             #expect(client.runtime.monitor.queueTimes.take().isEmpty)
             #expect(client.runtime.monitor.events.responseTimes.take().isEmpty)
-            // But counted.
+            // Pushes are counted nevertheless.
             #expect(client.runtime.monitor.pushes.totals.values.reduce(0, +) == 1)
         }
     }
 
-    @Test func anotherCredentialBeginsAnotherSeries() throws {
+    @Test func aNewCredentialStartsANewSeries() throws {
         let metrics = RememberingMetrics()
         let exporter = try #require(MetricExporter(factory: metrics))
         func samples(_ total: Int) -> [MetricSample] {
@@ -239,7 +239,7 @@ struct MetricsTests {
         #expect(samples.take().isEmpty)
     }
 
-    @Test func wordsFromOutsideMakeNoSeries() {
+    @Test func unknownTypesAndReasonsShareOneSeries() {
         let counters = PushCounters()
         for number in 0..<50 {
             let type = PushType(rawValue: "made-up-\(number)")

@@ -4,9 +4,9 @@ import Testing
 @testable import APNSModel
 @testable import APNSPool
 
-/// That alerts, dashboard and runbook speak of what there is. What the rules do is tested by `make check-alerts`.
+/// Alerts, dashboard and runbook refer only to existing items. `make check-alerts` tests the rules themselves.
 struct MonitoringTests {
-    /// The names of metrics in a text, a histogram's without its suffix.
+    /// The names of the metrics in a text, without the suffixes of histograms.
     private func metrics(in text: String) -> Set<String> {
         Set(
             text.matches(of: /apns_[a-z_]+/).map {
@@ -15,20 +15,20 @@ struct MonitoringTests {
         )
     }
 
-    /// Those of the table in Docs/Operations.md, which `MetricsTests` holds against the library.
+    /// The metrics in the table of Docs/Operations.md, which `MetricsTests` compares with the library.
     private func documentedMetrics() throws -> Set<String> {
         let names = try Runbook.text("Docs/Operations.md").matches(of: /\| `(apns_[a-z_]+)` \|/).map { String($0.1) }
         #expect(names.count > 15)
         return Set(names)
     }
 
-    @Test func alertsAskForMetricsThatThereAre() throws {
+    @Test func alertsUseExistingMetrics() throws {
         let asked = self.metrics(in: try Runbook.text("Docs/Monitoring/alerts.yml"))
         #expect(asked.count > 8)
         #expect(try asked.isSubset(of: self.documentedMetrics()), "\(asked)")
     }
 
-    @Test func theDashboardShowsEveryMetricAndNoOther() throws {
+    @Test func theDashboardShowsExactlyAllMetrics() throws {
         let text = try Runbook.text("Docs/Monitoring/dashboard.json")
         #expect(try self.metrics(in: text) == self.documentedMetrics())
     }
@@ -49,7 +49,7 @@ struct MonitoringTests {
         var panels: [Panel]
     }
 
-    @Test func theDashboardIsOne() throws {
+    @Test func theDashboardIsValid() throws {
         let text = try Runbook.text("Docs/Monitoring/dashboard.json")
         let dashboard = try JSONDecoder().decode(Dashboard.self, from: Data(text.utf8))
         #expect(Set(dashboard.panels.map(\.id)).count == dashboard.panels.count)
@@ -59,7 +59,7 @@ struct MonitoringTests {
             #expect(["row", "timeseries", "stat"].contains(panel.type) && !panel.title.isEmpty)
             #expect((panel.type == "row") == (panel.targets ?? []).isEmpty, "\(panel.title)")
         }
-        // No panel lies on another.
+        // No two panels overlap.
         var cells: Set<[Int]> = []
         for position in dashboard.panels.map(\.gridPos) {
             for x in position.x..<position.x + position.w {
@@ -68,20 +68,20 @@ struct MonitoringTests {
         }
     }
 
-    /// The reasons in the rules' expressions are APNs' and this library's words.
-    @Test func alertsAskForReasonsThatThereAre() throws {
+    /// The reasons in the rules' expressions are reasons of APNs or codes of this library.
+    @Test func alertsUseExistingReasons() throws {
         let text = try Runbook.text("Docs/Monitoring/alerts.yml")
         var known = Set(RejectionReason.table.map(\.reason.rawValue) + RejectionReason.table.compactMap(\.alias))
         known.formUnion(try self.codes("Sources/APNSModel/Outcome/PushError.swift"))
         known.insert("none")
-        // A spelling of two words.
+        // The expression matches two spellings.
         let expressions = text.replacing("Key(Id)?In", with: "KeyIn")
         let asked = Set(
             expressions.matches(of: /reason!?=~?"([^"]*)"/).flatMap { $0.1.split(separator: "|").map(String.init) }
         )
         #expect(asked.count > 15)
         #expect(asked.isSubset(of: known), "\(asked.subtracting(known))")
-        // Every 403 is a matter of the credential.
+        // The alerts include every reason that refuses the credential.
         let refusals = RejectionReason.table.filter { $0.disposition == .credential }.map(\.reason.rawValue)
         #expect(Set(refusals).isSubset(of: asked), "\(Set(refusals).subtracting(asked))")
     }
@@ -121,7 +121,7 @@ struct MonitoringTests {
         }
     }
 
-    @Test func eachReasonAndEachCauseIsInTheRunbook() throws {
+    @Test func theRunbookHasEachReasonAndCause() throws {
         let text = try Runbook.text("Docs/Runbook.md")
         for entry in RejectionReason.table {
             #expect(text.contains("`\(entry.reason.rawValue)` (\(entry.status))"), "\(entry.reason)")
@@ -131,8 +131,8 @@ struct MonitoringTests {
         for cause in causes { #expect(text.contains("- `\(cause)`"), "\(cause)") }
     }
 
-    /// Every link within the runbook, and from alerts and other pages to it, leads to a heading.
-    @Test func linksLeadSomewhere() throws {
+    /// Every link within the runbook, and every link from alerts and other pages to it, leads to a heading.
+    @Test func linksToTheRunbookHaveTargets() throws {
         let anchors = Set(
             try Runbook.headings().map { heading in
                 heading.lowercased().replacing("'", with: "").replacing(" ", with: "-")

@@ -11,17 +11,17 @@ import Testing
 
 @testable import APNSPool
 
-/// A fault, and how the simulator plays it.
+/// A fault, and how the simulator causes it.
 struct NightStory: Sendable, CustomTestStringConvertible {
     /// The heading in Docs/Runbook.md.
     var name: String
     var begin: @Sendable (Night) async -> Void
     var configure: @Sendable (inout APNSClientConfiguration) -> Void = { _ in }
-    /// How much simulated time passes while pushes wait for their responses.
+    /// The simulated time that passes while pushes wait for their responses.
     var responsesTake = Duration.zero
-    /// Pushes may wait for nothing but time although they are at APNs.
+    /// Whether pushes at APNs may wait for the clock alone.
     var isSilent = false
-    /// Words of events that come or not, and when, by chance: Docs/Runbook.md tells of them in words.
+    /// Words of events that occur by chance or at random times. Docs/Runbook.md describes them outside its tables.
     var chance: [String] = []
 
     var testDescription: String { self.name }
@@ -30,7 +30,7 @@ struct NightStory: Sendable, CustomTestStringConvertible {
         { $0.simulator.inject(Fault(effect, when: .always)) }
     }
 
-    /// All of them in the long form, and when the Runbook is written; else one that is always the same, and a random one.
+    /// All stories in a thorough run or to update the Runbook; else one fixed story and a random one.
     static var tonight: [NightStory] {
         if TestScale.isThorough || ProcessInfo.processInfo.environment["UPDATE_DOCS"] != nil { return self.all }
         let usual = "503 for ten minutes"
@@ -41,21 +41,21 @@ struct NightStory: Sendable, CustomTestStringConvertible {
     static let all = [
         NightStory(
             name: "APNs is slow",
-            // Long enough that the clock can be moved meanwhile.
+            // Long enough to move the clock in the meantime.
             begin: Self.always(.delay(.milliseconds(400))),
             responsesTake: .seconds(3)
         ),
         NightStory(
             name: "503 for ten minutes",
             begin: Self.always(.respond(.serviceUnavailable)),
-            // How long connections are spared is drawn by lot.
+            // The length of the pause for connections is random.
             chance: ["APNSQueueSlow", "reason deadlineExceeded"]
         ),
         NightStory(
             name: "Connections fall silent",
             begin: Self.always(.silence),
             isSilent: true,
-            // It goes to and fro.
+            // The health alternates.
             chance: [
                 "serving", "unreachable", "no connection to APNs", "APNs can be reached", "reason unavailable",
                 "APNSQueueSlow", "APNSResendsMany", "APNSConnectionsLost", "not-sent pushes",
@@ -84,7 +84,7 @@ struct NightStory: Sendable, CustomTestStringConvertible {
     ]
 }
 
-/// What a story plays on.
+/// The set-up of a story.
 final class Night: Sendable {
     let simulator: Simulator
     let isDNSGone: Atomic<Bool>
@@ -94,7 +94,7 @@ final class Night: Sendable {
         self.isDNSGone = Atomic(false)
     }
 
-    /// All is well again.
+    /// Ends the fault.
     func mend() {
         self.simulator.removeFaults()
         self.simulator.setClockOffset(seconds: 0)
@@ -102,33 +102,34 @@ final class Night: Sendable {
     }
 }
 
-/// A story that does not come to its end, and where it stands.
-private struct NightTrouble: Error, CustomStringConvertible {
+/// A story did not end; the description shows its state.
+private struct NightFailure: Error, CustomStringConvertible {
     var description: String
 }
 
-/// Plays faults and looks at what those on call are told: health, log, metrics, and the alerts of Docs/Monitoring, which
-/// Prometheus' own promtool evaluates over the recorded metrics. What is seen must be what Docs/Runbook.md says, to two
-/// minutes; `UPDATE_DOCS=1` writes it there.
+/// Causes faults and records the signals for the people on call: health, log, metrics, and the alerts of
+/// Docs/Monitoring, which Prometheus' own promtool evaluates over the recorded metrics. The signals must equal those in
+/// Docs/Runbook.md, within two minutes; `UPDATE_DOCS=1` writes them there.
 ///
-/// Ten minutes of health, ten of the fault, twenty after it; every half minute 20 pushes, and the metrics are read. The
-/// clock moves only while the client waits for nothing but time, so that what the network takes in truth counts as nothing.
+/// Each run has ten minutes without a fault, ten with it and twenty after it. Every half minute sends 20 pushes and
+/// reads the metrics. The clock moves only while the client waits for the clock alone, so that the real time of the
+/// network does not count.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct NightOnCallTests {
     fileprivate static let step = Duration.seconds(30)
     private static let before = 20
     private static let during = 20
     private static let after = 40
-    /// In truth. An idle machine takes a tenth of it.
+    /// The limit in real time. An idle machine needs a tenth of it.
     private static let patience = Duration.seconds(45)
 
-    @Test(arguments: NightStory.tonight) func aNightOnCall(_ story: NightStory) async throws {
+    @Test(arguments: NightStory.tonight) func faultsRaiseTheDocumentedSignals(_ story: NightStory) async throws {
         let clock = ManualClock()
         var (logger, lines) = RecordingLog.make()
         logger.logLevel = .notice
         let metrics = PrometheusText()
         let recorder = NightRecorder(metrics, lines, step: Self.step)
-        // Made before the client, which asks it for addresses; the simulator comes with it.
+        // Created before the client, which resolves its host with it. The simulator starts together with the client.
         let isDNSGone = DNSSwitch()
         let pump = ClockPump(clock)
         defer { pump.stop() }
@@ -140,17 +141,17 @@ struct NightOnCallTests {
             $0.timeouts.deadline = .seconds(60)
             $0.adjustConnection = { connection in
                 connection.nameResolver = NameResolver { host, port in isDNSGone.lookUp(host, port) }
-                // The acknowledgement of a PING comes in truth, while the clock may move on.
+                // A PING is acknowledged in real time, while the clock may move on.
                 connection.pathCheck.acknowledgement = .hours(1)
                 connection.pathCheck.check = .hours(1)
             }
             story.configure(&$0)
         }) { client, simulator in
-            // What is left waits for time when the client ends.
+            // The remaining work waits for the clock while the client shuts down.
             defer { pump.start() }
             let night = Night(simulator)
             isDNSGone.night = night
-            // The test exports, not the client's own task, so that each reading is a new one.
+            // The test exports the metrics instead of the client's own task, so that each reading is current.
             let exporter = try #require(MetricExporter(factory: metrics))
             client.runtime.monitor.queueTimes.enable()
             client.runtime.monitor.connectTimes.enable()
@@ -175,26 +176,26 @@ struct NightOnCallTests {
                     await client.runtime.export(exporter)
                     recorder.scrape()
                 }
-            } catch let trouble as NightTrouble {
-                throw NightTrouble(description: "'\(story.name)', \(recorder.clockTime): \(trouble)")
+            } catch let failure as NightFailure {
+                throw NightFailure(description: "'\(story.name)', \(recorder.clockTime): \(failure)")
             }
             #expect(await client.health == .serving)
         }
         let seen = try recorder.events().filter { event in !story.chance.contains { event.text.contains($0) } }
-        #expect(seen.contains { $0.source == .alert }, "nobody is told")
+        #expect(seen.contains { $0.source == .alert }, "no alert fired")
         var documented = try Runbook.events(of: story.name)
-        // A table that holds stays as it is.
-        let isTold = seen.allSatisfy { event in documented.contains { $0.fits(event) } }
+        // A correct table is not rewritten.
+        let isDocumented = seen.allSatisfy { event in documented.contains { $0.fits(event) } }
         let isSeen = documented.allSatisfy { event in seen.contains { $0.fits(event) } }
-        if ProcessInfo.processInfo.environment["UPDATE_DOCS"] != nil, !isTold || !isSeen {
+        if ProcessInfo.processInfo.environment["UPDATE_DOCS"] != nil, !isDocumented || !isSeen {
             try Runbook.write(seen, of: story.name)
             documented = try Runbook.events(of: story.name)
         }
         for event in seen {
-            #expect(documented.contains { $0.fits(event) }, "seen, not in Docs/Runbook.md: \(event)")
+            #expect(documented.contains { $0.fits(event) }, "Docs/Runbook.md lacks this signal: \(event)")
         }
         for event in documented {
-            #expect(seen.contains { $0.fits(event) }, "in Docs/Runbook.md, not seen: \(event)")
+            #expect(seen.contains { $0.fits(event) }, "a signal in Docs/Runbook.md did not occur: \(event)")
         }
     }
 }
@@ -214,9 +215,9 @@ private final class NightPlayer: Sendable {
         self.end = end
     }
 
-    /// Half a minute.
+    /// Sends the pushes of half a minute and lets it pass.
     ///
-    /// - Parameter isSilent: pushes at APNs may wait for nothing but time.
+    /// - Parameter isSilent: Whether pushes at APNs may wait for the clock alone.
     func play(_ number: Int, _ responsesTake: Duration, isSilent: Bool) async throws {
         let begun = self.begun.load(ordering: .relaxed)
         for index in 0..<20 {
@@ -228,7 +229,7 @@ private final class NightPlayer: Sendable {
         }
         try await self.wait(.seconds(10)) { self.begun.load(ordering: .relaxed) == begun + 20 }
         if responsesTake > .zero {
-            // Not all of them go out at once when connections are lost.
+            // If connections are lost, not all pushes are sent at once.
             try await self.wait(.milliseconds(100), mayFail: true) {
                 await self.client.runtime.pool.status().leased == 20
             }
@@ -238,7 +239,7 @@ private final class NightPlayer: Sendable {
         self.recorder.record(await self.client.health)
         var left = NightOnCallTests.step - responsesTake
         while left > .zero {
-            // To the next time at which something happens, but not to each of many in a second.
+            // Moves to the next wake-up, but at least by a second, or by five if no push is in flight.
             let isBusy = self.client.runtime.lifecycle.pushesInFlight > 0
             let next = self.clock.nextWakeUp.map { self.clock.now.duration(to: $0) } ?? left
             let part = min(left, max(next, isBusy ? .seconds(1) : .seconds(5)))
@@ -261,10 +262,11 @@ private final class NightPlayer: Sendable {
         var next: MonotonicInstant?
     }
 
-    /// Until the client waits for nothing but time: nothing is on the network, and nothing changes for some looks.
+    /// Waits until the client waits for the clock alone: the network is idle, and several checks in a row see no
+    /// change.
     func settle(isSilent: Bool = false) async throws {
         var last: Stillness?
-        var looks = 0
+        var checks = 0
         try await self.wait(.seconds(10)) {
             let pool = await self.client.runtime.pool.status()
             let isConnecting = pool.workers.contains { $0.state == .connecting }
@@ -275,20 +277,20 @@ private final class NightPlayer: Sendable {
                 sleepers: self.clock.sleepers,
                 next: self.clock.nextWakeUp
             )
-            looks = !isConnecting && (!isSent || isSilent) && now == last ? looks + 1 : 0
+            checks = !isConnecting && (!isSent || isSilent) && now == last ? checks + 1 : 0
             last = now
-            return looks >= (isSent ? 20 : 3)
+            return checks >= (isSent ? 20 : 3)
         }
     }
 
-    /// Until something is so, but no longer than a time, in truth.
+    /// Waits until a condition is true, at most for a real time.
     private func wait(_ time: Duration, mayFail: Bool = false, _ isMet: () async -> Bool) async throws {
         let end = min(ContinuousClock.now.advanced(by: time), self.end)
         while await !isMet() {
             if ContinuousClock.now >= end {
                 if mayFail, end < self.end { return }
                 let status = await self.client.runtime.pool.status()
-                throw NightTrouble(
+                throw NightFailure(
                     description:
                         "the client does not come to rest: \(self.client.runtime.lifecycle.pushesInFlight) pushes in "
                         + "flight, \(self.clock.sleepers) sleepers, \(status)"
@@ -299,7 +301,7 @@ private final class NightPlayer: Sendable {
     }
 }
 
-/// Lets time pass while a client ends.
+/// Moves the clock while a client shuts down.
 private final class ClockPump: Sendable {
     private let clock: ManualClock
     private let task = Mutex<Task<Void, Never>?>(nil)
@@ -319,7 +321,7 @@ private final class ClockPump: Sendable {
     func stop() { self.task.withLock { $0?.cancel() } }
 }
 
-/// The client's resolver, which a story turns off.
+/// The client's resolver, which a story can switch off.
 private final class DNSSwitch: Sendable {
     private let state = Mutex<Night?>(nil)
 

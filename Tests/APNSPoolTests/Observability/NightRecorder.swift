@@ -6,13 +6,13 @@ import TestSupport
 
 @testable import APNSPool
 
-/// What somebody on call was told, and when.
+/// A signal for the person on call, with its time.
 struct NightEvent: Sendable, CustomStringConvertible {
     enum Source: String, Sendable {
         case health, log, metric, alert
     }
 
-    /// Since the fault began, in seconds.
+    /// Seconds since the fault began.
     var after: Int
     var source: Source
     var text: String
@@ -20,23 +20,23 @@ struct NightEvent: Sendable, CustomStringConvertible {
     var time: String { "\(self.after / 60):" + (self.after % 60 < 10 ? "0" : "") + "\(self.after % 60)" }
     var description: String { "\(self.time) \(self.source.rawValue): \(self.text)" }
 
-    /// The same, within two minutes.
+    /// Whether two signals are equal and at most two minutes apart.
     func fits(_ other: NightEvent) -> Bool {
         self.source == other.source && self.text == other.text && abs(self.after - other.after) <= 120
     }
 }
 
-/// Writes down health, log and metrics of one night, in simulated time.
+/// Records health, log and metrics of one run, in simulated time.
 final class NightRecorder: Sendable {
     private struct State {
         var now = Duration.zero
         var faultBegan: Duration?
         var events: [NightEvent] = []
         var linesRead = 0
-        /// By step.
+        /// The values of each series, by step.
         var series: [String: [Int: String]] = [:]
         var steps = 0
-        /// What was there before the fault is no news.
+        /// Signals that existed before the fault are not recorded.
         var known: Set<String> = []
         var health = ""
     }
@@ -54,7 +54,7 @@ final class NightRecorder: Sendable {
 
     func pass(_ time: Duration) { self.state.withLock { $0.now += time } }
 
-    /// Since the fault began, or how long it is until then.
+    /// The time since the fault began; before that, since the beginning.
     var clockTime: String {
         self.state.withLock { state in
             state.faultBegan.map { "\(state.now - $0) after the fault began" } ?? "\(state.now) after the beginning"
@@ -67,7 +67,7 @@ final class NightRecorder: Sendable {
         let lines = self.lines.entries
         self.state.withLock { state in
             let words = health.cause.map { "\(health.name): \($0.code)" } ?? health.name
-            // A state that comes again and again is told once, and the end of it all.
+            // A repeated state is recorded once. Only the last return to serving is kept.
             if words != state.health {
                 state.health = words
                 Self.note(.health, words, &state)
@@ -80,7 +80,7 @@ final class NightRecorder: Sendable {
         }
     }
 
-    /// What Prometheus would read now.
+    /// Records the current values, like a scrape by Prometheus.
     func scrape() {
         let text = self.metrics.text()
         self.state.withLock { state in
@@ -102,7 +102,7 @@ final class NightRecorder: Sendable {
         guard state.known.insert("\(source) \(text)").inserted || text == "serving" else { return }
         guard let began = state.faultBegan else { return }
         if text == "serving" { state.events.removeAll { $0.source == .health && $0.text == text } }
-        // To the half minute that follows: what comes in between is not the same each time.
+        // Rounded up to half a minute, since the exact times vary.
         let after = (Int((state.now - began) / .milliseconds(1)) + 29_999) / 30_000 * 30
         state.events.append(NightEvent(after: after, source: source, text: text))
     }
@@ -112,7 +112,7 @@ final class NightRecorder: Sendable {
         return String(series[range.upperBound...].prefix { $0 != "\"" })
     }
 
-    /// All of it in order, with the alerts that Prometheus would have raised.
+    /// All signals in order, with the alerts that Prometheus would have raised.
     func events() throws -> [NightEvent] {
         let state = self.state.withLock { $0 }
         guard let began = state.faultBegan else { return [] }
@@ -150,10 +150,11 @@ enum Promtool {
         return found
     }
 
-    /// The alerts of Docs/Monitoring/alerts.yml that fire, with the times (seconds since the first step) at which they do,
-    /// looked at each minute.
+    /// The alerts of Docs/Monitoring/alerts.yml that fire, evaluated each minute, with their times (seconds since the
+    /// first step).
     ///
-    /// promtool has no such question. It is told that nothing fires, and names each time at which that is wrong.
+    /// promtool has no such query. The test file claims that no alert fires, and promtool reports each time at which
+    /// that is wrong.
     static func firing(series: [String: [Int: String]], steps: Int, interval: Int) throws -> [String: [Int]] {
         let rules = Runbook.root.appending(path: "Docs/Monitoring/alerts.yml")
         let names = try Runbook.alerts()
@@ -199,7 +200,7 @@ enum Promtool {
         return firing
     }
 
-    /// "1h2m30s"
+    /// The seconds of a time such as "1h2m30s".
     private static func seconds(_ text: String) throws -> Int {
         var total = 0
         var number = 0
@@ -219,7 +220,7 @@ enum Promtool {
     }
 }
 
-/// Docs/Runbook.md and what it speaks of.
+/// Docs/Runbook.md and the files that it describes.
 enum Runbook {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
@@ -264,7 +265,7 @@ enum Runbook {
         try (all + "\n").write(to: self.file, atomically: true, encoding: .utf8)
     }
 
-    /// Up to the heading and with it, to the next heading, and from there on.
+    /// The lines up to and including the heading, those up to the next heading, and the rest.
     private static func section(of story: String) throws -> (before: [String], lines: [String], after: [String]) {
         var all = try self.text("Docs/Runbook.md").split(separator: "\n", omittingEmptySubsequences: false).map(
             String.init

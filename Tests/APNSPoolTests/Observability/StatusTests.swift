@@ -10,7 +10,7 @@ import Testing
 
 /// The text of a status.
 struct StatusTests {
-    @Test("The text of a status has what a ticket needs, and neither it nor a member of the status holds a secret")
+    @Test("The text of a status has the facts for a support ticket, and the status contains no secret")
     func textWithoutSecrets() async throws {
         let key = SimulatedKey()
         try await withSimulatedAPNS(configure: {
@@ -48,7 +48,7 @@ struct StatusTests {
         }
     }
 
-    @Test("A client that never ran has a status, and so has one that has stopped")
+    @Test("Clients that never ran and stopped clients have a status")
     func textWithoutARun() async throws {
         let client = try APNSClient.unstarted()
         let text = await client.status.description
@@ -75,7 +75,7 @@ struct StatusTests {
         #expect(try String(contentsOf: tool, encoding: .utf8).contains("version: \"\(LibraryVersion.library)\""))
     }
 
-    @Test func faultsInARowAreOneLineAndTheListIsBounded() {
+    @Test func repeatedFaultsShareALineAndTheListIsBounded() {
         var faults = RecentFaults()
         func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
         for second in 0..<10 { faults.add("refused", now: at(Int64(second))) }
@@ -103,7 +103,7 @@ struct CheckTests {
         }
     }
 
-    @Test func badDeviceTokenMeansThatAllIsWell() async throws {
+    @Test func badDeviceTokenPassesTheCheck() async throws {
         try await self.withSimulator { client, simulator in
             let check = await client.check(topic: "com.example.app")
             #expect(check.isOK, "\(check)")
@@ -115,7 +115,7 @@ struct CheckTests {
         }
     }
 
-    @Test func aKeyThatIsNotKnownIsTheCredential() async throws {
+    @Test func anUnknownKeyFailsTheCredentialStep() async throws {
         try await self.withSimulator { client, simulator in
             simulator.inject(Fault(.respond(.invalidProviderToken), when: .always))
             for _ in 1...3 {
@@ -126,7 +126,7 @@ struct CheckTests {
         }
     }
 
-    @Test func aTopicOfAnotherTeamIsTheTopic() async throws {
+    @Test func aTopicOfAnotherTeamFailsTheTopicStep() async throws {
         try await self.withSimulator { client, simulator in
             simulator.setTopics(["com.example.other"])
             let check = await client.check(topic: "com.example.app")
@@ -136,7 +136,7 @@ struct CheckTests {
         }
     }
 
-    @Test func overloadSaysNothingOfTheCredential() async throws {
+    @Test func overloadSkipsTheCredentialStep() async throws {
         try await self.withSimulator { client, simulator in
             simulator.inject(Fault(.respond(.tooManyRequests), when: .always))
             let check = await client.check(topic: "com.example.app")
@@ -144,11 +144,11 @@ struct CheckTests {
         }
     }
 
-    @Test func withoutAPNsItEndsInTime() async throws {
+    @Test func aCheckWithoutAPNsEndsInTime() async throws {
         let server = try await ScriptedServer.start()
         await server.stop()
         var configuration = APNSClientConfiguration.local(port: server.port, caPEM: nil)
-        // Longer than this test may take.
+        // Longer than the time limit of the test.
         configuration.timeouts.deadline = .seconds(300)
         try await withAPNSClient(configuration: configuration) { client in
             let check = await client.check(topic: "com.example.app", within: .milliseconds(300))
@@ -156,14 +156,14 @@ struct CheckTests {
         }
     }
 
-    @Test func anAnswerThatNeverComesEndsInTime() async throws {
+    @Test func aCheckWithoutAResponseEndsInTime() async throws {
         try await withServer(script: { _ in [.hold] }) { client, server in
             let check = await client.check(topic: "com.example.app", within: .milliseconds(500))
             #expect(failed(check) == [.response] && check.roundTrip == nil, "\(check)")
         }
     }
 
-    @Test func aClientThatDoesNotRunSaysSo() async throws {
+    @Test func aCheckReportsAClientThatDoesNotRun() async throws {
         let client = try APNSClient.unstarted()
         #expect(await failed(client.check(topic: "com.example.app")) == [.client])
         await client.shutdown()

@@ -22,7 +22,7 @@ extension FinishedInMemorySpan {
 
     fileprivate var isError: Bool { self.status?.code == .error }
 
-    /// All that it says, for what must not be in it.
+    /// All texts of the span, to search for secrets.
     fileprivate var allText: String {
         var text = "\(self.operationName) \(String(describing: self.status)) \(self.errors)"
         self.attributes.forEach { text += " \($0)=\($1)" }
@@ -101,7 +101,7 @@ struct TracingTests {
         #expect(own.allSatisfy { $0.traceID == request.traceID && $0.parentSpanID == request.spanID })
     }
 
-    @Test func aRefusedPushIsAnErrorWithItsReason() async throws {
+    @Test func aRejectedPushIsAnErrorWithItsReason() async throws {
         let script: ScriptedServer.Script = { _ in [.respond(410, reason: "Unregistered")] }
         let spans = try await self.withTraced(script: script) { client, _ in
             await #expect(throws: PushError.self) { try await client.send(samplePush(), to: deviceToken) }
@@ -114,7 +114,7 @@ struct TracingTests {
         #expect(span.text("error.type") == "Unregistered")
     }
 
-    @Test func aNotificationThatCannotBePreparedIsASpan() async throws {
+    @Test func anInvalidNotificationHasASpan() async throws {
         let spans = try await self.withTraced { client, _ in
             let push = PushNotification(topic: "com.example.app", alert: String(repeating: "x", count: 5000))
             #expect(await client.deliver(push, to: deviceToken).error?.code == .validation)
@@ -125,7 +125,7 @@ struct TracingTests {
         #expect(span.text("error.type") == "validation")
     }
 
-    /// Two tries that APNs proves it has not looked at, one that it calls too many: three events.
+    /// APNs proves that it did not process two attempts, and rejects one with 503: three events.
     @Test func resendsAreEvents() async throws {
         let script: ScriptedServer.Script = { push in
             switch push.number {
@@ -170,7 +170,7 @@ struct TracingTests {
         #expect(span.text("error.type") == "cancelled")
     }
 
-    @Test func whatTheClientNoLongerTakesIsASpanToo() async throws {
+    @Test func aPushAfterShutdownHasASpan() async throws {
         let spans = try await self.withTraced { client, _ in
             await client.shutdown()
             #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .shuttingDown)
@@ -178,20 +178,20 @@ struct TracingTests {
         #expect(spans.map { $0.text("apns.reason") } == ["shuttingDown"])
     }
 
-    // MARK: Who traces
+    // MARK: The tracer in use
 
-    @Test func theTracerAroundTheClientIsTaken() async throws {
+    @Test func theTracerAroundTheClientIsUsed() async throws {
         try await withTracer(self.tracer) {
             try await withServer { client, _ in _ = await client.deliver(samplePush(), to: deviceToken) }
         }
         #expect(self.tracer.finishedSpans.map(\.operationName) == ["send com.example.app"])
     }
 
-    @Test func theTracerAroundTheRunIsTaken() async throws {
+    @Test func theTracerAroundTheStartIsUsed() async throws {
         let server = try await ScriptedServer.start { _ in [.respond(200)] }
         let client = try APNSClient(configuration: .local(server))
         try await withTracer(self.tracer) { try await client.start() }
-        // The run is another task's, and finds the tracer on its way to the first connection.
+        // The client runs in another task, and reads the tracer before it opens the first connection.
         try await client.prewarm(1)
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         await client.shutdown()
@@ -199,12 +199,12 @@ struct TracingTests {
         #expect(self.tracer.finishedSpans.count == 1)
     }
 
-    @Test func withoutATracerNothingIsMade() async throws {
+    @Test func noSpansAreMadeWithoutATracer() async throws {
         try await withServer { client, _ in
             let core = client.runtime
             #expect(core.monitor.tracing.push(samplePush(), to: deviceToken, id: .random()) == nil)
             #expect(core.monitor.tracing.bulk() == nil)
-            // A tracer of the pushing task alone, whom the client never met, gets nothing.
+            // A tracer of the sending task alone is not the client's tracer, so it gets no spans.
             await withTracer(self.tracer) {
                 #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
                 #expect(await client.sendAll(samplePush(), to: [deviceToken]).accepted == 1)
@@ -242,7 +242,7 @@ struct TracingTests {
             "apns.bulk.unfinished": 0,
         ]
         for (name, count) in counts { #expect(span.number(name) == count, "\(name)") }
-        // The push that was answered 503, and those that were on their way to the connection that was closed for it.
+        // The push that got a 503, and the pushes in flight on the connection that was closed for it.
         #expect(try #require(span.number("apns.bulk.resends")) >= 1)
     }
 
@@ -257,7 +257,7 @@ struct TracingTests {
         #expect(spans.first?.text("messaging.destination.name") == nil)
     }
 
-    @Test func aLoopThatIsLeftEndsItsSpanOnce() async throws {
+    @Test func aLoopThatIsLeftEarlyEndsItsSpanOnce() async throws {
         let spans = try await self.withTraced { client, _ in
             for await _ in client.deliveries(of: samplePush(), to: 0..<1000, token: { DeviceToken.sample($0) }) {
                 break
@@ -280,7 +280,7 @@ struct TracingTests {
         #expect(spans.map { $0.text("apns.bulk.end") } == ["cancelled"])
     }
 
-    @Test func aRunThatIsToldToStopSaysSo() async throws {
+    @Test func aStoppedBulkCallRecordsItsEnd() async throws {
         let spans = try await self.withTraced { client, _ in
             let deliveries = client.deliveries(of: samplePush(), to: 0..., token: { DeviceToken.sample($0 % 100) })
             var count = 0
@@ -303,8 +303,8 @@ struct TracingTests {
         #expect(spans.first?.text("apns.bulk.end") == "suspected-misconfiguration")
     }
 
-    /// The consumer has an iterator and asks for nothing more: the client ends, and so does the span.
-    @Test func aBulkCallThatNobodyReadsIsClosedByTheShutdown() async throws {
+    /// If the consumer keeps an iterator without reading, the client's shutdown ends the span.
+    @Test func shutdownEndsTheSpanOfAnUnreadBulkCall() async throws {
         let server = try await ScriptedServer.start { _ in [.respond(200)] }
         var configuration = APNSClientConfiguration.local(server)
         configuration.tracer = self.tracer
@@ -317,7 +317,7 @@ struct TracingTests {
         #expect(self.tracer.activeSpans.isEmpty)
         while await iterator.next() != nil {}
         #expect(self.tracer.finishedSpans.map { $0.text("apns.bulk.end") } == ["client-stopped"])
-        // One that begins after it.
+        // A bulk call that begins after the shutdown.
         var late = client.deliveries(of: samplePush(), to: 0..<1, token: { DeviceToken.sample($0) }).makeAsyncIterator()
         #expect(await late.next() == nil)
         #expect(self.tracer.activeSpans.isEmpty && self.tracer.finishedSpans.count == 1)
@@ -326,7 +326,7 @@ struct TracingTests {
 
     // MARK: Broadcasts and channels
 
-    @Test func broadcastsAndCallsAboutChannelsAreSpans() async throws {
+    @Test func broadcastsAndChannelCallsHaveSpans() async throws {
         try await withSimulatedAPNS(configure: {
             $0.tracer = self.tracer
             $0.pool.connectSpacing = .zero
@@ -359,10 +359,12 @@ struct TracingTests {
         #expect(spans.last?.text("apns.reason") == "BadChannelId")
     }
 
-    // MARK: What must not be said
+    // MARK: Secrets and device tokens
 
     @Test(arguments: [APNSClientConfiguration.Logging.DeviceTokens.never, .shortened])
-    func noSecretsAndNoDeviceTokenUnlessAsked(_ setting: APNSClientConfiguration.Logging.DeviceTokens) async throws {
+    func spansAndLogsContainNoSecretsOrWholeTokens(
+        _ setting: APNSClientConfiguration.Logging.DeviceTokens
+    ) async throws {
         let digits = "c0ffee11" + String(repeating: "5a", count: 24) + "2233beef"
         let token = try DeviceToken(digits)
         let (logger, lines) = RecordingLog.make()
@@ -396,15 +398,15 @@ struct TracingTests {
         let texts = logged + spans.map(\.allText)
         for text in texts {
             #expect(!text.contains(digits) && !text.contains(jwt))
-            // What lies between the ends is in no form of it.
+            // No form of the token shows its middle.
             #expect(!text.contains("5a5a"))
         }
         let shown = texts.count { $0.contains("c0ff…beef") }
-        #expect(shown == (setting == .shortened ? 4 : 0), "two spans of pushes, two lines")
+        #expect(shown == (setting == .shortened ? 4 : 0), "not two spans and two lines show the token")
         if setting == .never { #expect(!texts.contains { $0.contains("c0ff") }) }
     }
 
-    @Test func aShortDeviceTokenIsNotShownWholeByItsEnds() throws {
+    @Test func shortDeviceTokensAreNotShownWhole() throws {
         let logging = APNSClientConfiguration.Logging(deviceTokens: .shortened)
         #expect(logging.text(of: try DeviceToken("0123456789abcdef")) == "01…")
         #expect(logging.text(of: try DeviceToken("0123456789abcdef01")) == "0123…ef01")

@@ -1,4 +1,4 @@
-// The example of `Docs/Configuration.md` with swift-configuration, compiled with the trait. It stands there word for word.
+// The example of `Docs/Configuration.md` with swift-configuration, word for word, compiled with the trait.
 // swift-format-ignore-file
 #if Configuration
 import SystemPackage  // for FilePath, where the compiler asks for it

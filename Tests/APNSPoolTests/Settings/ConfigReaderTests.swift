@@ -6,7 +6,7 @@
 
     @testable import APNSPool
 
-    /// Settings through swift-configuration's providers: the same table, the same errors.
+    /// Settings from swift-configuration's providers use the same table and report the same errors.
     struct ConfigReaderTests {
         /// A reader of a real file.
         private func reader<Snapshot: FileConfigSnapshot>(
@@ -25,8 +25,8 @@
             return error?.faults ?? []
         }
 
-        /// Every setting by its variable; so the two agree on the variables' names.
-        @Test func theEnvironmentProviderGivesWhatTheTableSays() async throws {
+        /// Reads every setting by its variable, so both agree on the variables' names.
+        @Test func theEnvironmentProviderReadsEverySetting() async throws {
             let files = try await SettingsFixtures()
             for example in SettingsExample.all(files) {
                 let values = example.with.merging(example.together) { $1 }.merging([example.key: example.value]) { $1 }
@@ -61,7 +61,7 @@
             #expect(try read.authentication.makeSigner()?.identifiers.keyID == "9UC9ZLQ8YW")
         }
 
-        @Test func whatIsWrongInAJSONFileIsNamed() async throws {
+        @Test func mistakesInAJSONFileAreReported() async throws {
             let files = try await SettingsFixtures()
             let text = #"{"apns": {"host": "h", "pool": {"size": "many", "maxOverflow": 2000, "maxQueued": ["1"]}}}"#
             let found = self.faults(try await self.reader(JSONSnapshot.self, text, "push.json", files))
@@ -83,7 +83,7 @@
             #expect(try APNSClientConfiguration(reader.scoped(to: "apns"), prefix: "").pool.size == 3)
         }
 
-        @Test func anEarlierProviderGoesBeforeALaterOne() async throws {
+        @Test func earlierProvidersOverrideLaterOnes() async throws {
             let files = try await SettingsFixtures()
             let path = InMemoryProvider(values: ["filePath": .init(.string(files.path("p.json")), isSecret: false)])
             try files.write(
@@ -98,7 +98,7 @@
             #expect(read.pool.size == 2 && read.pool.maxOverflow == 5)
         }
 
-        /// What an access log is told of.
+        /// Records the keys that a reader reads, and whether they are secret.
         private final class Reporter: AccessReporter {
             let values = Mutex<[(key: String, isSecret: Bool)]>([])
 

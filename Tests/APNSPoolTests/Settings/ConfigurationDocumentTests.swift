@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSPool
 
-/// `Docs/Configuration.md` says what the table and the compiled examples say.
+/// `Docs/Configuration.md` agrees with the table and the compiled examples.
 struct ConfigurationDocumentTests {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     private static let page = tests.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -30,11 +30,11 @@ struct ConfigurationDocumentTests {
         }.joined() + "\n"
     }
 
-    @Test func theTableIsThatOfTheCode() throws {
+    @Test func theTableMatchesTheCode() throws {
         let text = try String(contentsOf: Self.page, encoding: .utf8)
         let before = text.components(separatedBy: Self.begin)
         let after = text.components(separatedBy: Self.end)
-        try #require(before.count == 2 && after.count == 2, "\(Self.page.path) has lost the marks of its table")
+        try #require(before.count == 2 && after.count == 2, "\(Self.page.path) does not have the marks of its table")
         let right = before[0] + Self.begin + Self.table + Self.end + after[1]
         if ProcessInfo.processInfo.environment["UPDATE_DOCS"] != nil {
             try right.write(to: Self.page, atomically: true, encoding: .utf8)
@@ -46,8 +46,8 @@ struct ConfigurationDocumentTests {
         )
     }
 
-    /// Those with swift-configuration are compiled with the trait only, but stand in their file always.
-    @Test func theExamplesAreThoseThatAreCompiled() throws {
+    /// The examples with swift-configuration compile only with the trait, but their file always exists.
+    @Test func theExamplesAreCompiled() throws {
         let text = try String(contentsOf: Self.page, encoding: .utf8)
         let examples = text.components(separatedBy: "```swift\n").dropFirst().map {
             $0.components(separatedBy: "```")[0]

@@ -1,7 +1,7 @@
 import APNSPool
 import Logging
 
-// The examples of `Docs/Configuration.md`, compiled. They stand there word for word.
+// The compiled examples of `Docs/Configuration.md`, word for word.
 // swift-format-ignore-file
 
 func fromTexts() throws -> APNSClientConfiguration {

@@ -3,11 +3,11 @@ import Testing
 
 @testable import APNSPool
 
-/// Keys and certificates from settings: what goes with what, and that none of it is ever shown.
+/// Keys and certificates from settings: the valid combinations, and that no secret is shown.
 struct SettingsAuthenticationTests {
     private static let ids = ["keyID": SettingsFixtures.keyID, "teamID": SettingsFixtures.teamID]
 
-    @Test func aKeyComesAsEnvironmentsCarryIt() throws {
+    @Test func aKeyIsReadFromVariablesInAnyForm() throws {
         let forms = [
             KeyTexts.p256, KeyTexts.p256.replacingOccurrences(of: "\n", with: "\\n"),
             Data(KeyTexts.p256.utf8).base64EncodedString(),
@@ -97,14 +97,14 @@ struct SettingsAuthenticationTests {
         Case("host", .conflict, ["environment": "production", "host": "h"]),
     ]
 
-    @Test(arguments: Self.cases) func whatDoesNotGoTogetherIsNamed(_ test: Case) {
+    @Test(arguments: Self.cases) func invalidCombinationsAreReported(_ test: Case) {
         let found = faults(test.values)
         #expect(found.contains { $0.key == "apns.\(test.key)" && $0.code == test.code }, "\(found)")
         #expect(!found.contains { $0.description.contains("S3CRET") })
     }
 
-    /// The environment gives a key of its own to a machine whose file names another.
-    @Test func anEarlierSourceReplacesWhatExcludesIt() throws {
+    /// The environment replaces the key that the file names.
+    @Test func anEarlierSourceReplacesExclusiveSettings() throws {
         let file: [String: String] = [
             "keyFile": "/nowhere/key.p8", "environment": "production", "teamID": "ABBM6U9RM5", "keyID": "9UC9ZLQ8YW",
         ]
@@ -140,7 +140,7 @@ struct SettingsAuthenticationTests {
         }
     }
 
-    @Test func secretsAreInNoDescription() async throws {
+    @Test func descriptionsContainNoSecrets() async throws {
         let files = try await SettingsFixtures()
         let made = try configuration([
             "certificate": files.certificatePEM, "certificateKey": files.certificateKeyPEM, "passphrase": "hunter2",
@@ -152,7 +152,7 @@ struct SettingsAuthenticationTests {
         let wrong = faults(["pkcs12.file": files.pkcs12File, "passphrase": "hunter2"])
         #expect(wrong.map(\.key) == ["apns.passphrase"])
         #expect(!"\(wrong)".contains("hunter2"))
-        // A password in front of a host.
+        // A password before the host.
         let proxy = faults(["host": "h", "proxy.host": "fern:hunter2@proxy", "proxy.port": "1"])
         #expect(proxy.map(\.key) == ["apns.proxy.host"])
         #expect(!"\(proxy)".contains("hunter2"))

@@ -1,16 +1,16 @@
 import Foundation
 
-/// A value for each setting that is not its default, and what it changes.
+/// A value other than the default for each setting, and the properties that it changes.
 struct SettingsExample: Sendable {
     var key: String
     var value: String
-    /// What stands beside it, before and after.
+    /// The other settings, before and after the change.
     var with: [String: String] = ["host": "push.example.com"]
-    /// What is only possible together with it.
+    /// Settings that are valid only together with this one.
     var together: [String: String] = [:]
     /// The properties that change.
     var changes: Set<String>
-    /// The text of the first of them afterwards; nil: not compared.
+    /// The text of the first changed property after the change; nil: not compared.
     var becomes: String?
 
     init(

@@ -4,9 +4,9 @@ import SupervisedPool
 
 @testable import APNSPool
 
-/// All that a configuration holds, by the paths of its properties. New properties come in by themselves.
+/// The values of all properties of a configuration, by path. Reflection includes new properties automatically.
 enum SettingsFields {
-    /// What a text cannot express, and what is for tests only.
+    /// Properties that a text cannot express or that are only for tests.
     static let codeOnly: Set<String> = [
         "eventLoopGroup", "tracer", "clock", "connectionSeed", "metricLabels", "wallClock",
         "groupInvalidTokens", "tlsContexts", "adjustConnection",
@@ -49,14 +49,14 @@ enum SettingsFields {
         return fields
     }
 
-    /// The paths in which two differ.
+    /// The paths of the properties that differ.
     static func difference(_ first: APNSClientConfiguration, _ second: APNSClientConfiguration) -> Set<String> {
         let (first, second) = (of(first), of(second))
         return Set(first.keys).union(second.keys).filter { first[$0] != second[$0] }
     }
 }
 
-/// What hides its properties from reflection. A new one changes the size.
+/// Copies of the types that hide their properties from reflection. A new property changes the size.
 enum HiddenFields {
     struct Proxy {
         var host: String

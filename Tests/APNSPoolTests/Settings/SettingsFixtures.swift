@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSPool
 
-/// Real files of every kind that settings name, in a directory that goes with it.
+/// Files of every kind that settings name, in a directory that is removed with this object.
 final class SettingsFixtures: Sendable {
     static let keyID = "9UC9ZLQ8YW"
     static let teamID = "ABBM6U9RM5"
@@ -49,7 +49,7 @@ final class SettingsFixtures: Sendable {
     }
 }
 
-/// Keys without their prefix.
+/// A configuration from values whose keys have no prefix.
 func configuration(_ values: [String: String]) throws -> APNSClientConfiguration {
     try APNSClientConfiguration(settings: [source(values)])
 }
@@ -58,7 +58,7 @@ func source(_ values: [String: String]) -> APNSSettingsSource {
     .values(.init(uniqueKeysWithValues: values.map { ("apns.\($0.key)", $0.value) }))
 }
 
-/// What is wrong with the values.
+/// The faults that these values cause.
 func faults(_ values: [String: String]) -> [APNSSettingsError.Fault] {
     let error = #expect(throws: APNSSettingsError.self) { try configuration(values) }
     return error?.faults ?? []

@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSPool
 
-/// Where settings come from: the environment, JSON files, lookups; and keys that nobody knows.
+/// The sources of settings (the environment, JSON files, lookups) and unknown keys.
 struct SettingsSourceTests {
     private func json(_ text: String) throws -> APNSClientConfiguration {
         try APNSClientConfiguration(settings: [JSONSettings.source(Array(text.utf8), name: "push.json")])
@@ -45,7 +45,7 @@ struct SettingsSourceTests {
         #expect(try configuration.authentication.makeSigner()?.identifiers.keyID == "9UC9ZLQ8YW")
     }
 
-    @Test func whatIsWrongInAFileIsNamedWithTheFile() {
+    @Test func mistakesInAFileAreReportedWithTheFile() {
         let found = jsonFaults(
             #"{"apns": {"host": "h", "pool": {"size": [1], "maxoverflow": 1, "sizes": 1}, "retry": 3}}"#
         )
@@ -58,7 +58,7 @@ struct SettingsSourceTests {
         #expect(found.count == 4)
     }
 
-    @Test func whatIsNoJSONObjectIsSaidWithoutQuotingIt() {
+    @Test func invalidJSONIsReportedWithoutQuotingIt() {
         for text in ["", "{", "[1]", #"{"apns": {"privateKey": "S3CRET" "#, "3", "\u{0}"] {
             let found = jsonFaults(text)
             #expect(found.map(\.code) == [.malformed] && found.map(\.key) == ["push.json"], "\(text)")
@@ -66,12 +66,12 @@ struct SettingsSourceTests {
         }
     }
 
-    @Test("A text or a list in the place of all settings is an error", arguments: [#""x""#, "[]", "3"])
+    @Test("A text or a list instead of an object of settings is an error", arguments: [#""x""#, "[]", "3"])
     func noObjectOfSettings(value: String) {
         #expect(jsonFaults(#"{"apns": \#(value)}"#).contains { $0.key == "apns" && $0.code == .unknownSetting })
     }
 
-    @Test("Channels are not managed at the server of a later source")
+    @Test("The management server of a later source is ignored if an earlier source names another server")
     func settingsOfAnotherServer() throws {
         var configuration = APNSClientConfiguration(authentication: .withoutToken)
         try configuration.apply(settings: [
@@ -85,7 +85,7 @@ struct SettingsSourceTests {
         #expect(configuration.environment == .custom(host: "first"))
     }
 
-    @Test func aFileThatCannotBeReadIsNamed() async throws {
+    @Test func theErrorNamesAnUnreadableFile() async throws {
         let files = try await SettingsFixtures()
         for path in ["/nowhere/push.json", files.directory.path] {
             let error = #expect(throws: APNSSettingsError.self) { try APNSSettingsSource.jsonFile(path) }
@@ -112,7 +112,7 @@ struct SettingsSourceTests {
         )
     }
 
-    @Test func whatIsWrongChangesNothing() {
+    @Test func invalidSettingsChangeNothing() {
         var configuration = APNSClientConfiguration(authentication: .withoutToken)
         let before = configuration
         #expect(throws: APNSSettingsError.self) {
@@ -121,7 +121,7 @@ struct SettingsSourceTests {
         #expect(SettingsFields.difference(before, configuration) == [])
     }
 
-    @Test func aLookupIsAskedForWholeKeys() throws {
+    @Test func lookupsGetWholeKeys() throws {
         let values = ["apns.host": "h", "apns.pool.size": "3"]
         let configuration = try APNSClientConfiguration(settings: [.lookup("store") { values[$0] }])
         #expect(configuration.pool.size == 3)
@@ -163,7 +163,7 @@ struct SettingsSourceTests {
     }
 
     @Test(
-        "A variable with the prefix that is no setting is an error, which names the one that was meant",
+        "An unknown variable with the prefix is an error that suggests the nearest setting",
         arguments: [
             ("APNS_HOTS", "APNS_HOST"), ("APNS_ENDPIONT", "APNS_ENDPOINT"), ("APNS_POOL_SISE", "APNS_POOL_SIZE"),
             ("APNS_MAX_OVERFLOW", "APNS_POOL_MAX_OVERFLOW"), ("APNS_TIMEOUT", "APNS_TIMEOUTS_DEADLINE"),
@@ -187,8 +187,8 @@ struct SettingsSourceTests {
         #expect(error?.description.contains("APNS_HSOT (environment): there is no such setting") == true)
     }
 
-    @Test("Variables of the tool, of the build, of Kubernetes, empty ones and ignored ones are no errors")
-    func knownVariablesAreNoErrors() {
+    @Test("Variables of the tool, the build and Kubernetes, empty and ignored variables are accepted")
+    func knownVariablesAreAccepted() {
         let known = [
             "APNS_TOPIC": "com.example.app", "APNS_IN_FLIGHT": "5", "APNS_VERBOSE": "1",
             "APNS_CONFIG": "/etc/apns.json",
@@ -199,30 +199,30 @@ struct SettingsSourceTests {
             "APNS_LEGACY": "yes", "APNS_TEMPLATE": "",
         ]
         #expect(self.variableFaults(known, ignoring: ["APNS_LEGACY"]) == [])
-        // Each of them for its own reason, and not because all pass.
+        // Each is accepted for its own reason; other variables are still errors.
         #expect(self.variableFaults(known).map(\.written) == ["APNS_LEGACY"])
         #expect(self.variableFaults(["APNS_SIMULATOR_PORT": "2197"]).map(\.code) == [.unknownSetting])
         #expect(self.variableFaults(["APNS_PORT_443_TPC": "x"]).map(\.code) == [.unknownSetting])
     }
 
     @Test(
-        "A variable of Kubernetes in a setting's place is an error that says what to do",
+        "A variable of Kubernetes with the name of a setting is an error that gives advice",
         arguments: [
             ("APNS_PORT", "'apns'"), ("APNS_PROXY_PORT", "'apns-proxy'"), ("APNS_MANAGEMENT_PORT", "'apns-management'"),
         ]
     )
-    func kubernetesIsNamed(name: String, service: String) {
+    func kubernetesVariables(name: String, service: String) {
         let address = [name: "tcp://10.0.0.7:443"]
         let fault = self.variableFaults(address).first { $0.written == name }
         #expect(fault?.code == .malformed)
         for word in ["tcp://10.0.0.7:443", "Kubernetes", service, "enableServiceLinks: false", "rename the service"] {
             #expect(fault?.message.contains(word) == true, "\(word)")
         }
-        // Who cannot change the pod ignores the variable.
+        // If the pod cannot be changed, the variable can be ignored.
         #expect(self.variableFaults(address, ignoring: [name]) == [])
     }
 
-    @Test func theNearestKeyIsTheOneThatWasMeant() {
+    @Test func theNearestKeyIsSuggested() {
         let names = SettingsTable.settings.map(\.key)
         #expect(NearestKey.of("pool.sizes", among: names) == "pool.size")
         #expect(NearestKey.of("TimeOuts.Response", among: names) == "timeouts.response")

@@ -3,13 +3,13 @@ import Testing
 
 @testable import APNSPool
 
-/// The table of settings against the configuration that it describes.
+/// Compares the table of settings with the configuration that it describes.
 struct SettingsTests {
     private static let local = ["host": "push.example.com"]
 
-    // MARK: The table is whole
+    // MARK: Completeness of the table
 
-    @Test func eachSettingHasAnExampleAndEachPropertyASetting() async throws {
+    @Test func everySettingHasAnExampleAndEveryPropertyASetting() async throws {
         let examples = SettingsExample.all(try await SettingsFixtures())
         #expect(Set(examples.map(\.key)) == Set(SettingsTable.settings.map(\.key)))
         #expect(Set(SettingsTable.settings.map(\.key)).count == SettingsTable.settings.count)
@@ -23,8 +23,8 @@ struct SettingsTests {
         #expect(properties.isSuperset(of: SettingsFields.codeOnly))
     }
 
-    /// What reflection does not show: a new property there needs a row, too.
-    @Test func whatHidesItsPropertiesHasThoseThatAreKnown() {
+    /// Reflection does not show these properties. A new one needs a row in the table too.
+    @Test func typesWithHiddenPropertiesAreUnchanged() {
         typealias Proxy = APNSClientConfiguration.Proxy
         #expect(MemoryLayout<Proxy>.size == MemoryLayout<HiddenFields.Proxy>.size)
         #expect(MemoryLayout<APNSAuthentication>.size == MemoryLayout<HiddenFields.Authentication>.size)
@@ -55,12 +55,12 @@ struct SettingsTests {
         #expect(SettingsFields.difference(before, configuration) == [])
     }
 
-    @Test func eachDefaultIsWrittenAsItCouldBeRead() throws {
+    @Test func documentedDefaultsAreValid() throws {
         for setting in SettingsTable.settings {
             guard let text = setting.defaultText else { continue }
             #expect(throws: Never.self, "\(setting.key)") { try setting.kind.value(text) }
         }
-        // Set to their defaults, the numbers are what they are anyway.
+        // Setting the numbers to their defaults changes nothing.
         let before = try configuration(Self.local)
         let numbers = SettingsTable.settings.filter { $0.key.contains(".") }.compactMap { setting in
             setting.defaultText.map { (setting.key, $0) }
@@ -72,12 +72,12 @@ struct SettingsTests {
 
     // MARK: Limits
 
-    /// The table's limits are those that the client itself has.
-    @Test func theLimitsAreThoseOfTheClient() throws {
-        /// What the client says to a value, past the limits of the table.
+    /// The limits of the table equal those of the client.
+    @Test func theLimitsEqualThoseOfTheClient() throws {
+        /// The setting that the client refuses for a value, without the limits of the table.
         func verdict(_ setting: APNSSetting, _ value: SettingKind.Value) -> String? {
             var base = APNSClientConfiguration(authentication: .withoutToken)
-            // So that each of the two may be anything.
+            // With these, each of the two settings may have any value.
             base.pool.size = setting.key == "pool.maxOverflow" ? 0 : 1
             base.pool.maxOverflow = setting.key == "pool.size" ? 0 : 1
             var draft = SettingsDraft(base, prefix: "apns")
@@ -104,11 +104,11 @@ struct SettingsTests {
             case .duration(let range, _):
                 good = [.duration(range.lowerBound), .duration(range.upperBound)]
                 bad = [.duration(range.lowerBound - .nanoseconds(1)), .duration(range.upperBound + .nanoseconds(1))]
-                // A day is the table's own limit.
+                // Only the table limits this setting to a day.
                 if setting.key == "fileCheckInterval" { bad.removeLast() }
             default: continue
             }
-            // Without a connection there is no pool: the lowest size goes with an overflow of more than 0 only.
+            // A pool needs a connection: size 0 is valid only with an overflow above 0.
             if setting.key == "pool.size" || setting.key == "pool.maxOverflow" { good[0] = .integer(1) }
             for value in good { #expect(verdict(setting, value) == nil, "\(setting.key) \(value)") }
             for value in bad {
@@ -120,7 +120,7 @@ struct SettingsTests {
         #expect(checked > 20)
     }
 
-    @Test func whatIsOutOfItsLimitsIsNamedWithThem() {
+    @Test func valuesOutOfRangeAreReportedWithTheLimits() {
         for setting in SettingsTable.settings {
             let values: [String]
             switch setting.kind {
@@ -133,7 +133,7 @@ struct SettingsTests {
             for value in values {
                 let fault = faults(Self.local.merging([setting.key: value]) { $1 }).first
                 #expect(fault?.key == "apns.\(setting.key)")
-                // A size has no sign, and so is no size at all.
+                // A size has no sign, so a negative size is malformed.
                 let isOutOfRange = fault?.code == .outOfRange || value.hasPrefix("-")
                 #expect(isOutOfRange, "\(setting.key) \(value)")
                 #expect(fault?.message.contains("'\(value)'") == true, "\(setting.key) \(value)")
@@ -142,7 +142,7 @@ struct SettingsTests {
         }
     }
 
-    @Test func whatIsPossibleAloneMayBeImpossibleTogether() {
+    @Test func invalidCombinationsAreReported() {
         var found = faults(Self.local.merging(["pool.size": "600", "pool.maxOverflow": "600"]) { $1 })
         #expect(found.map(\.key) == ["apns.pool.size"])
         #expect(found.first?.message.contains("1200") == true)
@@ -163,9 +163,9 @@ struct SettingsTests {
         #expect(found.first?.description.contains("hunter2") == false)
     }
 
-    // MARK: Nonsense
+    // MARK: Malformed values
 
-    @Test func nonsenseIsNamedWithItsKeyValueAndWhatWouldBeRight() {
+    @Test func malformedValuesAreReportedWithKeyAndValue() {
         for setting in SettingsTable.settings {
             let nonsense: String
             switch setting.kind {
@@ -188,7 +188,7 @@ struct SettingsTests {
         }
     }
 
-    @Test func everythingThatIsWrongIsSaidAtOnce() {
+    @Test func allMistakesAreReportedAtOnce() {
         let found = faults([
             "pool.size": "many", "timeouts.response": "soon", "host": "push.example.com", "environment": "production",
             "keyFile": "/nowhere/key.p8", "teamID": "ABBM6U9RM5", "pool.sise": "1",
@@ -204,7 +204,7 @@ struct SettingsTests {
 
     // MARK: Other prefixes
 
-    @Test func anotherPrefixIsAnotherClient() throws {
+    @Test func anotherPrefixReadsOtherSettings() throws {
         let variables = ["PUSH_FERN_HOST": "fern.example.com", "APNS_HOST": "apns.example.com"]
         let fern = try APNSClientConfiguration(settings: [.environment(variables)], prefix: "push.fern")
         #expect(fern.environment.host == "fern.example.com")

@@ -1,7 +1,7 @@
 @testable import APNSPool
 
-/// Whether `body` ends within a time. It is not waited for any longer, so that a test fails, and does not hang, when
-/// something under test hangs.
+/// Returns whether `body` ends within a time. It does not wait any longer, so a test fails instead of hanging if the
+/// tested code hangs.
 func ends(within time: Duration = .seconds(15), _ body: @escaping @Sendable () async -> Void) async -> Bool {
     let ended = Latch()
     Task { @concurrent in

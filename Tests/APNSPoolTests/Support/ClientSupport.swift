@@ -42,12 +42,12 @@ func samplePush(
 }
 
 extension APNSClient {
-    /// A client that nobody has started, for what needs no server.
+    /// A client that was never started, for tests without a server.
     static func unstarted() throws -> APNSClient { try APNSClient(configuration: .local(port: 1, caPEM: nil)) }
 }
 
 extension APNSClientConfiguration {
-    /// One connection to a server on this machine, quiet, and quick to reconnect.
+    /// One connection to a local server, without logs and with fast reconnects.
     static func local(port: Int, caPEM: String?, host: String = "localhost") -> APNSClientConfiguration {
         var configuration = APNSClientConfiguration(
             authentication: .withoutToken,
@@ -64,8 +64,8 @@ extension APNSClientConfiguration {
         .local(port: server.port, caPEM: server.caPEM)
     }
 
-    /// Uses a clock that stands still while the network takes its time. The connection's own time-outs are put out of the
-    /// way, so that a step of the clock lets nothing pass but what the test is about.
+    /// Uses a clock that stands still while the network works in real time. The connection's own timeouts are very
+    /// long, so that a step of the clock triggers only the events of the test.
     mutating func use(_ clock: ManualClock) {
         self.clock = clock
         self.timeouts.connect = .seconds(3600)
@@ -78,7 +78,7 @@ extension APNSClientConfiguration {
     }
 }
 
-/// Runs a server and a client around `body`, and looks that nothing is left of them.
+/// Runs a server and a client around `body`, and checks that no pushes, leases, connections or streams remain.
 func withServer(
     limit: UInt32 = 1000,
     early: Bool = false,
@@ -105,8 +105,8 @@ func withServer(
     await server.stop()
 }
 
-/// Returns when something has happened that nobody tells. Looks every millisecond, so that the tests of a small machine
-/// leave its cores to those who make it happen.
+/// Waits for a condition that no event announces. It checks every millisecond, so that tests on a small machine leave
+/// the cores to the tested code.
 func until(_ isMet: () async throws -> Bool) async rethrows {
     while try await !isMet(), !Task.isCancelled { try? await ContinuousClock().sleep(for: .milliseconds(1)) }
 }

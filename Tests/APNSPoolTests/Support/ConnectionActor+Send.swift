@@ -4,7 +4,7 @@ import SupervisedPool
 @testable import APNSPool
 
 extension ConnectionActor {
-    /// Sends one request and waits for what became of it.
+    /// Sends one request and waits for its result.
     nonisolated func send(_ request: HTTP2Request, deadline: MonotonicInstant) async -> StreamResult {
         await self.send { ticket, continuation in
             PushSubmission(request: request, deadline: deadline, ticket: ticket, continuation: continuation)

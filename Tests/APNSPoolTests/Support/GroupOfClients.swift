@@ -32,7 +32,7 @@ extension GroupOfClients {
         )
     }
 
-    /// A simulator that takes the provider tokens of this key alone.
+    /// A simulator that accepts only the provider tokens of this key.
     func simulation(knowing key: SimulatedKey) -> Simulator.Configuration {
         var simulation = Simulator.Configuration()
         simulation.credential = .keys([.init(key)])

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 
-/// A push server made of Node's http2 module, which fails in all ways at random and writes down what it did.
+/// A push server based on Node's http2 module. It fails at random in every way and records its actions.
 struct NodePushServer: Sendable {
-    /// What the server did with a push that came to it. `isProcessed` is decided before the client learns anything.
+    /// The server's action for a push. `isProcessed` is decided before the client gets any reaction.
     enum Verdict: String, CaseIterable {
         // Processed.
         case ok, late, hold, gone
@@ -11,13 +11,13 @@ struct NodePushServer: Sendable {
         case reset
         /// `session.destroy()`: GOAWAY, and the connection is closed.
         case destroy
-        /// The TCP connection is closed, or reset, without a word.
+        /// The TCP connection is closed, or reset, without GOAWAY.
         case cut, abort
-        /// Answered 200, and GOAWAY after it: `session.goaway()` with this stream as the last, `session.close()`.
+        /// Response 200 and GOAWAY: `session.goaway()` with this stream as the last, or `session.close()`.
         case last, leave
         // Not processed.
         case busy, refused
-        /// GOAWAY whose last stream lies below this one.
+        /// GOAWAY whose last stream is below this one.
         case above
 
         var isProcessed: Bool { ![.busy, .refused, .above].contains(self) }
@@ -26,7 +26,7 @@ struct NodePushServer: Sendable {
 
     /// The server's record.
     struct Record {
-        /// By device token: the ids that came with it, and what was done with each of its requests.
+        /// By device token: the ids of its requests, and the action for each request.
         var ids: [String: Set<String>] = [:]
         var verdicts: [String: [Verdict]] = [:]
         var opened = 0
@@ -55,7 +55,7 @@ struct NodePushServer: Sendable {
         const http2 = require('http2'), fs = require('fs');
         const { NGHTTP2_REFUSED_STREAM, NGHTTP2_INTERNAL_ERROR } = http2.constants;
         const file = fs.openSync('record.txt', 'a');
-        // At once, so that what a client knows is in the file already.
+        // Written synchronously, so the file has each event before a client learns of it.
         const note = (...words) => fs.writeSync(file, words.join(' ') + '\n');
         process.on('uncaughtException', (error) => note('fault', String(error.stack).replace(/\n/g, ' | ')));
 
@@ -66,7 +66,7 @@ struct NodePushServer: Sendable {
           mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
           return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
         };
-        // A pack of cards: each kind of trouble comes in each round, the seed says when.
+        // A deck of cards: each round has every kind of fault, in an order that the seed determines.
         const kinds = { late: 40, refused: 10, reset: 4, above: 2, last: 1, leave: 1, destroy: 1, cut: 1, abort: 1,
                         burst: 1, hold: 6, gone: 10 };
         let cards = [], busy = 0;
@@ -101,10 +101,10 @@ struct NodePushServer: Sendable {
           session.on('error', () => {});
           session.on('close', () => { sockets.delete(port); note('close', number); });
         });
-        // Node reads no further when the last stream is over, and then does not see that the client closes: it has to
-        // close by itself, once the GOAWAY has left.
+        // Node stops reading after the last stream, and then does not notice that the client closes. So the server
+        // closes the session itself, once the GOAWAY is sent.
         const goAway = (session) => {
-          // A stream may come to its end after its session was destroyed.
+          // A stream may end after its session was destroyed.
           if (session.destroyed) return;
           session.limit = session.top;
           session.goaway(0, session.top);
@@ -113,9 +113,9 @@ struct NodePushServer: Sendable {
         server.on('stream', (stream, headers) => {
           const session = stream.session;
           const id = headers['apns-id'], token = headers[':path'].slice('/3/device/'.length);
-          // A stream of a session that was destroyed just now has none.
+          // After its session was destroyed, a stream has no session.
           const write = (verdict) => note(verdict, session?.number ?? 0, stream.id, token, id);
-          const answer = (status, body) => {
+          const respond = (status, body) => {
             if (stream.destroyed || stream.closed) return;
             stream.respond({ ':status': status, 'apns-id': id });
             stream.end(body);
@@ -127,7 +127,7 @@ struct NodePushServer: Sendable {
           let card = draw();
           if (card === 'refused') { write(card); return stream.close(NGHTTP2_REFUSED_STREAM); }
           if (card === 'above') {
-            // A last stream of 0 means "the newest" to Node.
+            // For Node, a last stream of 0 means the newest stream.
             if (session.top > 0 && session.top < stream.id) {
               write(card);
               return goAway(session);
@@ -140,20 +140,20 @@ struct NodePushServer: Sendable {
             session.top = Math.max(session.top, stream.id);
             write(card);
             switch (card) {
-            case 'late': setTimeout(() => answer(200), 1 + random(30)); break;
+            case 'late': setTimeout(() => respond(200), 1 + random(30)); break;
             case 'hold': break;
-            case 'gone': answer(410, '{"reason":"Unregistered","timestamp":1700000000000}'); break;
-            case 'busy': answer(503, '{"reason":"ServiceUnavailable"}'); break;
+            case 'gone': respond(410, '{"reason":"Unregistered","timestamp":1700000000000}'); break;
+            case 'busy': respond(503, '{"reason":"ServiceUnavailable"}'); break;
             case 'reset': stream.close(NGHTTP2_INTERNAL_ERROR); break;
             case 'destroy': session.destroy(); break;
             case 'cut': session.raw.destroy(); break;
             case 'abort': session.raw.resetAndDestroy(); break;
             case 'last':
               goAway(session);
-              answer(200);
+              respond(200);
               break;
-            case 'leave': answer(200); session.close(); break;
-            default: answer(200);
+            case 'leave': respond(200); session.close(); break;
+            default: respond(200);
             }
           });
         });
@@ -172,7 +172,7 @@ struct NodePushServer: Sendable {
         return NodePushServer(server: server)
     }
 
-    /// What the server wrote so far.
+    /// The server's record so far.
     func record() throws -> Record {
         Record(try String(contentsOfFile: "\(self.server.directory)/record.txt", encoding: .utf8))
     }

@@ -11,7 +11,7 @@ extension APNSID {
     }
 }
 
-/// The outcomes of many pushes, by their `apns-id`, to be compared with what the simulator processed.
+/// The outcomes of many pushes, by their `apns-id`, for comparison with the pushes that the simulator processed.
 final class OutcomeBook: Sendable {
     private struct State {
         var outcomes: [APNSID: [PushOutcome]] = [:]
@@ -31,7 +31,7 @@ final class OutcomeBook: Sendable {
         }?.resume()
     }
 
-    /// Returns when there are so many outcomes. One caller.
+    /// Waits for this number of outcomes. Only one caller may wait.
     func wait(for count: Int) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -45,8 +45,8 @@ final class OutcomeBook: Sendable {
 
     var outcomes: [APNSID: [PushOutcome]] { state.withLock { $0.outcomes } }
 
-    /// Each push has one outcome, and it is true: accepted ones were processed once, unknown ones at most once, and all
-    /// others not at all.
+    /// Checks that each push has one correct outcome: accepted pushes were processed once, unknown ones at most once,
+    /// and all others never.
     func compare(with ledger: Ledger, _ comment: String) {
         var processed = ledger.processedCounts
         for (id, all) in outcomes {

@@ -1,7 +1,7 @@
 import Logging
 import TestSupport
 
-/// What the client logs, to look at.
+/// Records the client's log.
 struct RecordingLog: LogHandler {
     struct Line: Sendable {
         var level: Logger.Level
@@ -24,7 +24,7 @@ struct RecordingLog: LogHandler {
         )
     }
 
-    /// A logger and what it has logged.
+    /// A logger and the lines that it has logged.
     static func make() -> (Logger, Journal<Line>) {
         let lines = Journal<Line>()
         return (Logger(label: "test") { _ in RecordingLog(lines: lines) }, lines)

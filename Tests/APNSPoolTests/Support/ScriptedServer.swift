@@ -4,7 +4,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A push as it came to the server.
+/// A push as received by the server.
 struct ServerPush: Sendable {
     /// 1 for the server's first connection.
     var connection: Int
@@ -23,32 +23,32 @@ struct ServerPush: Sendable {
     var deviceToken: DeviceToken? { try? DeviceToken(self.token) }
 }
 
-/// What the server does with a push, one thing after another.
+/// An action of the server for a push. A script returns a list of them, performed in order.
 enum ServerStep: Sendable {
     case respond(Int, reason: String? = nil, fields: [(String, String)] = [])
     case responseBytes(Int, [UInt8])
     case reset(HTTP2ErrorCode)
     /// No response until `release()`.
     case hold
-    /// The last stream that is looked at is this push's, or the one before it.
+    /// The last processed stream is this push's, or the one before it.
     case goAway(includingThis: Bool, HTTP2ErrorCode = .noError, debugData: String = "")
-    /// Closes the connection without a word.
+    /// Closes the connection without `close_notify`.
     case drop
     /// Closes it with `close_notify`.
     case close
     case limit(UInt32)
-    /// What was said so far leaves before what follows; RST_STREAM would go first.
+    /// Sends the frames so far before the following ones. Without it, RST_STREAM would be sent first.
     case flush
 }
 
-/// A server of the wire's own whose behaviour for each push is a closure, with a record of what it processed.
+/// A server based on `HTTP2Wire` whose behaviour for each push is a closure, with a record of the processed pushes.
 final class ScriptedServer: Sendable {
     typealias Script = @Sendable (ServerPush) -> [ServerStep]
 
-    /// What the server knows.
+    /// The server's record.
     struct Record: Sendable {
         var pushes: [ServerPush] = []
-        /// How often a push may have been delivered, by `apns-id`: all but those that were refused in some way.
+        /// How often a push may have been delivered, by `apns-id`. Refused pushes are not counted.
         var processed: [String: Int] = [:]
         var accepted: Set<String> = []
         var held = 0
@@ -81,10 +81,10 @@ final class ScriptedServer: Sendable {
 
     /// - Parameters:
     ///   - limit: MAX_CONCURRENT_STREAMS.
-    ///   - early: pushes are answered when their headers are there.
-    ///   - names: of the certificate.
-    ///   - port: 0 for any free one.
-    ///   - authority: issues the certificate; nil: a new one.
+    ///   - early: Whether pushes get their response once their headers have arrived.
+    ///   - names: The names in the certificate.
+    ///   - port: The port; 0 for any free one.
+    ///   - authority: The issuer of the certificate; nil for a new one.
     static func start(
         limit: UInt32 = 1000,
         early: Bool = false,
@@ -127,12 +127,12 @@ final class ScriptedServer: Sendable {
 
     var record: Record { self.state.withLock { $0.record } }
 
-    /// Another script from now on.
+    /// Uses another script from now on.
     func follow(_ script: @escaping Script) {
         self.state.withLock { $0.script = script }
     }
 
-    /// Answers what is held: of that device, or all.
+    /// Responds to the held pushes, of one device or all.
     func release(_ token: DeviceToken? = nil, status: Int = 200, reason: String? = nil) {
         self.each { $0.release(token, status, reason) }
     }
@@ -143,13 +143,13 @@ final class ScriptedServer: Sendable {
             $0.connection.flush()
         }
     }
-    /// When it returns, no connection says anything any more, and all that comes is dropped.
+    /// Silences all connections: once it returns, they send nothing and discard everything that they receive.
     func muteAll() async {
         for session in self.state.withLock({ Array($0.sessions.values) }) {
             try? await session.eventLoop.submit { session.value.connection.silence(reads: true) }.get()
         }
     }
-    /// GOAWAY after all that was received so far.
+    /// Sends GOAWAY on all connections. The streams received so far are still processed.
     func goAwayAll() { self.each { $0.goAway() } }
 
     func stop() async {
@@ -158,7 +158,7 @@ final class ScriptedServer: Sendable {
         self.box.server.withLock { $0 = nil }
     }
 
-    /// Returns when the record is as wanted, or the test is cancelled.
+    /// Waits until the record meets the condition or the test is cancelled.
     func wait(_ isMet: (Record) -> Bool) async {
         await until { isMet(self.record) }
     }
@@ -178,7 +178,7 @@ final class ScriptedServer: Sendable {
     func script(_ push: ServerPush) -> [ServerStep] { self.state.withLock { $0.script }(push) }
 
     func opened(_ session: ScriptedSession) -> Int {
-        // The number in the same step: sessions open on several loops at once.
+        // The number is taken in the same step, since sessions open on several loops at once.
         var number = 0
         self.note {
             $0.connections += 1
