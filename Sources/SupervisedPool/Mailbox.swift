@@ -93,8 +93,8 @@ struct EarliestTimer: ~Copyable {
         instant < self.deadline
     }
 
-    /// Makes sure that `fire` is called at `instant` or earlier. The group waits for the sleeping task, so the task
-    /// cannot outlive its owner.
+    /// Makes sure that `fire` is called at `instant`, or earlier if the timer is already armed for an earlier time. The
+    /// group waits for the sleeping task, so the task cannot outlive its owner.
     mutating func arm(
         for instant: MonotonicInstant,
         clock: any MonotonicClock,

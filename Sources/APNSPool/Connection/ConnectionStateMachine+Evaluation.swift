@@ -47,7 +47,7 @@ extension ConnectionStateMachine {
                 switch result.status {
                 case 403, 500, 503:
                     self.count(&successes, session, &evaluation)
-                    evaluation.actions += self.receivedTrouble(
+                    evaluation.actions += self.receivedError(
                         result,
                         session: session,
                         now: now,
@@ -87,7 +87,7 @@ extension ConnectionStateMachine {
     }
 
     /// Evaluates a 403, 500 or 503.
-    private mutating func receivedTrouble(
+    private mutating func receivedError(
         _ result: StreamResult,
         session: Int,
         now: MonotonicInstant,

@@ -8,7 +8,7 @@ import Synchronization
 final class CredentialBreaker: Sendable {
     private let machine: Mutex<CredentialStateMachine>
     /// True in any state but `trusted`.
-    private let isTroubled: Atomic<Bool>
+    private let isUntrusted: Atomic<Bool>
     /// True in the states `declared` and `probing`: a fault is declared.
     private let isDeclared = Atomic<Bool>(false)
     private let onEvent: @Sendable (CredentialStateMachine.Event) -> Void
@@ -19,7 +19,7 @@ final class CredentialBreaker: Sendable {
     ///     the connections' event loops, or by `replaced()`, and inside the lock: must return at once.
     init(isOnTrial: Bool = false, onEvent: @escaping @Sendable (CredentialStateMachine.Event) -> Void = { _ in }) {
         self.machine = Mutex(CredentialStateMachine(isOnTrial: isOnTrial))
-        self.isTroubled = Atomic(isOnTrial)
+        self.isUntrusted = Atomic(isOnTrial)
         self.onEvent = onEvent
     }
 
@@ -39,7 +39,7 @@ final class CredentialBreaker: Sendable {
 
     /// - Parameter provesTopic: See `CredentialStateMachine.accepted`.
     func accepted(provesTopic: Bool = true) {
-        guard self.isTroubled.load(ordering: .relaxed) else { return }
+        guard self.isUntrusted.load(ordering: .relaxed) else { return }
         self.change { ($0.accepted(provesTopic: provesTopic), ()) }
     }
 
@@ -87,7 +87,7 @@ final class CredentialBreaker: Sendable {
 
     /// The refusal that one connection received, until another connection confirms or refutes it.
     var suspectedRefusal: CredentialStateMachine.Refusal? {
-        guard self.isTroubled.load(ordering: .relaxed) else { return nil }
+        guard self.isUntrusted.load(ordering: .relaxed) else { return nil }
         return self.machine.withLock { $0.suspectedRefusal }
     }
 
@@ -97,7 +97,7 @@ final class CredentialBreaker: Sendable {
         self.machine.withLock { machine in
             let (event, result) = body(&machine)
             // Inside the lock, so that these flags always match the machine's latest state.
-            self.isTroubled.store(machine.state != .trusted, ordering: .relaxed)
+            self.isUntrusted.store(machine.state != .trusted, ordering: .relaxed)
             self.isDeclared.store(machine.isDeclared, ordering: .relaxed)
             if let event { self.onEvent(event) }
             return result

@@ -240,14 +240,14 @@ final class ProviderTokenCache: Sendable {
     }
 
     /// The effect of the last failed signature on pushes.
-    enum Trouble: Sendable, Hashable {
+    enum SigningFailure: Sendable, Hashable {
         /// The old token is usable for now.
         case notRenewed(TokenError)
         case noToken(TokenError)
     }
 
-    /// The current trouble with tokens; nil if there is none.
-    func trouble(now: MonotonicInstant, wallNow: Int64) -> Trouble? {
+    /// The last failed signature and whether the old token is still usable; nil if signing works.
+    func signingFailure(now: MonotonicInstant, wallNow: Int64) -> SigningFailure? {
         self.state.withLock { state in
             guard let failure = state.lastFailure else { return nil }
             return state.machine.isUsable(now: now, wallNow: wallNow) ? .notRenewed(failure) : .noToken(failure)

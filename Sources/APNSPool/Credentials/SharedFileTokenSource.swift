@@ -63,10 +63,10 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         if let token = await FileThreads.run({ self.read() }), request.accepts(token) { return .success(token) }
         do {
             let token = try await request.sign()
-            if let trouble = await FileThreads.run({ self.write(token) }) {
+            if let error = await FileThreads.run({ self.write(token) }) {
                 self.logger.warning(
                     "the shared provider token cannot be written: each process signs its own, which APNs may refuse",
-                    metadata: ["file": "\(self.path)", "error": "\(trouble)"]
+                    metadata: ["file": "\(self.path)", "error": "\(error)"]
                 )
             }
             return .success(token)
@@ -138,14 +138,14 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         case .success(let opened): descriptor = opened
         case .failure(let error): return error.description
         }
-        var trouble = SystemFile.write(bytes, to: descriptor)
-        if trouble == nil, fsync(descriptor) != 0 { trouble = SystemError(code: errno) }
+        var error = SystemFile.write(bytes, to: descriptor)
+        if error == nil, fsync(descriptor) != 0 { error = SystemError(code: errno) }
         let closing = SystemFile.close(descriptor)
-        trouble = trouble ?? closing
-        if trouble == nil, rename(new, self.path) != 0 { trouble = SystemError(code: errno) }
-        guard let trouble else { return nil }
+        error = error ?? closing
+        if error == nil, rename(new, self.path) != 0 { error = SystemError(code: errno) }
+        guard let error else { return nil }
         _ = unlink(new)
-        return trouble.description
+        return error.description
     }
 }
 

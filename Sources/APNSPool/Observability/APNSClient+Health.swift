@@ -32,7 +32,7 @@ extension ClientRuntime {
 
     func health(of session: CredentialSession, _ pool: PoolStatus) -> APNSHealth {
         let credentials = session.settings.credentialBreaker
-        let signing = session.tokens.trouble(now: self.clock.now, wallNow: self.configuration.wallClock())
+        let signing = session.tokens.signingFailure(now: self.clock.now, wallNow: self.configuration.wallClock())
         return APNSHealth(
             HealthInputs(
                 lifecycle: self.lifecycle.current,
@@ -40,7 +40,7 @@ extension ClientRuntime {
                 isRevoked: self.credentials.isRevoked,
                 credentialFault: credentials.declaredRefusal.map { "\($0)" },
                 suspectedRefusal: credentials.suspectedRefusal.map { "\($0)" },
-                signingTrouble: signing,
+                signingFailure: signing,
                 configurationFault: session.currentPool.monitor.configurationFault,
                 connections: self.connections(pool, lastFault: session.currentPool.monitor.lastFault),
                 hasConnected: self.monitor.hasConnected,

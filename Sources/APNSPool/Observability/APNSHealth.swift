@@ -112,7 +112,7 @@ struct HealthInputs: Sendable, Equatable {
     /// A refusal on one connection that another connection has not confirmed yet.
     var suspectedRefusal: String?
     /// The effect of the last failed signature of a provider token.
-    var signingTrouble: ProviderTokenCache.Trouble?
+    var signingFailure: ProviderTokenCache.SigningFailure?
     /// The reason why no connection can be opened with this configuration.
     var configurationFault: String?
     var connections = Connections.available
@@ -145,7 +145,7 @@ extension APNSHealth {
         if let refusal = inputs.credentialFault {
             return .failing(.init(code: .credential, message: "APNs refuses the credential: \(refusal)"))
         }
-        if case .noToken(let error) = inputs.signingTrouble {
+        if case .noToken(let error) = inputs.signingFailure {
             return .failing(.init(code: .credential, message: "there is no provider token: \(error)"))
         }
         if inputs.connections != .available, let fault = inputs.configurationFault {
@@ -173,7 +173,7 @@ extension APNSHealth {
                 )
             )
         }
-        if case .notRenewed(let error) = inputs.signingTrouble {
+        if case .notRenewed(let error) = inputs.signingFailure {
             let message =
                 "the provider token cannot be renewed; the current one serves until it is 58 minutes old: \(error)"
             return .degraded(.init(code: .credential, message: message))

@@ -466,7 +466,7 @@ package final class Connection {
             self.fail(
                 WireError(
                     .connectTimeout,
-                    "'\(self.configuration.host)' was not ready within the time for a connect (\(way), TLS, SETTINGS)"
+                    "'\(self.configuration.host)' was not ready within the connect timeout (\(way), TLS, SETTINGS)"
                 )
             )
             return

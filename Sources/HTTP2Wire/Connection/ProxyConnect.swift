@@ -126,8 +126,8 @@ struct ProxyConnect {
             guard let status = self.status() else { return self.garbage() }
             switch status {
             case 200...299: self.place = .fields(status: status)
-            // 101 would accept an upgrade that was not requested.
             case 100, 102...199, 407: self.place = .fields(status: status)
+            // 101 would accept an upgrade that was not requested.
             case 101: return self.garbage()
             default: return .fail(self.refusal(status))
             }

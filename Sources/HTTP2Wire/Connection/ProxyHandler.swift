@@ -8,7 +8,8 @@ final class ProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias OutboundOut = ByteBuffer
 
     private var machine: ProxyConnect
-    /// A channel may become active before or after this handler is added.
+    /// Whether the request was sent. The channel may become active before or after this handler is added, and the
+    /// request must be sent once.
     private var hasAsked = false
     /// Called once. On success, it adds the handler of the origin's bytes after this one.
     private var completion: ((Result<Void, WireError>) -> Void)?

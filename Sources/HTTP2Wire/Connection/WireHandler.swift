@@ -132,7 +132,8 @@ final class WireHandler: ChannelInboundHandler {
     func fail(_ error: WireError) {
         guard self.state != .closed else { return }
         if let context {
-            // Encrypted frames count as written. The peer may not read them any more, so do not send HEADERS.
+            // Encrypted frames count as written, even if the peer no longer reads them. Therefore the requests that are
+            // not encrypted yet are given up first: they end as not sent.
             self.session?.giveUpUnwritten(cause: error.streamCause)
             if self.state == .open { try? self.encrypt(context) }
             self.tls.closeNotify()

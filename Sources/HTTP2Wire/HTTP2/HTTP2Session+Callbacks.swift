@@ -159,8 +159,8 @@ extension HTTP2Session {
 
     private func onData(_ session: OpaquePointer?, _ streamID: Int32, _ data: UnsafeBufferPointer<UInt8>) {
         guard let index = self.index(session, streamID) else { return }
-        // A client keeps enough to read the reason. A server's limit is above APNs' own, so that it can detect "too
-        // large".
+        // A client keeps enough to read the reason. A server keeps more than the largest body that APNs accepts, so
+        // that it can detect a body that is too large.
         let limit = self.role == .client ? self.configuration.responseBodyLimit : 16 * StreamTable.bodyLimit
         let count = min(limit - self.streams[index].body.count, data.count)
         guard count > 0, self.role == .server || self.countKept(count) else { return }

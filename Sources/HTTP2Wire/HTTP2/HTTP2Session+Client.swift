@@ -15,15 +15,16 @@ extension HTTP2Session {
 
     /// Opens a stream for a request.
     ///
-    /// nghttp2 never queues requests: if the peer allows no further stream, nothing is submitted. A request whose body
-    /// does not fit into the connection's send window is held until it fits, and counts as open meanwhile.
+    /// This method never lets nghttp2 queue a request: if the peer allows no further stream, nothing is submitted. A
+    /// request whose body does not fit into the connection's send window is held until it fits, and counts as open
+    /// meanwhile.
     ///
     /// - Parameters:
     ///   - request: The request.
     ///   - tag: The submitter's identifier of the stream.
     ///   - deadline: When the stream is reset if no response has arrived.
     ///   - isBulk: Whether its body must leave `SendWindowRule.bulkReserve` of the send window to other streams.
-    /// - Throws: `invariantBroken` if nghttp2 rejects the request itself.
+    /// - Throws: `invariantBroken` if the request is not valid; otherwise the error of nghttp2.
     package func submit(
         _ request: HTTP2Request,
         tag: UInt64,
@@ -55,8 +56,8 @@ extension HTTP2Session {
     /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Entries for which there is no
     /// capacity get their result immediately.
     ///
-    /// - Returns: The earliest deadline of the streams. If nghttp2 rejects a request itself, `broken` is
-    ///   `invariantBroken`: that request's result is `faulty`, and the requests after it are not submitted.
+    /// - Returns: The earliest deadline of the streams. If a request is not valid, or nghttp2 rejects it, `broken` is
+    ///   the error: that request's result is `faulty`, and the requests after it are not submitted.
     package func submit(_ batch: RequestBatch, firstTag: UInt64) -> (earliest: NIODeadline, broken: WireError?) {
         var earliest = NIODeadline.distantFuture
         guard !batch.entries.isEmpty else { return (earliest, nil) }
@@ -164,7 +165,7 @@ extension HTTP2Session {
     /// Whether so many stream ids are used that the connection should be replaced.
     package var isNearlyExhausted: Bool {
         (self.withSession { Int64(nghttp2_session_get_next_stream_id($0)) } ?? Int64.max)
-            >= Int64(Self.lastUsableStreamID)
+            >= Int64(Self.nearlyExhaustedStreamID)
     }
 
     /// For tests of stream id exhaustion: sets the id of the next stream. Throws if nghttp2 rejects it.
@@ -172,13 +173,14 @@ extension HTTP2Session {
         try self.check { nghttp2_session_set_next_stream_id($0, id) }
     }
 
-    /// Resets the stream with this tag, if it is still open, and gives it its result.
+    /// Resets the stream with this tag if it is still open, or withdraws the held request with this tag. It gets its
+    /// result.
     package func cancel(tag: UInt64) {
         self.giveUpHeld(cause: .cancelled) { $0.stream.tag == tag }
         if let index = self.streams.index(ofTag: tag) { self.giveUp(index, cause: .cancelled) }
     }
 
-    /// Resets the streams whose deadline has passed, and returns the next deadline.
+    /// Resets the streams and withdraws the held requests whose deadline has passed, and returns the next deadline.
     package func expire(now: NIODeadline) -> NIODeadline? {
         self.giveUpHeld(cause: .deadline) { $0.stream.deadline <= now }
         var next = self.held.deadline

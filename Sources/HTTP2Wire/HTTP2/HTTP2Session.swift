@@ -20,8 +20,8 @@ package enum HTTP2Event: Sendable, Hashable {
 /// Owns one `nghttp2_session`: an HTTP/2 session that consumes and produces bytes, without a socket.
 ///
 /// It is a class because nghttp2 keeps its address. Confined to the event loop of its connection. The C callbacks only
-/// write into properties of this class, such as `streams`, `events`, `results` and `requests`. No task is resumed and no request is submitted until the
-/// call that caused the callbacks has returned.
+/// write into properties of this class, such as `streams`, `events`, `results` and `requests`. No task is resumed and
+/// no request is submitted until the call that caused the callbacks has returned.
 package final class HTTP2Session {
     package enum Role: Sendable {
         case client
@@ -58,7 +58,7 @@ package final class HTTP2Session {
     }
 
     /// Once the next stream id reaches this value, the connection should be replaced (RFC 9113, section 5.1.1).
-    static let lastUsableStreamID: Int32 = Int32.max - 2048
+    static let nearlyExhaustedStreamID: Int32 = Int32.max - 2048
 
     let role: Role
     let configuration: Configuration
@@ -102,7 +102,7 @@ package final class HTTP2Session {
     private(set) var hasSubmittedGoAway = false
     /// The number of streams and held requests without a result.
     var openCount = 0
-    /// Counts frames that advanced an open stream: final HEADERS, DATA of which bytes are kept, RST_STREAM. A change
+    /// Counts frames that advanced an open stream: final HEADERS, DATA with bytes that are kept, RST_STREAM. A change
     /// shows that the peer is working on requests. Frames on closed streams and 1xx blocks do not show that, so they
     /// are not counted.
     var responseFrames: UInt64 = 0

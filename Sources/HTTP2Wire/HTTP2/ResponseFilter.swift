@@ -42,7 +42,7 @@ struct EchoedValue {
     }
 
     /// Whether the texts are equal, ignoring ASCII case. Some pairs of other characters compare equal too, such as a
-    /// digit and a control character. No id contains both characters of such a pair.
+    /// digit and a control character. The values are ids, and no id contains both characters of such a pair.
     func matches(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         guard self.count > 0, value.count == Int(self.count) else { return false }
         let other = Self.words(value)

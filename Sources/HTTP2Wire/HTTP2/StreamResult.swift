@@ -80,7 +80,7 @@ package struct StreamResult: Sendable {
     }
 }
 
-/// The certainty table: what the end of a stream proves. It has no side effects, so that each line has a test.
+/// The certainty table: what the end of a stream proves. It has no side effects, so that each row can have a test.
 package enum StreamCertainty {
     /// Determines how a stream ended.
     ///

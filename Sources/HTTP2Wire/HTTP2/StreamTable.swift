@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The open streams of one session: a slab, whose index nghttp2 stores as the stream's user data.
+/// The open streams of one session: a slab. nghttp2 stores the index of a stream's entry, plus 1, as its user data.
 ///
 /// Entries are in memory that the table manages itself, because each push accesses an entry about ten times: this
 /// avoids exclusivity checks and copies of an array. Addresses are used immediately and never stored.

@@ -51,6 +51,7 @@ package struct SystemTrustRoots: Sendable, Hashable {
         if let directories = self.directories {
             _ = X509_STORE_load_path(store, directories)
             // OpenSSL searches the directory for a subject only if the store holds no certificate with that subject.
+            // Therefore the roots with the subjects of the store's own certificates are loaded now.
             // `X509_STORE_load_path` has added this lookup already, so this call only returns it.
             if let lookup = X509_STORE_add_lookup(store, X509_LOOKUP_hash_dir()) {
                 for certificate in own { Self.load(X509_get_subject_name(certificate.pointer), by: lookup) }

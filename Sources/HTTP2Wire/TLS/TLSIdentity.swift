@@ -54,7 +54,7 @@ package struct TLSIdentity: Sendable, Hashable {
             throw Fault(code: .notACertificate, detail: OpenSSLErrors.drain().text)
         }
         defer { PKCS12_free(file) }
-        // PKCS#12 distinguishes no passphrase from an empty one. Users do not, so both are tried.
+        // In PKCS#12, a missing passphrase differs from an empty one. Users see no difference, so both are tried.
         let given = passphrase ?? ""
         let isOpen =
             PKCS12_mac_present(file) == 0 || PKCS12_verify_mac(file, given, -1) == 1

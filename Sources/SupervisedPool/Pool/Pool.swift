@@ -140,7 +140,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         let start = await self.core.startCheckout(request) { result in
             switch result {
             case .success(let leased?): onCompletion(.success(UnownedLease(leased)))
-            case .success(nil): break  // Observers only.
+            case .success(nil): break  // Only for callers that wait for a condition.
             case .failure(let error): onCompletion(.failure(error))
             }
         }

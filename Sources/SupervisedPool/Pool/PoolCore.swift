@@ -28,7 +28,8 @@ actor PoolCore {
         let count: Int
     }
 
-    /// `nil` for callers that wait for a condition instead of a stream, such as ready workers.
+    /// The result of a waiter. A success is `nil` for a caller that waits for a condition instead of a stream, such as
+    /// ready workers.
     typealias CheckoutResult = Result<Leased?, PoolError>
 
     /// The result of a checkout that does not suspend.
@@ -95,7 +96,7 @@ actor PoolCore {
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
                 self.advance(self.clock.now, isTimer: true)
-                while !self.isStopping, self.machine.broken == nil {
+                while !self.isStopping, self.machine.inconsistency == nil {
                     self.timer.arm(for: self.machine.nextDeadline, clock: self.clock, in: &group) { [mailbox] in
                         mailbox.wake()
                     }
@@ -107,7 +108,7 @@ actor PoolCore {
         } onCancel: { [mailbox] in
             mailbox.post(.stop, isUrgent: true)
         }
-        let broken = self.machine.broken
+        let broken = self.machine.inconsistency
         self.stop()
         if let broken {
             self.onEvent(.invariantBroken(broken))
@@ -132,7 +133,10 @@ actor PoolCore {
         self.workers = self.workers.map { _ in nil }
     }
 
-    /// Takes the posted items and acts on them. Every entry point of the actor calls this first.
+    /// Takes the posted items and acts on them. An entry point whose result depends on the state calls this first.
+    ///
+    /// - Parameter isTimer: Whether the pool's own loop calls. The state is then settled even if nothing was posted,
+    ///   and the loop arms the timer itself.
     private func advance(_ now: MonotonicInstant, isTimer: Bool = false) {
         var isAttentive = self.machine.hasWaiters
         self.mailbox.take(into: &self.batch, isAttentive: isAttentive)
@@ -151,7 +155,7 @@ actor PoolCore {
             self.mailbox.take(into: &self.batch, isAttentive: true)
             if self.batch.isEmpty { break }
         }
-        if !isTimer, self.timer.isLater(than: self.machine.nextDeadline) || self.machine.broken != nil {
+        if !isTimer, self.timer.isLater(than: self.machine.nextDeadline) || self.machine.inconsistency != nil {
             self.mailbox.wake()
         }
     }
@@ -181,8 +185,8 @@ actor PoolCore {
         case .reconfigure(let configuration):
             self.machine.reconfigure(configuration)
             self.fitWorkers()
-        case .ended(let places):
-            self.machine.ended(places, now: now)
+        case .ended(let indexes):
+            self.machine.ended(indexes, now: now)
         case .stop:
             self.isStopping = true
         }

@@ -1,4 +1,4 @@
-/// The reason for a failed checkout. Nothing was leased.
+/// Why a checkout, a wait or the pool's `run` failed. A failed checkout has leased nothing.
 public struct PoolError: Error, Sendable, CustomStringConvertible {
     /// The kind of error. Later versions may add kinds.
     public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
@@ -98,8 +98,8 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
             "fewer workers than wanted were ready in time. Check the workers' states and the network; allow a longer "
                 + "deadline."
         case .waitedTooLong:
-            "the queue moves too slowly. Send less at once, raise size or maxOverflow, or raise maxQueueAge if a longer "
-                + "wait is acceptable."
+            "the queue moves too slowly. Send less at once, raise size or maxOverflow, or raise maxQueueAge if a "
+                + "longer wait is acceptable."
         case .cancelled:
             "the caller was cancelled."
         case .unavailable:

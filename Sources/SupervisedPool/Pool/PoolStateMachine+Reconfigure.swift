@@ -2,8 +2,8 @@ extension PoolStateMachine {
     /// Applies another configuration, which has already been validated.
     ///
     /// Workers beyond the new number become surplus: they get no more work, finish the work they have, and are ended by
-    /// their owner; see ``handOverRetirable()``. Waiting checkouts keep waiting, even if they exceed a reduced bound of the
-    /// queue, and expire at the time that was set when they began to wait.
+    /// their owner; see ``handOverRetirable()``. Waiting checkouts keep waiting, even if they exceed a reduced bound of
+    /// the queue, and expire at the time that was set when they began to wait.
     mutating func reconfigure(_ new: PoolConfiguration) {
         let old = self.configuration
         self.configuration = new
@@ -102,8 +102,8 @@ extension PoolStateMachine {
 
     /// The owner has ended these workers. If a worker is registered now, it is a successor and stays: the end of its
     /// predecessor was processed before its own registration.
-    mutating func ended(_ places: [Int], now: MonotonicInstant) {
-        for index in places where self.workers.indices.contains(index) && self.workers[index].isHandedOver {
+    mutating func ended(_ indexes: [Int], now: MonotonicInstant) {
+        for index in indexes where self.workers.indices.contains(index) && self.workers[index].isHandedOver {
             self.workers[index].isHandedOver = false
             self.workers[index].isEnded = self.workers[index].isSurplus && self.workers[index].state == .absent
             self.workers[index].isKeepPending = !self.workers[index].isOverflow && self.workers[index].isAskable

@@ -1,6 +1,7 @@
 extension PoolStateMachine {
     /// The pool's entry for one worker.
     struct Worker {
+        /// The arrows show the usual order of reports. `gone` leads from every state to `absent`.
         enum State: Equatable {
             /// No worker is registered, or it has ended. → idle
             case absent
@@ -62,7 +63,7 @@ extension PoolStateMachine {
         var askedUntil: MonotonicInstant?
         /// It is not asked again before this time, whatever the demand, because it may fail immediately each time.
         var askableFrom = MonotonicInstant(nanoseconds: .min)
-        /// Demand does not shorten this backoff, either because the failed attempt was already made for that demand, or
+        /// Demand does not shorten this backoff, either because the failed connect was already made for that demand, or
         /// because the cause is a fault in the configuration.
         var isBackoffFixed = false
         /// When its last backoff began.
@@ -85,7 +86,7 @@ extension PoolStateMachine {
             return max(0, self.capacity - self.leased - (lane == .bulk ? self.reserve : 0))
         }
 
-        /// Whether it would connect if asked to.
+        /// Whether it is idle and may be asked to connect.
         var isAskable: Bool { self.state == .idle && !self.isLeaving }
 
         var isOpening: Bool { self.state == .connecting || self.askedUntil != nil }
@@ -191,7 +192,7 @@ extension PoolStateMachine {
             if self.workers[index].isSessionOpen, self.workers[index].readySince.advanced(by: Self.stableAfter) <= now {
                 self.mayShortenBackoff = true
             }
-            // Demand that already existed before this attempt does not justify another one.
+            // Demand that already existed before this connect does not justify another one.
             let isDemandNew = self.queue.wanting == 0 && self.lastWithoutStream < self.workers[index].backingOffSince
             self.workers[index].closeSession()
             self.workers[index].state = .backingOff(until: until)
@@ -346,22 +347,22 @@ extension PoolStateMachine {
             if let until = self.workers[index].askedUntil, until <= now { self.workers[index].askedUntil = nil }
         }
         guard !self.workers.contains(where: { $0.isOpening }) else {
-            if self.queue.wanting == 0 { self.isUseWanted = false }
+            if self.queue.wanting == 0 { self.isConnectWanted = false }
             return
         }
         let isReady = self.isAnyReady
-        if isReady { self.isUseWanted = false }
+        if isReady { self.isConnectWanted = false }
         let isTime = self.nextConnect <= now
 
-        if !isReady, self.queue.wanting + unqueuedDemand > 0 || self.isUseWanted,
+        if !isReady, self.queue.wanting + unqueuedDemand > 0 || self.isConnectWanted,
             let index = self.workers.firstIndex(where: {
-                $0.isAskable && (isTime || (self.isUseWanted && $0.askableFrom <= now))
+                $0.isAskable && (isTime || (self.isConnectWanted && $0.askableFrom <= now))
             })
         {
             return self.ask(index, .use, now, using: &random, into: &actions)
         }
         guard isTime else { return }
-        if !isReady, self.isUseWanted, let index = self.earliestBackoff() {
+        if !isReady, self.isConnectWanted, let index = self.earliestBackoff() {
             self.mayShortenBackoff = false
             for index in self.workers.indices { self.workers[index].isBackoffFixed = true }
             return self.ask(index, .shortenBackoff, now, using: &random, into: &actions)
@@ -386,7 +387,7 @@ extension PoolStateMachine {
     ) {
         self.workers[index].askedUntil = now.advanced(by: Self.reportTimeout)
         self.workers[index].isKeepPending = false
-        self.isUseWanted = false
+        self.isConnectWanted = false
         let spacing = max(.zero, self.configuration.connectSpacing)
         let jitter = Int64.random(in: 0...max(0, spacing.saturatedNanoseconds / 5), using: &random)
         self.nextConnect = now.advanced(by: spacing).advanced(by: .nanoseconds(jitter))
@@ -461,7 +462,7 @@ extension PoolStateMachine {
         var mayConnect = false
         for worker in self.workers {
             if let askedUntil = worker.askedUntil { consider(askedUntil) }
-            if worker.isAskable || self.isUseWanted { mayConnect = true }
+            if worker.isAskable || self.isConnectWanted { mayConnect = true }
             guard worker.state == .ready else { continue }
             if self.queue.count > 0 { consider(worker.growsUntil) }
             if let replaceAt = worker.replaceAt { consider(max(replaceAt, self.nextConnect)) }

@@ -1,4 +1,4 @@
-/// The actions that the pool's shell performs, in order.
+/// The actions that the actor around the machine (``PoolCore``) performs, in order.
 enum PoolAction {
     /// The waiter has been given streams.
     case lease(WaiterID, LeaseOrigin, count: Int)
@@ -65,7 +65,7 @@ struct PoolStateMachine {
     var phase = Phase.notStarted
     var isDraining = false
     /// Describes an inconsistency in the state, after which the pool must end.
-    var broken: String?
+    var inconsistency: String?
     var workers: [Worker]
     var queue = WaiterQueue()
     /// The highest session number of all removed entries, so that no number is used twice.
@@ -79,9 +79,9 @@ struct PoolStateMachine {
 
     /// Connects that can wait are not requested before this time.
     var nextConnect = MonotonicInstant(nanoseconds: .min)
-    /// Whether a checkout has found no free stream since the last connect was requested.
-    var isUseWanted = false
-    /// When a checkout last found no free stream.
+    /// Whether a caller has found no free stream, or too few ready workers, since the last connect was requested.
+    var isConnectWanted = false
+    /// When a caller last found no free stream or too few ready workers.
     var lastWithoutStream = MonotonicInstant(nanoseconds: .min)
     /// Whether lasting demand may shorten a backoff: only once per outage. Otherwise every backoff would be cut short,
     /// and a fleet under load would reconnect once a second.
@@ -89,7 +89,7 @@ struct PoolStateMachine {
 
     /// Since when no worker has been ready, counted from the first failure or loss.
     var notReadySince: MonotonicInstant?
-    /// Whether an attempt has failed since then.
+    /// Whether a worker has reported `backingOff` since then.
     var hasFailed = false
     var isUnavailable = false
     var lastFault: PoolFault?
@@ -172,13 +172,13 @@ struct PoolStateMachine {
             }
             if let refusal = self.refusal(now) {
                 // Even a refused checkout shows that a connection is needed.
-                self.wantUse(now)
+                self.wantConnect(now)
                 self.settle(now: now, using: &random, into: &actions)
                 return .failed(self.error(refusal, now))
             }
         }
         guard request.mayWait else {
-            self.wantUse(now)
+            self.wantConnect(now)
             self.settle(now: now, using: &random, into: &actions, unqueuedDemand: 1)
             return .failed(self.error(.full, now))
         }
@@ -199,14 +199,14 @@ struct PoolStateMachine {
                 agesAt: request.atFront ? .distantFuture : self.agesAt(now)
             )
         )
-        self.wantUse(now)
+        self.wantConnect(now)
         self.settle(now: now, using: &random, into: &actions)
         return .wait(id)
     }
 
-    /// Records that a checkout has found no free stream.
-    private mutating func wantUse(_ now: MonotonicInstant) {
-        self.isUseWanted = true
+    /// Records that a caller has found no free stream or too few ready workers.
+    private mutating func wantConnect(_ now: MonotonicInstant) {
+        self.isConnectWanted = true
         self.lastWithoutStream = now
     }
 
@@ -242,7 +242,7 @@ struct PoolStateMachine {
         let id = self.queue.append(
             WaiterQueue.Waiter(wanted: wanted, bytes: 0, deadline: deadline, since: now, list: .awaitingReady)
         )
-        self.wantUse(now)
+        self.wantConnect(now)
         self.settle(now: now, using: &random, into: &actions)
         return .wait(id)
     }
@@ -263,14 +263,15 @@ struct PoolStateMachine {
         guard self.workers[index].state != .absent, self.workers[index].generation == origin.worker.generation,
             origin.session >= self.workers[index].firstSession
         else { return }
-        let isPresent = self.workers[index].isSessionOpen && self.workers[index].session == origin.session
-        let held = isPresent ? self.workers[index].leased : self.workers[index].leasedEarlier
+        let isCurrentSession = self.workers[index].isSessionOpen && self.workers[index].session == origin.session
+        let held = isCurrentSession ? self.workers[index].leased : self.workers[index].leasedEarlier
         guard count <= held, origin.session <= self.workers[index].session else {
-            self.broken = self.broken ?? "\(count) streams of \(origin) were returned, but \(held) were leased"
+            self.inconsistency =
+                self.inconsistency ?? "\(count) streams of \(origin) were returned, but \(held) were leased"
             self.needsSettling = true
             return
         }
-        if isPresent {
+        if isCurrentSession {
             self.workers[index].leased -= count
             if self.queue.total > 0 { self.needsSettling = true }
         } else {

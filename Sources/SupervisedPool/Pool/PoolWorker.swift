@@ -1,6 +1,6 @@
 /// Why the pool asks a worker to connect. Later versions may add reasons.
 public enum PoolWorkerConnectReason: Sendable, Hashable {
-    /// The worker is one of those that the pool keeps connected, and has registered.
+    /// The worker is a base worker: one of those that the pool keeps connected.
     case keep
     /// ``Pool/prewarm(_:deadline:)`` requested more connected workers than the pool keeps.
     case prewarm
@@ -43,8 +43,8 @@ public protocol PoolWorker: AnyObject, Sendable {
 
 /// Identifies a worker and one of its generations.
 public struct WorkerID: Hashable, Sendable, CustomStringConvertible {
-    /// The worker's index in the pool, from 0. Workers below ``PoolConfiguration/size`` are kept connected; the others
-    /// are overflow workers.
+    /// The worker's index in the pool, from 0. Workers below ``PoolConfiguration/size`` are base workers, which are
+    /// kept connected; the others are overflow workers.
     public let index: Int
     /// The generation that its supervisor assigned at this start. A later generation replaces an earlier one.
     public let generation: Int

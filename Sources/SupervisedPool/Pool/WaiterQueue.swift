@@ -149,7 +149,7 @@ struct WaiterQueue {
         return waiter
     }
 
-    /// The earliest deadline of all waiters.
+    /// The earliest time at which a waiter reaches its deadline or the maximum queue age.
     var earliestDeadline: MonotonicInstant? {
         mutating get {
             while let top = self.heap.first, self[top.id] == nil { self.popDeadline() }

@@ -39,7 +39,7 @@ public struct ChildSpec: Sendable {
         case infinity
     }
 
-    /// Whether the child works or supervises. It is only reported in the child's status.
+    /// Whether the child works or supervises. The supervisor only reports it, in ``ChildStatus`` and ``ChildCounts``.
     public enum Kind: Sendable, Hashable {
         /// It does the work.
         case worker
@@ -185,9 +185,9 @@ public final class ChildContext: Sendable {
     }
 
     /// Registers an action that is called when the supervisor asks the child to stop, before the child's time runs out
-    /// and its task is cancelled. If the child has already been asked, the action is called immediately. It is not
-    /// called for a child that is cancelled without being asked (``ChildSpec/Shutdown/brutalKill``, or a cancelled
-    /// tree).
+    /// and its task is cancelled. If the child has already been asked or cancelled, the action is called immediately.
+    /// A cancellation without a request (``ChildSpec/Shutdown/brutalKill``, or a cancelled tree) does not call the
+    /// actions that were registered before it.
     ///
     /// The action runs on the supervisor's thread, so it must return immediately: set a flag or finish a stream.
     public func onShutdown(_ action: @escaping @Sendable () -> Void) {

@@ -2,7 +2,7 @@
 public struct ChildStatus: Sendable, Hashable {
     /// The states of a child.
     public enum State: Sendable, Hashable {
-        /// Not running: not started yet, stopped on request, or ended for good.
+        /// Not running: not started yet, stopped on request or for the restart of a sibling, or ended for good.
         case stopped
         /// Running, but it has not called ``ChildContext/started(_:)`` yet.
         case starting
@@ -20,7 +20,7 @@ public struct ChildStatus: Sendable, Hashable {
     public let state: State
     /// How many times it has been started.
     public let generation: Int
-    /// After which ends the supervisor restarts it.
+    /// When the supervisor restarts it.
     public let restart: ChildSpec.Restart
     /// Whether it is a worker or a supervisor.
     public let kind: ChildSpec.Kind

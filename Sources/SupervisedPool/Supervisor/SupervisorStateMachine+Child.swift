@@ -54,11 +54,13 @@ extension SupervisorStateMachine {
         )
     }
 
+    /// A child ended by itself after it had started. The reaction follows in its turn.
     mutating func ended(_ index: ChildList.Index, _ exit: ChildExit) {
         self.children[index].state = .exited(exit)
         self.pending.append(.exit(self.children[index].spec.id, generation: self.children[index].generation))
     }
 
+    /// A child that was asked to stop, or was cancelled, has ended.
     mutating func stopped(_ index: ChildList.Index, _ exit: ChildExit) {
         let child = self.children[index]
         var thrown: (any Error)?

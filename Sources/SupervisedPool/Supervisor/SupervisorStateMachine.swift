@@ -15,7 +15,7 @@ enum ChildExit: Sendable {
 /// exceptions that must not wait: the end of the whole tree, and the termination of the child whose start the operation
 /// is waiting for.
 struct SupervisorStateMachine {
-    /// The actions that the shell performs, in order.
+    /// The actions that the actor around the machine performs, in order.
     enum Action {
         /// Run the child in its own task, and report `started` and `exited` with this generation.
         case start(ChildSpec, generation: Int)
@@ -41,7 +41,7 @@ struct SupervisorStateMachine {
     }
 
     enum Phase: Sendable {
-        /// Not started yet. → booting
+        /// Not started yet. → booting, finished
         case new
         /// The first children are starting, one after another. → running, ending
         case booting
@@ -54,16 +54,16 @@ struct SupervisorStateMachine {
 
     struct Child {
         enum State {
-            /// Not running. → starting
+            /// Not running. → starting, waiting
             case idle
             /// Waiting for its restart backoff. → idle, starting
             case waiting(until: MonotonicInstant)
             /// Started, but it has not reported that yet; the start fails at the given time. → running, stopping,
-            /// exited, idle
+            /// cancelled, exited, idle
             case starting(failsAt: MonotonicInstant)
-            /// → stopping, exited
+            /// → stopping, cancelled, exited
             case running
-            /// Ended by itself; the reaction is queued in `pending`. → idle, starting
+            /// Ended by itself; the reaction is queued in `pending`. → idle, waiting, starting
             case exited(ChildExit)
             /// Asked to stop; cancelled at the given time. → cancelled, idle
             case stopping(cancelAt: MonotonicInstant)

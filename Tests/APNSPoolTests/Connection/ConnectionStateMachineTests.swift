@@ -146,7 +146,9 @@ struct ConnectionStateMachineTests {
     @Test func a503OnAProvenSessionReplacesIt() {
         var machine = ready()
         #expect(
-            receive503(&machine, 1) == [.report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2)]
+            receive503(&machine, 1) == [
+                .report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2),
+            ]
         )
         #expect(machine.draining == [1])
         // Further responses of the old session change nothing.

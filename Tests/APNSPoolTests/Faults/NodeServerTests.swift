@@ -116,7 +116,7 @@ struct NodeServerTests {
     private func agree(_ outcome: PushOutcome, _ verdicts: [NodePushServer.Verdict], wasSeen: Bool) -> Bool {
         let processed = verdicts.filter(\.isProcessed)
         switch outcome.certainty {
-        case .accepted: return processed.count == 1 && processed.allSatisfy(\.isAnswered200)
+        case .accepted: return processed.count == 1 && processed.allSatisfy(\.isResponse200)
         case .notSent: return !wasSeen
         case .notProcessed: return processed.isEmpty
         case .rejected where outcome.status == 410: return processed == [.gone]

@@ -34,7 +34,7 @@ struct HealthTableTests {
         Line("failing", .internalFault) { $0.isPaused = true },
         Line("failing", .credential) { $0.isRevoked = true },
         Line("failing", .credential) { $0.credentialFault = "InvalidProviderToken" },
-        Line("failing", .credential) { $0.signingTrouble = .noToken(.tooSlow) },
+        Line("failing", .credential) { $0.signingFailure = .noToken(.tooSlow) },
         Line("failing", .configuration) {
             $0.configurationFault = "no such host"
             $0.connections = .connecting
@@ -50,7 +50,7 @@ struct HealthTableTests {
         },
         Line("degraded", .reconnecting) { $0.connections = .connecting },
         Line("degraded", .suspectedMisconfiguration) { $0.suspectsMisconfiguration = true },
-        Line("degraded", .credential) { $0.signingTrouble = .notRenewed(.tooSlow) },
+        Line("degraded", .credential) { $0.signingFailure = .notRenewed(.tooSlow) },
         Line("degraded", .overload) { $0.degradedConnections = 1 },
         Line("serving") { _ in },
     ]

@@ -21,7 +21,7 @@ struct NodePushServer: Sendable {
         case above
 
         var isProcessed: Bool { ![.busy, .refused, .above].contains(self) }
-        var isAnswered200: Bool { [.ok, .late, .last, .leave].contains(self) }
+        var isResponse200: Bool { [.ok, .late, .last, .leave].contains(self) }
     }
 
     /// The server's record.

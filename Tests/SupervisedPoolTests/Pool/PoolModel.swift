@@ -394,7 +394,7 @@ struct PoolModel {
     }
 
     private mutating func compare() {
-        if let broken = bench.machine.broken { mistake(broken) }
+        if let broken = bench.machine.inconsistency { mistake(broken) }
         let status = bench.machine.status(bench.now)
         let depth = waiting.count { $0.list != .awaitingReady }
         if status.queueDepth != depth { mistake("\(depth) wait, the status says \(status.queueDepth)") }

@@ -155,7 +155,7 @@ struct PoolReconfigureTests {
         let new = try #require(bench.checkout().origin)
         #expect(new.worker == old.worker && new.session > old.session)
         bench.checkin(old)
-        #expect(bench.machine.broken == nil)
+        #expect(bench.machine.inconsistency == nil)
         #expect(bench.machine.status(bench.now).workers[1].leased == 1)
     }
 

@@ -169,7 +169,7 @@ struct PoolSessionTests {
         bench.checkin(old, 2)
         let worker = bench.machine.status(bench.now).workers[0]
         #expect(worker.leased == 1 && worker.leasedOfEarlierSessions == 0)
-        #expect(bench.machine.broken == nil)
+        #expect(bench.machine.inconsistency == nil)
     }
 
     @Test func returnsWhileDrainingAndAfterTheLossAreTaken() throws {
@@ -182,7 +182,7 @@ struct PoolSessionTests {
         bench.checkin(lease)
         #expect(bench.machine.status(bench.now).workers[0].leasedOfEarlierSessions == 2)
         bench.checkin(lease, 2)
-        #expect(bench.machine.broken == nil)
+        #expect(bench.machine.inconsistency == nil)
     }
 
     @Test func aStreamReturnedTwiceBreaksThePool() throws {
@@ -190,7 +190,7 @@ struct PoolSessionTests {
         let lease = try #require(bench.checkout().origin)
         bench.checkin(lease)
         bench.checkin(lease)
-        #expect(bench.machine.broken != nil)
+        #expect(bench.machine.inconsistency != nil)
     }
 
     @Test func leasesOfAnEarlierGenerationMeanNothing() throws {
@@ -201,7 +201,7 @@ struct PoolSessionTests {
         #expect(bench.machine.status(bench.now).workers[0].state == .idle)
         bench.report(.ready(capacity: 2), 0, 2)
         bench.checkin(lease)
-        #expect(bench.machine.broken == nil)
+        #expect(bench.machine.inconsistency == nil)
         #expect(bench.machine.status(bench.now).leased == 0)
         bench.register(0, 1)
         #expect(bench.machine.status(bench.now).workers[0].id.generation == 2)
@@ -212,12 +212,12 @@ struct PoolSessionTests {
         let lease = try #require(bench.checkout().origin)
         bench.report(.gone, 0)
         bench.checkin(lease)
-        #expect(bench.machine.broken == nil)
+        #expect(bench.machine.inconsistency == nil)
         #expect(bench.machine.status(bench.now).workers[0].state == .absent)
         bench.register(0, 1)
         bench.report(.ready(capacity: 2), 0, 1)
         bench.checkin(lease)
-        #expect(bench.machine.broken == nil && bench.machine.status(bench.now).leased == 0)
+        #expect(bench.machine.inconsistency == nil && bench.machine.status(bench.now).leased == 0)
     }
 
     @Test func capacityBelowWhatIsLeasedStopsLeasingUntilItFits() throws {
@@ -249,7 +249,7 @@ struct PoolSessionTests {
         #expect(bench.machine.workers.count == 1)
         bench.checkin(LeaseOrigin(worker: WorkerID(index: 99, generation: 1), session: 1))
         bench.checkin(LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1), -3)
-        #expect(bench.machine.broken == nil)
+        #expect(bench.machine.inconsistency == nil)
         let empty = PoolStateMachine(PoolConfiguration(size: -4, maxOverflow: .max))
         #expect(empty.workers.count == 1000)
     }

@@ -79,7 +79,7 @@ struct PoolTransitionTests {
                 #expect(worker.leased == 0 && worker.leasedOfEarlierSessions == 1, "\(report)")
             }
             bench.checkin(lease)
-            #expect(bench.machine.leasedInAll == 0 && bench.machine.broken == nil, "\(report)")
+            #expect(bench.machine.leasedInAll == 0 && bench.machine.inconsistency == nil, "\(report)")
         }
     }
 
@@ -224,7 +224,7 @@ extension PoolModel {
         }
         for waiter in waiting { key += "|\(waiter.list) \(bench.now.duration(to: waiter.deadline))" }
         let unknown = held.reduce(0) { $0 + $1.value }
-        return key + "|\(unknown) \(bench.machine.isUseWanted) \(bench.machine.isUnavailable)"
+        return key + "|\(unknown) \(bench.machine.isConnectWanted) \(bench.machine.isUnavailable)"
     }
 }
 
