@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Which of a host's addresses a connection tries first.
+/// The order in which connections try the addresses of a host.
 struct AddressBookTests {
     private let addresses: [SocketAddress]
 
@@ -15,7 +15,7 @@ struct AddressBookTests {
 
     private func text(_ addresses: [SocketAddress]) -> [String] { addresses.compactMap(\.ipAddress) }
 
-    @Test func everyAddressIsSometimesTheFirst() {
+    @Test func everyAddressIsSometimesFirst() {
         var firsts: [String: Int] = [:]
         for seed in 0..<400 {
             var random = SeededRandom(seed: UInt64(seed))
@@ -28,11 +28,11 @@ struct AddressBookTests {
         #expect(firsts.values.allSatisfy { $0 > 50 }, "\(firsts)")
     }
 
-    @Test func siblingsTakeDifferentAddressesWhileThereAreAny() {
+    @Test func connectionsTakeUnusedAddressesFirst() {
         for seed in 0..<50 {
             var random = SeededRandom(seed: UInt64(seed))
             let book = AddressBook()
-            // Begun at once, before any of them is connected.
+            // All exist before any of them connects.
             let entries = (0..<8).map { _ in book.makeEntry() }
             let firsts = entries.map { self.text($0.order(self.addresses, using: &random))[0] }
             #expect(Set(firsts[..<4]).count == 4, "seed \(seed): \(firsts)")
@@ -42,7 +42,7 @@ struct AddressBookTests {
         }
     }
 
-    @Test func whatIsUsedIsWhatTheConnectionGotThroughTo() {
+    @Test func theBookCountsTheAddressThatConnected() {
         var random = SeededRandom(seed: 7)
         let book = AddressBook()
         let entry = book.makeEntry()
@@ -56,13 +56,13 @@ struct AddressBookTests {
         }
         entry.end()
         #expect(book.inUse.isEmpty)
-        // A look-up that ends after its connection has.
+        // A look-up that finishes after its connection ended changes nothing.
         _ = entry.order(self.addresses, using: &random)
         entry.settle(on: self.addresses[0])
         #expect(book.inUse.isEmpty)
     }
 
-    @Test func anEntryThatIsForgottenIsStruckOut() {
+    @Test func aReleasedEntryLeavesTheBook() {
         var random = SeededRandom(seed: 7)
         let book = AddressBook()
         do {

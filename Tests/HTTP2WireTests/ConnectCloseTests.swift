@@ -6,7 +6,7 @@
 
     @testable import HTTP2Wire
 
-    /// A connect that is given up.
+    /// Closing a connection that is still connecting.
     struct ConnectCloseTests {
         /// A listening socket whose queue is full, so that the kernel lets further connects wait.
         private final class FullListener {
@@ -16,7 +16,7 @@
             init() throws {
                 let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
                 self.descriptors = [listener]
-                // No fields of `sockaddr_in` here: which module they belong to depends on what else is compiled along.
+                // Avoids the fields of `sockaddr_in`: their module depends on the other modules in the build.
                 let anyPort = try SocketAddress(ipAddress: "127.0.0.1", port: 0)
                 let bound = anyPort.withSockAddr { bind(listener, $0, socklen_t($1)) == 0 && listen(listener, 0) == 0 }
                 try #require(bound)

@@ -23,7 +23,7 @@ private final class WriteCounter: ChannelOutboundHandler {
     }
 }
 
-/// A delegate that does what it is told to inside each call. Confined to one loop.
+/// A delegate that records its calls and runs a scripted action inside each. Confined to one loop.
 final class ScriptedDelegate: ConnectionDelegate {
     enum Told: Equatable {
         case ready
@@ -116,7 +116,7 @@ final class MemoryLink {
         try self.connection.adopt(self.channel)
     }
 
-    /// TLS and SETTINGS.
+    /// Completes the TLS handshake and exchanges SETTINGS.
     func shakeHands(limit: UInt32 = 1000) throws {
         for _ in 0..<4 {
             try self.exchange()
@@ -127,7 +127,7 @@ final class MemoryLink {
         self.received.removeAll()
     }
 
-    /// Carries bytes both ways until nobody says anything more.
+    /// Carries bytes both ways until neither side has more to send.
     func exchange() throws {
         var moved = true
         while moved {
@@ -153,7 +153,7 @@ final class MemoryLink {
         try self.exchange()
     }
 
-    /// All frames in one read of the client's channel.
+    /// Sends all frames so that the client's channel reads them at once.
     func sendTogether(_ frames: [Frame]) throws {
         frames.flatMap(\.bytes).withUnsafeBytes { _ = self.server.write($0) }
         try self.exchange()
@@ -183,7 +183,7 @@ final class MemoryLink {
 }
 
 struct ConnectionLifeTests {
-    @Test func whatIsSubmittedInOneTickLeavesInOneWrite() throws {
+    @Test func requestsOfOneTickLeaveInOneWrite() throws {
         let link = try MemoryLink()
         try link.shakeHands()
         #expect(link.delegate.told == [.ready])
@@ -196,10 +196,10 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test func aChannelThatIsFullGetsNoMore() throws {
+    @Test func aFullChannelReceivesNoMoreBytes() throws {
         let link = try MemoryLink()
         try link.shakeHands()
-        // Windows wide open: only the channel holds us back.
+        // The windows are wide open: only the channel limits the writes.
         try link.send(
             .settings([(4, 0x7FFF_FFFF)]),
             Frame(.windowUpdate, bigEndian(0x7FFF_0000))
@@ -211,7 +211,7 @@ struct ConnectionLifeTests {
         var bytes = link.counter.bytes
         for round in 1...8 {
             let limit = link.counter.bytes + 300_000
-            // Nothing more while it is full, however often we are asked.
+            // While the channel is full, further submissions write nothing.
             link.submit(UInt64(round + 100)...UInt64(round + 100))
             link.loop.run()
             #expect(link.counter.bytes == bytes)
@@ -231,9 +231,9 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    // MARK: Results and the end
+    // MARK: Results and close
 
-    @Test func eachResultComesOnceAndBeforeTheEnd() throws {
+    @Test func eachResultIsReportedOnceAndBeforeTheClose() throws {
         let link = try MemoryLink()
         link.submit(1...1)
         #expect(link.delegate.told == [.finished([Ended(1, .notSent, .noCapacity)])])
@@ -256,7 +256,7 @@ struct ConnectionLifeTests {
         #expect(link.delegate.told.count == 6)
     }
 
-    @Test func whatIsUnwrittenDoesNotLeaveWithTheFarewell() throws {
+    @Test func unwrittenRequestsAreNotSentOnClose() throws {
         let link = try MemoryLink()
         try link.shakeHands()
         link.channel.isWritable = false
@@ -273,7 +273,7 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test func aGoAwayInTheSameBytesAsTheEndExplainsIt() throws {
+    @Test func aGoAwayBeforeTheCloseGivesItsReason() throws {
         let link = try MemoryLink()
         try link.shakeHands()
         try link.send(
@@ -310,7 +310,7 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test func aPeerThatBreaksTheProtocolIsNamed() throws {
+    @Test func aProtocolViolationClosesTheConnection() throws {
         let link = try MemoryLink()
         try link.shakeHands()
         link.submit(1...1)
@@ -325,7 +325,7 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test func aDrainWaitsForWhatIsOpen() throws {
+    @Test func aDrainWaitsForOpenStreams() throws {
         let link = try MemoryLink()
         try link.shakeHands()
         link.submit(1...1)
@@ -355,7 +355,7 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test func aReadFullOfPingsIsNoFlood() throws {
+    @Test func aReadFullOfPingsIsNotAFlood() throws {
         let link = try MemoryLink()
         try link.shakeHands()
         let pings = (0..<3800).map { Frame.ping(UInt8($0 & 0xFF)) }
@@ -366,7 +366,7 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    // MARK: Calls from inside a call
+    // MARK: Reentrant calls
 
     @Test func theDelegateMaySubmitCancelAndCloseInsideItsCalls() throws {
         let link = try MemoryLink()
@@ -394,12 +394,12 @@ struct ConnectionLifeTests {
         try link.send(.headers(1, status: 200, end: true))
         #expect(link.delegate.tags.sorted() == Array(1...9))
         #expect(link.delegate.told.filter { $0 == .closed(.closedLocally) }.count == 1)
-        // Only what was submitted after the end is answered after it.
+        // Only the request submitted after the close gets its result after it.
         #expect(link.delegate.told.last == .finished([Ended(8, .notSent, .noCapacity)]))
         link.finish()
     }
 
-    @Test func aCloseInsideReadyIsTheEnd() throws {
+    @Test func aCloseInsideReadyEndsTheConnection() throws {
         let link = try MemoryLink()
         link.delegate.onReady = { [unowned link] in link.connection.close() }
         try link.shakeHands()
@@ -407,7 +407,7 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test("Responses that come together with a GOAWAY are told before it")
+    @Test("Responses in the same read as a GOAWAY are reported before it")
     func responsesBeforeGoAway() throws {
         let link = try MemoryLink()
         try link.shakeHands()
@@ -423,7 +423,7 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test("What a GOAWAY ends is told after it, so that nothing is sent again over this connection")
+    @Test("Streams that a GOAWAY ends are reported after it, so that nothing is resent over this connection")
     func endsAfterGoAway() throws {
         let link = try MemoryLink()
         try link.shakeHands()
@@ -443,7 +443,7 @@ struct ConnectionLifeTests {
     }
 
     @Test("Only frames that advance an open stream count as responses")
-    func framesThatSayNothing() throws {
+    func framesThatCountAsResponses() throws {
         let link = try MemoryLink()
         try link.shakeHands()
         link.submit(1...2, within: .seconds(30))
@@ -459,7 +459,7 @@ struct ConnectionLifeTests {
 
     // MARK: Time
 
-    @Test func aSilentServerIsAConnectTimeout() throws {
+    @Test func aSilentServerCausesAConnectTimeout() throws {
         let link = try MemoryLink { $0.connectTimeout = .seconds(3) }
         link.loop.advanceTime(by: .milliseconds(2999))
         #expect(link.delegate.told.isEmpty)
@@ -468,7 +468,7 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test func aPingAsksASilentPeer() throws {
+    @Test func aSilentPeerReceivesAPing() throws {
         let link = try MemoryLink()
         try link.shakeHands()
         // Idle for ten seconds: silence counts from the first open stream.
@@ -506,8 +506,8 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test("Requests that wait for the send window make do with less when it does not grow for half a second")
-    func windowPatience() throws {
+    @Test("Requests that wait for the send window may use its reserve after half a second without growth")
+    func useOfTheReserve() throws {
         let link = try MemoryLink()
         try link.shakeHands()
         link.connection.submit(
@@ -526,7 +526,7 @@ struct ConnectionLifeTests {
         link.loop.advanceTime(by: .milliseconds(499))
         try link.exchange()
         #expect(headers() == 12)
-        // The reserve goes first, then whatever room is left.
+        // The first half second frees the reserve, the second one any room that is left.
         link.loop.advanceTime(by: .milliseconds(1))
         try link.exchange()
         #expect(headers() == 15)
@@ -539,7 +539,7 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    @Test func afterTheEndNothingIsHeld() throws {
+    @Test func aFinishedConnectionIsFreed() throws {
         weak var connection: Connection?
         weak var delegate: ScriptedDelegate?
         weak var session: MemoryLink?

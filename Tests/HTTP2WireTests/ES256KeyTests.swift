@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Keys and signatures by OpenSSL. `ES256SwiftCryptoTests` holds them against another library.
+/// Keys and signatures by OpenSSL. `ES256SwiftCryptoTests` compares them with another library.
 struct ES256KeyTests {
     /// FIPS 186-4, D.1.2.3.
     static let order = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551"
@@ -75,7 +75,7 @@ struct ES256KeyTests {
         }
     }
 
-    @Test("A number outside of the curve's order is refused as a private key")
+    @Test("A number outside the curve's order is rejected as a private key")
     func outside() {
         let order = Self.bytes(Self.order)
         var next = order
@@ -92,7 +92,7 @@ struct ES256KeyTests {
         }
     }
 
-    @Test("Coordinates that are no point of the curve are refused as a public key")
+    @Test("Coordinates that are not a point on the curve are rejected as a public key")
     func noPoint() throws {
         var changed = Self.publishedPublicKey
         changed[63] ^= 1
@@ -117,7 +117,7 @@ struct ES256KeyTests {
         }
     }
 
-    @Test("Text that is no public key on P-256 is refused with its kind")
+    @Test("Text other than a P-256 public key is rejected with a matching error")
     func noPublicKey() throws {
         for text in ["", "hello", try ES256PrivateKey().pem] {
             let fault = #expect(throws: ES256KeyFault.self) { try ES256PublicKey(pem: text) }
@@ -135,10 +135,10 @@ struct ES256KeyTests {
         #expect(throws: ES256KeyFault.wrongAlgorithm("ED25519")) { try ES256PublicKey(pem: ed25519) }
     }
 
-    @Test("A signature keeps its numbers through both forms")
+    @Test("A signature keeps its numbers in its raw and its DER form")
     func forms() throws {
         let key = try ES256PrivateKey()
-        // Enough that some numbers are a byte shorter, and half of them have a zero before them.
+        // Enough for some numbers that are a byte shorter. Half of the numbers have a leading zero byte in DER.
         for count in 0..<600 {
             let signature = try key.signature(of: [UInt8(truncatingIfNeeded: count)])
             #expect(signature.rawRepresentation.count == ES256Signature.length)
@@ -153,7 +153,7 @@ struct ES256KeyTests {
         #expect(try small.der() == der)
     }
 
-    @Test("Other bytes are no signature")
+    @Test("Malformed bytes are rejected as a signature")
     func noSignatures() throws {
         let good = try ES256PrivateKey().signature(of: [1]).der()
         let long = [0x02, 33, 1] + [UInt8](repeating: 0, count: 32)
@@ -175,7 +175,7 @@ struct ES256KeyTests {
         #expect(ES256Signature(rawRepresentation: Array(repeating: 1, count: 65)) == nil)
     }
 
-    @Test("One key signs in many threads at once")
+    @Test("One key signs on many threads at once")
     func threads() async throws {
         let key = try ES256PrivateKey()
         let valid = await withTaskGroup(of: Int.self) { group in
@@ -193,7 +193,7 @@ struct ES256KeyTests {
         #expect(valid == 800)
     }
 
-    @Test("The digests of FIPS 180-4's examples, in one portion and in several")
+    @Test("Digests match the examples of FIPS 180-4, in one portion and in several")
     func digests() throws {
         let examples = [
             "": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",

@@ -7,7 +7,7 @@
 
     /// Another library, swift-crypto, reads the keys and signatures that OpenSSL writes, and the other way round.
     struct ES256SwiftCryptoTests {
-        @Test("Public keys and signatures are those of swift-crypto, whatever zeros the numbers begin with")
+        @Test("Public keys and signatures match swift-crypto, also for private keys with leading zeros")
         func signatures() throws {
             var last = ES256KeyTests.bytes(ES256KeyTests.order)
             last[31] -= 1
@@ -47,7 +47,7 @@
             }
         }
 
-        @Test("swift-crypto reads the text of a new key, which has the same public half")
+        @Test("swift-crypto reads the PEM of a new key and derives the same public key")
         func ours() throws {
             for _ in 0..<50 {
                 let key = try ES256PrivateKey()
@@ -58,7 +58,7 @@
             }
         }
 
-        @Test("Digests are those of swift-crypto")
+        @Test("Digests match swift-crypto")
         func digests() throws {
             for length in [0, 1, 55, 56, 63, 64, 65, 1_000, 300_000] {
                 let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31) }

@@ -3,7 +3,7 @@ import NIOPosix
 
 @testable import HTTP2Wire
 
-/// A server of our own session type that answers each request with its body.
+/// A server on the library's own session type. It responds to each request with the request's body.
 struct EchoServer {
     let listener: Listener
     let caPEM: String
@@ -58,7 +58,7 @@ final class EchoSession: ServerConnectionDelegate {
     func closed(_ error: WireError) {}
 }
 
-/// A client connection for tests: an actor on the connection's loop, as the library's own owner is one.
+/// A client connection for tests: an actor on the connection's loop, like the connection's owner in the library.
 actor ConnectionProbe: ConnectionDelegate {
     enum Beginning: Sendable, Equatable {
         case ready(maxConcurrentStreams: Int)
@@ -127,7 +127,7 @@ actor ConnectionProbe: ConnectionDelegate {
         }
     }
 
-    /// Begins to connect, gives up in the same tick, and answers the channel that was being connected.
+    /// Starts to connect, closes in the same tick, and returns the channel that was connecting.
     func openAndClose() async -> (channel: (any Channel)?, beginning: Beginning) {
         guard case .success(let context) = self.tls else { return (nil, .closed(.trustStoreMissing)) }
         let configuration = Connection.Configuration(
@@ -181,7 +181,7 @@ actor ConnectionProbe: ConnectionDelegate {
         return await withCheckedContinuation { self.waiting = (count, $0) }
     }
 
-    /// Whether the connection is still there although this probe holds it no more.
+    /// Whether the connection still exists after this probe has released it.
     func connectionIsHeldByOthers() -> Bool {
         self.formerConnection = self.formerConnection ?? self.connection
         self.connection = nil

@@ -3,11 +3,11 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Our client against servers that share no line with it.
+/// The client against servers that share no code with it.
 struct ForeignServerTests {
     @Suite(.enabled(if: ForeignServer.isInstalled("nghttpd"), "nghttpd is not installed"))
     struct Nghttpd {
-        @Test func answersComeBeforeTheBodyIsComplete() async throws {
+        @Test func responsesMayArriveBeforeTheBodyIsComplete() async throws {
             let server = try await ForeignServer.start("nghttpd", files: ["file.txt": { _ in "hello" }]) { port, _ in
                 ["-a", "127.0.0.1", "--htdocs=.", "--early-response", "\(port)", "key.pem", "cert.pem"]
             }
@@ -54,7 +54,7 @@ struct ForeignServerTests {
             ) { _, directory in ["-p", directory, "-c", "nginx.conf", "-e", "stderr"] }
         }
 
-        @Test func requestsAreAnswered() async throws {
+        @Test func requestsReceiveResponses() async throws {
             let server = try await Self.start(http2: true)
             defer { server.stop() }
             let probe = ConnectionProbe(foreign: server)
@@ -68,7 +68,7 @@ struct ForeignServerTests {
             await probe.close()
         }
 
-        @Test func withoutHTTP2ItIsAConfigurationError() async throws {
+        @Test func aServerWithoutHTTP2IsAConfigurationError() async throws {
             let server = try await Self.start(http2: false)
             defer { server.stop() }
             #expect(await ConnectionProbe(foreign: server).open() == .closed(.noHTTP2))
@@ -118,7 +118,7 @@ struct ForeignServerTests {
             }
         }
 
-        @Test func everyKindOfAnswer() async throws {
+        @Test func responsesOfEveryKind() async throws {
             let server = try await Self.start()
             defer { server.stop() }
             let probe = ConnectionProbe(foreign: server)

@@ -3,13 +3,13 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// What HPACK makes of a request, read from the bytes (RFC 7541, section 6).
+/// The HPACK encoding of requests, decoded from the bytes (RFC 7541, section 6).
 struct HeaderCompressionTests {
     private func blocks(_ script: FrameScript) -> [[FieldRepresentation]] {
         script.write().filter { $0.kind == .headers }.map { FieldRepresentation.decode($0.payload) }
     }
 
-    @Test func whatRepeatsIsIndexedAndWhatDiffersIsNot() throws {
+    @Test func repeatedFieldsAreIndexedAndVariableOnesAreNot() throws {
         let script = try FrameScript()
         for tag in 1...3 {
             try script.submit(UInt64(tag), path: "/3/device/0\(tag)", id: "eabeae54-14a8-11e5-b60b-1697f925ec7\(tag)")
@@ -25,7 +25,7 @@ struct HeaderCompressionTests {
             ]
         )
         for block in blocks.dropFirst() {
-            // 62 is the youngest entry, apns-id's name; 63 the topic, 64 the authority.
+            // 62 is the newest entry, the name of apns-id; 63 is the topic, 64 the authority.
             #expect(
                 block == [
                     .init(form: .literalWithout, index: 4), .init(form: .indexed, index: 3),
@@ -42,7 +42,7 @@ struct HeaderCompressionTests {
         #expect(self.blocks(script).map(\.count) == [5])
     }
 
-    /// nghttp2 never indexes `authorization`, whatever it is told: the token goes over the wire each time.
+    /// nghttp2 never indexes `authorization`, whatever the request sets: the token goes over the wire each time.
     @Test(arguments: [HeaderBlock.Indexing.indexed, .never]) func aCredentialIsNeverIndexed(
         _ indexing: HeaderBlock.Indexing
     ) throws {
@@ -56,7 +56,7 @@ struct HeaderCompressionTests {
         #expect(self.blocks(script).map(\.last) == Array(repeating: .init(form: .literalNever, index: 23), count: 2))
     }
 
-    @Test func aRequestWithoutAPathIsOurOwnFault() throws {
+    @Test func aRequestWithoutAPathIsAnInternalError() throws {
         let script = try FrameScript()
         let request = HTTP2Request(
             shared: HTTP2Request.testFields,

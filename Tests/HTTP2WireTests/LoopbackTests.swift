@@ -5,7 +5,7 @@ import Testing
 @testable import HTTP2Wire
 
 struct LoopbackTests {
-    @Test func requestsAreAnsweredOverTLS() async throws {
+    @Test func requestsReceiveResponsesOverTLS() async throws {
         let server = try await EchoServer.start()
         let probe = ConnectionProbe(server: server)
         let ready = await probe.open()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// A look-up that blocks until the test lets it go on.
+/// A look-up that blocks until the test releases it.
 private final class BlockedLookUp: Sendable {
     private struct State {
         var asked: [String] = []
@@ -20,7 +20,7 @@ private final class BlockedLookUp: Sendable {
         NameResolver(threads: threads) { host, port in
             self.state.withLock { $0.asked.append(host) }
             self.begun.continuation.yield(host)
-            // A thread of the resolver's, which may block.
+            // This thread belongs to the resolver and may block.
             while !self.state.withLock({ $0.open.contains(host) }) { usleep(1000) }
             return Result { try SocketAddress(ipAddress: "127.0.0.1", port: port) }
                 .map { [$0] }
@@ -47,7 +47,7 @@ struct NameResolverTests {
         return (query, query.initiateAQuery(host: host, port: 443))
     }
 
-    @Test("All who wait for a name share one look-up, also those who come when it has begun")
+    @Test("All waiters for a name share one look-up, also those that arrive after it has begun")
     func sharing() async throws {
         let lookUp = BlockedLookUp()
         let resolver = lookUp.resolver(threads: 4)
@@ -59,7 +59,7 @@ struct NameResolverTests {
         #expect(lookUp.asked == ["a.example"])
     }
 
-    @Test("A name that nobody waits for any more is not looked up")
+    @Test("A name whose waiters have all left is not looked up")
     func abandoned() async throws {
         let lookUp = BlockedLookUp()
         let resolver = lookUp.resolver(threads: 1)
@@ -77,7 +77,7 @@ struct NameResolverTests {
         #expect(lookUp.asked == ["a.example", "c.example"])
     }
 
-    @Test("A connection that is over while its name is looked up does not wait for it")
+    @Test("A connection that times out during its look-up does not wait for it")
     func closedConnection() async throws {
         let lookUp = BlockedLookUp()
         let resolver = lookUp.resolver(threads: 1)
@@ -97,7 +97,7 @@ struct NameResolverTests {
         #expect(lookUp.asked == ["a.example", "c.example"])
     }
 
-    @Test("Look-ups that take longer than a connect may do not keep connections from being made")
+    @Test("Connections succeed even if a look-up takes longer than the connect timeout")
     func slowerThanTheConnectTimeout() async throws {
         let server = try await EchoServer.start(names: ["slow.example"])
         let lookUp = BlockedLookUp()
@@ -111,7 +111,7 @@ struct NameResolverTests {
             await probe.close()
             return beginning
         }
-        // Eight places of a pool, again and again, while one look-up takes its time.
+        // Eight workers of a pool try repeatedly during one slow look-up.
         for _ in 0..<3 {
             await withTaskGroup { group in
                 for _ in 0..<8 { group.addTask { await open(.milliseconds(20)) } }
@@ -125,7 +125,7 @@ struct NameResolverTests {
         await server.stop()
     }
 
-    @Test("Blocked look-ups leave the threads of NIO's pool to others")
+    @Test("Blocked look-ups do not occupy the threads of NIO's pool")
     func otherThreads() async throws {
         let lookUp = BlockedLookUp()
         let resolver = lookUp.resolver(threads: 4)
@@ -165,7 +165,7 @@ struct NameResolverTests {
         #expect(queue.next() == "a")
         queue.withdraw("a", 1)
         queue.withdraw("a", 3)
-        // Nobody waits, but it runs: those who come now share it.
+        // No waiter is left, but the look-up still runs: new waiters share it.
         #expect(!queue.ask("a", 4))
         #expect(queue.finish("a") == [4])
         #expect(queue.next() == "b")
@@ -175,7 +175,7 @@ struct NameResolverTests {
         #expect(queue.ask("c", 5))
     }
 
-    @Test("Without any thread those who wait are told; with another one they go on waiting")
+    @Test("If a thread fails to start, waiters fail unless another thread runs")
     func noThread() {
         let queue = Machine(threads: 2)
         #expect(queue.ask("a", 1))
@@ -188,7 +188,7 @@ struct NameResolverTests {
         #expect(queue.next() == "b")
     }
 
-    @Test("Any order of events answers each who waits once", arguments: PropertyRun(commands: 4_000, runs: 2).seeds)
+    @Test("Each waiter is served once in any order of events", arguments: PropertyRun(commands: 4_000, runs: 2).seeds)
     func anyOrder(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         var queue = LookUpQueue(threadLimit: 3)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Sends four million acknowledgements of PINGs that nobody sent, which takes the client some seconds to read.
+/// Sends four million acknowledgements of PINGs that the client never sent. Reading them takes it some seconds.
 private final class FloodingSession: ServerConnectionDelegate {
     private let connection: ServerConnection
     init(_ connection: ServerConnection) { self.connection = connection }
@@ -24,7 +24,7 @@ private final class FloodingSession: ServerConnectionDelegate {
 }
 
 struct NetworkProbeTests {
-    @Test("A probe ends in time when the server never stops sending")
+    @Test("A probe times out even if the server never stops sending")
     func floodingServer() async throws {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: ["localhost"])

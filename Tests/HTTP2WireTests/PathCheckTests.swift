@@ -5,10 +5,10 @@ import Testing
 @testable import HTTP2Wire
 
 extension MemoryLink {
-    /// How many PINGs came to the server.
+    /// The number of PINGs that the server has received.
     var pings: Int { self.received.count { $0.kind == .ping && $0.flags & Frame.ack == 0 } }
 
-    /// The streams whose HEADERS came.
+    /// The number of HEADERS frames that the server has received.
     var requests: Int { self.received.count { $0.kind == .headers } }
 
     func acknowledgePing() throws {
@@ -17,11 +17,11 @@ extension MemoryLink {
     }
 }
 
-/// PINGs that keep a quiet connection known, and the check before it is used again.
+/// PINGs on idle connections, and the check before an idle connection is used again.
 struct PathCheckTests {
     private static let ready = ScriptedDelegate.Told.ready
 
-    @Test("An idle connection sends a PING each minute, and is closed when none is acknowledged")
+    @Test("An idle connection sends a PING each minute and closes if one is not acknowledged")
     func idle() throws {
         let link = try MemoryLink()
         try link.shakeHands()
@@ -40,7 +40,7 @@ struct PathCheckTests {
         link.finish()
     }
 
-    @Test("After 15 s of quiet a request waits for the acknowledgement of a PING")
+    @Test("After 15 s without traffic a request waits for the acknowledgement of a PING")
     func checked() throws {
         let link = try MemoryLink()
         try link.shakeHands()
@@ -57,7 +57,7 @@ struct PathCheckTests {
         link.finish()
     }
 
-    @Test("A connection that was used a moment ago is not checked")
+    @Test("A connection used within the last 15 s is not checked")
     func trusted() throws {
         let link = try MemoryLink()
         try link.shakeHands()
@@ -68,7 +68,7 @@ struct PathCheckTests {
         link.finish()
     }
 
-    @Test("When the check fails, nothing was sent and the connection ends")
+    @Test("If the check fails, its requests count as not sent and the connection closes")
     func pathLost() throws {
         let link = try MemoryLink()
         try link.shakeHands()
@@ -83,7 +83,7 @@ struct PathCheckTests {
         link.finish()
     }
 
-    @Test("Other bytes than the acknowledgement do not end the check")
+    @Test("Bytes other than the acknowledgement do not end the check")
     func otherBytes() throws {
         let link = try MemoryLink()
         try link.shakeHands()
@@ -98,7 +98,7 @@ struct PathCheckTests {
         link.finish()
     }
 
-    @Test("A request that is cancelled, or whose time is over, during the check is not sent")
+    @Test("A request that is cancelled or expires during the check is not sent")
     func endsDuringTheCheck() throws {
         let link = try MemoryLink()
         try link.shakeHands()
@@ -116,7 +116,7 @@ struct PathCheckTests {
         link.finish()
     }
 
-    @Test("Without a response for two seconds, or four round trips, a PING asks")
+    @Test("After two seconds or four round trips without a response, a PING is sent")
     func patience() {
         var check = PathCheck(limits: PathCheck.Limits(), now: .uptimeNanoseconds(0))
         func at(_ milliseconds: Int64) -> NIODeadline { .uptimeNanoseconds(UInt64(milliseconds) * 1_000_000) }
@@ -135,7 +135,7 @@ struct PathCheckTests {
         #expect(timer(13_000) == .pathIsLost)
     }
 
-    @Test("A check uses a PING that is under way, and waits no longer for it than for its own")
+    @Test("A check uses a PING in flight, and waits no longer for it than for its own")
     func pingUnderWay() {
         var check = PathCheck(limits: PathCheck.Limits(), now: .uptimeNanoseconds(0))
         func at(_ seconds: Int64) -> NIODeadline { .uptimeNanoseconds(UInt64(seconds) * 1_000_000_000) }

@@ -3,10 +3,10 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Text of a peer's that reaches logs and terminals.
+/// Text from a peer that reaches logs and terminals.
 struct PeerTextTests {
     @Test(
-        "What moves a cursor, ends a line or changes the order of letters is escaped",
+        "Control characters, line ends and direction marks are escaped",
         arguments: [
             ("BadDeviceToken", "BadDeviceToken"), (#"{"reason":"Shutdown"}"#, #"{"reason":"Shutdown"}"#),
             ("Zürich 東京", "Zürich 東京"), ("", ""), ("\u{1B}[2J", #"\u{1b}[2J"#),
@@ -20,7 +20,7 @@ struct PeerTextTests {
         #expect(PeerText.printable(Array(text.utf8)) == expected)
     }
 
-    @Test("Text is cut to 256 bytes, never inside a letter or an escape")
+    @Test("Text is cut to 256 bytes, never inside a character or an escape")
     func cuts() {
         #expect(PeerText.printable(String(repeating: "x", count: 256)).utf8.count == 256)
         #expect(PeerText.printable(String(repeating: "x", count: 5000)) == String(repeating: "x", count: 256) + "…")
@@ -45,7 +45,7 @@ struct PeerTextTests {
         link.finish()
     }
 
-    @Test("What nghttp2 says of a broken message is escaped")
+    @Test("nghttp2's description of a malformed message is escaped")
     func brokenMessage() throws {
         let link = try MemoryLink()
         var message = ""

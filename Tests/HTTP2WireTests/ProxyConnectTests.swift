@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// The machine that asks a proxy for a tunnel: bytes in, actions out.
+/// The machine that requests a tunnel from a proxy: bytes in, actions out.
 struct ProxyConnectTests {
     private static let proxy = ProxyEndpoint(host: "proxy.example.com", port: 3128)
 
@@ -16,7 +16,7 @@ struct ProxyConnectTests {
         ProxyConnect(proxy, host: host, port: port)
     }
 
-    /// What becomes of a response that comes in these pieces.
+    /// The action after a response that arrives in these pieces.
     private func action(on pieces: [[UInt8]], _ machine: ProxyConnect? = nil) -> ProxyConnect.Action {
         var machine = machine ?? self.machine()
         var rest: [UInt8]?
@@ -49,7 +49,7 @@ struct ProxyConnectTests {
         #expect(six.hasPrefix("CONNECT [::1]:2197 HTTP/1.1\r\nHost: [::1]:2197\r\n"))
     }
 
-    @Test func credentialsAreBasic() {
+    @Test func credentialsUseBasicAuthentication() {
         var proxy = Self.proxy
         // RFC 7617, section 2, and section 2.1 for UTF-8.
         proxy.credentials = .init(username: "Aladdin", password: "open sesame")
@@ -59,15 +59,15 @@ struct ProxyConnectTests {
         #expect(String(decoding: self.machine(proxy).request, as: UTF8.self).contains("Basic dGVzdDoxMjPCow==\r\n"))
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     @Test(arguments: [
         "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200\r\n\r\n", "HTTP/1.0 200 Connection established\n\n",
         "HTTP/1.1 204 Fine\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n",
         "HTTP/1.1 100 Continue\r\nX: y\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nVia: x\r\n\r\n",
     ])
-    func aTunnelIsOpenedHoweverTheAnswerIsCut(response: String) {
-        // What looks like a body belongs to the origin: a 2xx response to CONNECT has none.
+    func aTunnelOpensHoweverTheResponseIsSplit(response: String) {
+        // A 2xx response to CONNECT has no body: the bytes after its header belong to the origin.
         let behind: [UInt8] = [22, 3, 3, 0, 13, 10, 13, 10, 255]
         let bytes = Array(response.utf8) + behind
         #expect(self.action(on: bytes.map { [$0] }) == .open(rest: behind))
@@ -99,7 +99,7 @@ struct ProxyConnectTests {
         }
     }
 
-    @Test func aWishForCredentialsNamesTheSchemesAndHidesOurs() {
+    @Test func aStatus407NamesTheSchemesAndHidesTheCredentials() {
         var proxy = Self.proxy
         proxy.credentials = .init(username: "fern", password: "sec:ret")
         let response =
@@ -122,23 +122,23 @@ struct ProxyConnectTests {
         "HTTP/1.1\r\n\r\n", "HTTP/1.x 200 OK\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\n\r\n", "PRI * HTTP/2.0\r\n",
         "HTTP/1.1 100 Continue\r\n\r\nnonsense",
     ])
-    func somethingElseThanAProxyIsFoundOut(text: String) {
+    func aPeerThatIsNotAProxyIsDetected(text: String) {
         #expect(self.code(on: text) == .notAProxy)
     }
 
-    @Test func theFirstWrongByteIsEnough() {
+    @Test func theFirstWrongByteIsDetected() {
         #expect(self.code(on: "HTTP/1.") == nil)
         #expect(self.code(on: "HTTQ") == .notAProxy)
     }
 
-    @Test func headersAreBounded() {
+    @Test func headersAreLimited() {
         let start = "HTTP/1.1 200 OK\r\nX: "
         let room = ProxyConnect.limit - start.utf8.count - 4
         let fits = start + String(repeating: "x", count: room) + "\r\n\r\n"
         #expect(fits.utf8.count == ProxyConnect.limit)
         #expect(self.action(on: fits) == .open(rest: []))
         #expect(self.code(on: start + String(repeating: "x", count: room + 1) + "\r\n\r\n") == .notAProxy)
-        // Without a line's end, of many interim answers, and of a refusal, whose status still counts.
+        // Too long: a line without an end, many interim responses, and a refusal, whose status still counts.
         #expect(self.code(on: "HTTP/1.1 200 " + String(repeating: "x", count: 10_000)) == .notAProxy)
         #expect(self.code(on: String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 1000)) == .notAProxy)
         #expect(
@@ -163,8 +163,8 @@ struct ProxyConnectTests {
         #expect(machine.end().code == .proxyAuthenticationFailed)
     }
 
-    /// However damaged a response is: where it is cut decides nothing.
-    @Test func damagedAnswersEndTheSameHoweverTheyAreCut() {
+    /// The way a damaged response is split into reads does not change the outcome.
+    @Test func damagedResponsesEndTheSameHoweverTheyAreSplit() {
         let run = PropertyRun(commands: 400, runs: 400)
         let responses = [
             "200 OK\r\nVia: x\r\n\r\n\u{16}\u{3}", "407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "502 No\r\n\r\n",

@@ -24,7 +24,7 @@ struct ProxyTests {
 
     @Test func requestsGoThroughTheTunnelAndTheProxyResolvesTheOrigin() async throws {
         let server = try await EchoServer.start()
-        // The response's end comes in a write of its own.
+        // The end of the response is written separately.
         let response = ["HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 Connec", "tion established\r\nVia: x\r\n\r", "\n"]
         let proxy = try await ScriptedProxy.start(.relay(response, to: server.port))
         let probe = ConnectionProbe(server: server)
@@ -38,7 +38,7 @@ struct ProxyTests {
         #expect(await probe.send(["one", "two"]).map { String(decoding: $0.body, as: UTF8.self) } == ["one", "two"])
         #expect(asked.withLock { $0 } == ["proxy.invalid"])
         let origin = "localhost:\(server.port)"
-        // Once, and nothing of TLS before the proxy's answer.
+        // One request, and no TLS bytes before the proxy's response.
         #expect(proxy.requests == ["CONNECT \(origin) HTTP/1.1\r\nHost: \(origin)\r\n\r\n"])
         await probe.close()
         _ = await probe.closed()
@@ -51,7 +51,7 @@ struct ProxyTests {
         ("HTTP/1.1 403 No\r\n\r\n", .proxyRefused), ("HTTP/1.1 502 No\r\n\r\n", .proxyFailed), ("", .proxyFailed),
         ("HTTP/1.1 200 OK\r\nVia: ", .proxyFailed), ("220 smtp.example.com\r\n", .notAProxy),
     ])
-    func aProxyThatOpensNoTunnelIsToldApart(response: String, code: WireError.Code) async throws {
+    func eachProxyFailureHasItsOwnCode(response: String, code: WireError.Code) async throws {
         let proxy = try await ScriptedProxy.start(.close(Array(response.utf8)))
         let probe = ConnectionProbe(host: "localhost", port: 1, tls: TLSConfiguration())
         #expect(await self.open(probe, through: proxy.port) == .closed(code))
@@ -60,7 +60,7 @@ struct ProxyTests {
     }
 
     /// The tunnel ends in the middle of the TLS handshake with the origin.
-    @Test func aTunnelThatEndsIsALostConnection() async throws {
+    @Test func aTunnelThatEndsCountsAsALostConnection() async throws {
         let proxy = try await ScriptedProxy.start(.close(Array("HTTP/1.1 200 OK\r\n\r\n".utf8)))
         let probe = ConnectionProbe(host: "localhost", port: 1, tls: TLSConfiguration())
         let beginning = await self.open(probe, through: proxy.port)
@@ -68,7 +68,7 @@ struct ProxyTests {
         await proxy.stop()
     }
 
-    @Test func aSilentProxyEndsWithTheTimeForAConnect() async throws {
+    @Test func aSilentProxyCausesAConnectTimeout() async throws {
         let proxy = try await ScriptedProxy.start(.silence)
         let probe = ConnectionProbe(host: "localhost", port: 1, tls: TLSConfiguration())
         let beginning = await self.open(probe, through: proxy.port, timeout: .milliseconds(300))
@@ -79,7 +79,7 @@ struct ProxyTests {
         await proxy.stop()
     }
 
-    @Test func aProxyThatIsNotThereIsNamed() async throws {
+    @Test func anUnreachableProxyIsNamedInTheError() async throws {
         let proxy = try await ScriptedProxy.start(.silence)
         await proxy.stop()
         let probe = ConnectionProbe(host: "localhost", port: 1, tls: TLSConfiguration())
@@ -119,20 +119,20 @@ struct ProxyTests {
     }
 
     @Test(.enabled(if: Self.isInstalled, "tinyproxy is not installed"), arguments: [nil, "wrong"])
-    func tinyproxyRefusesOtherCredentials(password: String?) async throws {
+    func tinyproxyRefusesMissingOrWrongCredentials(password: String?) async throws {
         let proxy = try await self.tinyproxy("BasicAuth fern s3cret")
         let probe = ConnectionProbe(host: "localhost", port: 1, tls: TLSConfiguration())
         let credentials = password.map { ProxyEndpoint.Credentials(username: "fern", password: $0) }
         let beginning = await self.open(probe, through: proxy.port, credentials: credentials)
         let error = try #require(await probe.closeError)
-        // Tinyproxy answers 407 to none, and 401 (which is not for proxies) to wrong ones.
+        // Without credentials Tinyproxy sends 407. For wrong ones it sends 401, which is not meant for proxies.
         #expect(error.isConfiguration, "\(error)")
         #expect(beginning == .closed(.proxyAuthenticationFailed), "\(error)")
         proxy.stop()
     }
 
     @Test(.enabled(if: Self.isInstalled, "tinyproxy is not installed"))
-    func tinyproxyAllowsOnlySomePortsAndFindsNotAllOrigins() async throws {
+    func tinyproxyReportsForbiddenPortsAndUnreachableOrigins() async throws {
         let forbidding = try await self.tinyproxy("ConnectPort 443")
         let probe = ConnectionProbe(host: "localhost", port: 1, tls: TLSConfiguration())
         #expect(await self.open(probe, through: forbidding.port) == .closed(.proxyRefused))

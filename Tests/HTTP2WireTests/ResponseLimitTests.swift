@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// What a peer's header blocks and bodies may cost.
+/// Limits on the memory for a peer's header blocks and bodies.
 struct ResponseLimitTests {
     /// A field with a value of 4,000 bytes that goes into the dynamic table, and references to it of one byte each
     /// (RFC 7541, sections 6.1 and 6.2.1).
@@ -25,7 +25,7 @@ struct ResponseLimitTests {
         #expect(script.take() == [Ended(1, .unknown, .connectionLost)])
     }
 
-    @Test("A bomb in the trailers ends the connection, and the response counts")
+    @Test("Oversized trailers end the connection, and the response still counts")
     func trailerBomb() throws {
         let script = try FrameScript()
         try script.submit(1)
@@ -38,7 +38,7 @@ struct ResponseLimitTests {
         #expect(script.take() == [Ended(1, .response, .responded)])
     }
 
-    @Test("Many blocks below 64 KiB do not add up")
+    @Test("The limit of 64 KiB applies to each header block, not to their sum")
     func manyBlocks() throws {
         let script = try FrameScript()
         for stream in 0..<20 {
@@ -61,7 +61,7 @@ struct ResponseLimitTests {
         #expect(script.take().count { $0.ending == .response } == 20)
     }
 
-    @Test("Unfinished responses together keep at most 1 MiB a connection")
+    @Test("The unfinished responses of a connection keep at most 1 MiB together")
     func unfinishedResponses() throws {
         let script = try FrameScript(limit: 500)
         for tag in 0..<500 { try script.submit(UInt64(tag)) }
@@ -76,7 +76,7 @@ struct ResponseLimitTests {
         let table = script.client.streams
         let kept = table.indices.reduce(0) { $0 + table[$1].fields.byteCount + table[$1].body.count }
         #expect(kept <= 1 << 20)
-        // What they free is there for others again.
+        // Each response keeps its status, whatever was cut.
         script.loseConnection()
         #expect(script.takeResults().count { $0.status == 400 } == 500)
     }

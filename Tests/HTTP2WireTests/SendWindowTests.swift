@@ -3,9 +3,9 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Bulk streams leave the last of the connection's send window to others.
+/// Bulk streams leave the last part of the connection's send window to interactive streams.
 struct SendWindowTests {
-    /// 65,535 bytes of window, of which bulk may use 49,152.
+    /// The window has 65,535 bytes, of which bulk may use 49,152.
     private let body = String(repeating: "x", count: 4096)
 
     private func dataBytes(_ frames: [Frame]) -> [Int32: Int] {
@@ -16,11 +16,11 @@ struct SendWindowTests {
         Frame(.windowUpdate, stream: stream, bigEndian(increment))
     }
 
-    @Test func bulkBodiesStopBeforeTheReserveAndOthersDoNot() throws {
+    @Test func onlyInteractiveBodiesUseTheReserve() throws {
         let script = try FrameScript()
         for tag in 0..<20 { try script.submit(UInt64(tag), body: body, isBulk: true) }
         let first = script.write()
-        // The others wait with their HEADERS: what is written may count as processed.
+        // The other requests hold back their HEADERS too: a written request may count as processed.
         #expect(first.count { $0.kind == .headers } == 12)
         #expect(dataBytes(first).values.reduce(0, +) == 12 * 4096)
         // An interactive push goes out whole.
@@ -29,7 +29,7 @@ struct SendWindowTests {
         #expect(second.count == 1 && second.values.first == 4096)
     }
 
-    @Test func theyGoOnInOrderWhenTheWindowGrows() throws {
+    @Test func waitingBodiesContinueInOrderWhenTheWindowGrows() throws {
         let script = try FrameScript()
         for tag in 0..<20 { try script.submit(UInt64(tag), body: body, isBulk: true) }
         script.write()
@@ -41,7 +41,7 @@ struct SendWindowTests {
         #expect(script.take().isEmpty)
     }
 
-    @Test("A request that waits for the window is not sent when its time is over, or the connection")
+    @Test("A request that waits for the window is not sent after its deadline, a cancellation or a GOAWAY")
     func endsWhileWaiting() throws {
         let script = try FrameScript()
         for tag in 1...18 {
@@ -66,7 +66,7 @@ struct SendWindowTests {
         #expect(script.client.openCount == 0)
     }
 
-    @Test("A request that waits is not sent when the connection is lost")
+    @Test("A waiting request counts as not sent when the connection is lost")
     func lostWhileWaiting() throws {
         let script = try FrameScript()
         for tag in 1...14 { try script.submit(UInt64(tag), body: body, isBulk: true) }
@@ -77,7 +77,7 @@ struct SendWindowTests {
         #expect(ended.filter { $0.ending == .notSent }.map(\.tag) == [13, 14])
     }
 
-    @Test("Interactive requests that do not fit wait too, and go before bulk")
+    @Test("Interactive requests that do not fit wait too, and are sent before bulk requests")
     func interactiveWaits() throws {
         let script = try FrameScript()
         for tag in 1...15 { try script.submit(UInt64(tag), body: body, isBulk: true) }
@@ -108,7 +108,7 @@ struct SendWindowTests {
         #expect(script.take().filter { $0.ending == .notSent }.map(\.tag) == [14])
     }
 
-    @Test("Requests that are answered before their body is complete leave nothing behind")
+    @Test("Requests with a response before their body is complete leave no state behind")
     func earlyResponses() throws {
         let script = try FrameScript()
         let large = String(repeating: "x", count: 100_000)
@@ -126,21 +126,21 @@ struct SendWindowTests {
         #expect(script.client.bodies.count == 0 && script.client.streams.count == 0)
     }
 
-    @Test func aBodyThatWouldNeverFitIsSentAllTheSame() throws {
+    @Test func aBodyLargerThanTheBulkShareIsStillSent() throws {
         let script = try FrameScript()
         let large = String(repeating: "x", count: 60_000)
         try script.submit(1, body: large, isBulk: true)
         #expect(dataBytes(script.write()).values.reduce(0, +) == 60_000)
     }
 
-    @Test func aRequestWithoutWaitingCostsNothingElse() throws {
+    @Test func smallBulkRequestsDoNotWait() throws {
         let script = try FrameScript()
         for tag in 0..<50 { try script.submit(UInt64(tag), isBulk: true) }
         #expect(dataBytes(script.write()).count == 50)
         #expect(script.client.held.isEmpty)
     }
 
-    /// A server that answers every request whose body is complete, and refills the connection's window as it likes.
+    /// Runs a server that responds to each complete request and grows the connection's window by `refill`.
     private func run(
         _ count: Int,
         refill: (_ left: Int) -> Int,
@@ -165,14 +165,14 @@ struct SendWindowTests {
         }
     }
 
-    @Test("All bulk requests are answered by a server that refills the window only when little is left of it")
+    @Test("All bulk requests complete if the server refills the window only when little of it is left")
     func lateRefill() throws {
         let results = try run(300, refill: { $0 < 12_000 ? 65_535 - $0 : 0 }, script: FrameScript(limit: 1000))
         #expect(results.count == 300)
         #expect(results.allSatisfy { $0.status == 200 })
     }
 
-    @Test("All bulk requests are answered by a server whose window never has room for a whole body again")
+    @Test("All bulk requests complete even if the window never has room for a whole body again")
     func narrowWindow() throws {
         let results = try run(60, refill: { $0 < 2000 ? 3000 : 0 }, script: FrameScript(limit: 1000))
         #expect(results.count == 60)

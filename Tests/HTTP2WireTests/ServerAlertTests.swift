@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// The alert that a server makes itself, without a socket.
+/// TLS alerts that a server session writes itself, tested without a socket.
 struct ServerAlertTests {
     private func pair(
         suites: String?,
@@ -49,12 +49,12 @@ struct ServerAlertTests {
         arguments: ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"],
         [0, 1, 300]
     )
-    func clientsBelieveTheAlert(suite: String, records: Int) throws {
+    func clientsAcceptTheAlert(suite: String, records: Int) throws {
         let (client, server) = try self.pair(suites: suite)
         #expect(self.shake(client, server))
         var piece = [UInt8](repeating: 0, count: 16_384)
         for number in 0..<records {
-            // Every third one is more than a record.
+            // Every third message is longer than a record.
             let bytes = [UInt8](repeating: 7, count: number.isMultiple(of: 3) ? 20_000 : 10)
             #expect(bytes.withUnsafeBytes { server.write($0) } == nil)
             self.move(server, client)
@@ -65,13 +65,13 @@ struct ServerAlertTests {
         #expect(server.appendAlert(45))
         self.move(server, client)
         guard case .failed(let error) = piece.withUnsafeMutableBytes({ client.read(into: $0) }) else {
-            Issue.record("the client did not notice")
+            Issue.record("the client did not receive the alert")
             return
         }
         #expect(error.code == .clientCertificateRefused && error.message.contains("certificate expired"))
     }
 
-    @Test func thereIsNoneBeforeTheHandshakeNorInTLS12() throws {
+    @Test func noAlertIsSentBeforeTheHandshakeOrInTLS12() throws {
         let (client, server) = try self.pair(suites: nil, version: .tls12)
         #expect(server.appendAlert(42) == false)
         #expect(self.shake(client, server))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// The memory that nghttp2 gets: no block is given twice, and none loses its bytes.
+/// The allocator for nghttp2: no block is handed out twice, and each block keeps its bytes.
 struct SessionMemoryTests {
     private struct Block {
         var address: UnsafeMutableRawPointer
@@ -52,7 +52,7 @@ struct SessionMemoryTests {
         for block in blocks { memory.release(block.address) }
     }
 
-    @Test func whatCannotBeIsNil() {
+    @Test func impossibleAllocationsReturnNil() {
         let memory = SessionMemory()
         #expect(memory.allocate(.max) == nil)
         #expect(memory.allocate(-1) == nil)
@@ -64,7 +64,7 @@ struct SessionMemoryTests {
 struct RefCountTableTests {
     private final class Value {}
 
-    @Test func aValueIsHeldUntilItsLastUse() {
+    @Test func aValueLivesUntilItsLastRelease() {
         var table = RefCountTable<Value>()
         weak var watched: Value?
         let entry: Int32
@@ -78,7 +78,7 @@ struct RefCountTableTests {
         #expect(!isFirstLast && watched != nil && table.count == 1)
         let isSecondLast = table.release(entry: entry)
         #expect(isSecondLast && watched == nil && table.count == 0)
-        // The place is used again.
+        // The next insert reuses the entry.
         let next = table.insert(Value())
         #expect(next == entry)
         let isNoneLast = table.release(entry: RefCountTable<Value>.none)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Random steps against a model that knows what each stream's end must be.
+/// Random steps, compared with a model that predicts the ending of each stream.
 struct SessionModelTests {
     private struct Stream {
         var tag: UInt64
@@ -13,7 +13,7 @@ struct SessionModelTests {
         var hasHeaders = false
     }
 
-    /// The server's side of the story: what it saw, what it said, what must have come of it.
+    /// The server's side: the frames it received and sent, and the expected endings.
     private struct World {
         var random: SeededRandom
         var script: FrameScript
@@ -21,7 +21,7 @@ struct SessionModelTests {
         var now = 0
         var lastGoAway = Int32.max
         var isGoingAway = false
-        /// Submitted, HEADERS not written yet: nghttp2 has them, or they wait for the send window.
+        /// Submitted streams whose HEADERS are not written: nghttp2 holds them, or they wait for the send window.
         var unwritten: [Stream] = []
         var written: [Stream] = []
         var seen: Set<UInt64> = []
@@ -37,12 +37,12 @@ struct SessionModelTests {
 
         mutating func write(_ count: Int) {
             for frame in self.script.write(frames: count) where frame.kind == .headers {
-                // Bulk may wait while others pass.
+                // Interactive requests may overtake bulk ones.
                 let table = self.script.client.streams
                 guard let index = table.index(of: frame.streamID),
                     let place = self.unwritten.firstIndex(where: { $0.tag == table[index].tag })
                 else {
-                    Issue.record("HEADERS of a request that ended, or was written before")
+                    Issue.record("HEADERS of a request that had ended or was already written")
                     continue
                 }
                 var stream = self.unwritten.remove(at: place)
@@ -169,7 +169,7 @@ struct SessionModelTests {
     private func check(_ world: inout World, _ place: String) -> Bool {
         for result in world.script.takeResults() {
             guard let expected = world.expected.removeValue(forKey: result.tag) else {
-                Issue.record("\(place): a result too many for \(result.tag): \(result.ending)")
+                Issue.record("\(place): an extra result for \(result.tag): \(result.ending)")
                 return false
             }
             guard world.seen.insert(result.tag).inserted, result.ending == expected else {
@@ -181,7 +181,7 @@ struct SessionModelTests {
         guard world.expected.isEmpty, world.script.client.openCount == open,
             world.script.client.unwrittenCount + world.script.client.held.count == world.unwritten.count
         else {
-            Issue.record("\(place): expected \(world.expected), open \(open), says \(world.script.client.openCount)")
+            Issue.record("\(place): expected \(world.expected), open \(open), got \(world.script.client.openCount)")
             return false
         }
         return true

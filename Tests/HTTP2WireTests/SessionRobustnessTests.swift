@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// What no peer should say, said anyway.
+/// Malformed input from a peer.
 struct SessionRobustnessTests {
     static let malformed: [(String, [UInt8])] = [
         ("SETTINGS of 5 bytes", Frame(.settings, [0, 3, 0, 0, 0]).bytes),
@@ -71,7 +71,7 @@ struct SessionRobustnessTests {
         Frame.headers(1, [("x", "y"), (":status", "200")], end: true),
         Frame.headers(1, status: 103, end: true),
     ])
-    func aBrokenMessageEndsItsStreamAlone(_ frame: Frame) throws {
+    func aBrokenMessageEndsOnlyItsStream(_ frame: Frame) throws {
         let script = try FrameScript()
         try script.submit(1)
         try script.submit(2)
@@ -93,7 +93,7 @@ struct SessionRobustnessTests {
         #expect(script.client.isFinished)
     }
 
-    @Test func aReadFullOfPingsIsAnswered() throws {
+    @Test func everyPingOfAFullReadIsAcknowledged() throws {
         let script = try FrameScript()
         let piece = (0..<16384 / 17).flatMap { Frame.ping(UInt8($0 & 0xFF)).bytes }
         for _ in 0..<4 {
@@ -104,7 +104,8 @@ struct SessionRobustnessTests {
         }
     }
 
-    /// 4,000 inputs, in the long form 40,000: random bytes, frames with random contents, true frames with random bytes changed.
+    /// 4,000 inputs, 40,000 in the long form: random bytes, frames with random contents, and valid frames with a few
+    /// random bytes changed.
     @Test func randomBytesNeitherTrapNorHang() async throws {
         var random = SeededRandom(seed: 2026)
         for round in 0..<TestScale.times(4_000) {
@@ -150,7 +151,7 @@ struct SessionRobustnessTests {
         .headers(7, status: 200), .data(7, "abc", end: false), .headers(7, [("t", "1")], end: true), .goAway(3),
     ]
 
-    @Test func bytesCutAnywhereMeanTheSame() throws {
+    @Test func resultsDoNotDependOnHowBytesAreSplit() throws {
         let bytes = Self.story.flatMap(\.bytes)
         func run(_ cuts: (inout SeededRandom) -> Int, _ random: inout SeededRandom) throws -> [Ended] {
             let script = try FrameScript()

@@ -3,13 +3,13 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Frame by frame: what the peer says, and what each stream's end proves.
+/// Scripted frames from the peer, and the resulting ending of each stream.
 struct SessionStoryTests {
     private let long = String(repeating: "x", count: 100_000)
 
-    // MARK: Answers
+    // MARK: Responses
 
-    @Test(arguments: [true, false]) func anAnswerEndsOnHeadersOrOnEmptyData(_ onHeaders: Bool) throws {
+    @Test(arguments: [true, false]) func aResponseEndsOnHeadersOrOnEmptyData(_ onHeaders: Bool) throws {
         let script = try FrameScript()
         #expect(try script.submit(1) == .accepted)
         #expect(script.write().map(\.kind) == [.headers, .data])
@@ -38,7 +38,7 @@ struct SessionStoryTests {
         #expect(result.body == [UInt8](repeating: UInt8(ascii: "y"), count: StreamTable.bodyLimit))
     }
 
-    @Test func informationalBlocksAreNoAnswer() throws {
+    @Test func informationalHeadersAreNotAResponse() throws {
         let script = try FrameScript()
         try script.submit(1)
         try script.submit(2)
@@ -52,7 +52,7 @@ struct SessionStoryTests {
         #expect(script.take() == [Ended(2, .unknown, .connectionLost)])
     }
 
-    @Test func trailersChangeNothing() throws {
+    @Test func trailersDoNotChangeTheResponse() throws {
         let script = try FrameScript()
         try script.submit(1)
         script.write()
@@ -84,7 +84,7 @@ struct SessionStoryTests {
         #expect(result.fields.byteCount <= StreamTable.fieldLimit)
     }
 
-    @Test func headersWithoutTheirEndAreNoAnswer() throws {
+    @Test func incompleteHeadersAreNotAResponse() throws {
         let script = try FrameScript()
         try script.submit(1)
         script.write()
@@ -93,7 +93,7 @@ struct SessionStoryTests {
         #expect(script.take() == [Ended(1, .unknown, .connectionLost)])
     }
 
-    @Test func anAnswerBeforeTheBodyIsCompleteFreesTheStreamAtOnce() throws {
+    @Test func anEarlyResponseFreesTheStream() throws {
         let script = try FrameScript(limit: 1)
         try script.submit(1, body: self.long)
         let frames = script.write()
@@ -104,13 +104,13 @@ struct SessionStoryTests {
         #expect(script.client.hasCapacity)
         #expect(try script.submit(2) == .accepted)
         #expect(script.write() == [.reset(1, .noError)])
-        // Its body has taken all of the connection's send window.
+        // The first body has used up the connection's send window.
         try script.server(Frame(.windowUpdate, bigEndian(100)))
         #expect(script.write().map(\.kind) == [.headers, .data])
         #expect(script.client.streams.count == 1)
     }
 
-    @Test func anAnswerBeforeTheBodyAndAResetInTheSameBytesNeedNoResetOfOurs() throws {
+    @Test func anEarlyResponseWithAResetIsNotResetAgain() throws {
         let script = try FrameScript()
         try script.submit(1, body: self.long)
         script.write()
@@ -120,7 +120,7 @@ struct SessionStoryTests {
         #expect(script.client.streams.count == 0)
     }
 
-    @Test func anAnswerOfHeadersAloneCountsWhateverFollows() throws {
+    @Test func finalHeadersCountAsAResponseWhateverFollows() throws {
         for ending in 0..<4 {
             let script = try FrameScript()
             try script.submit(1, deadline: .uptimeNanoseconds(5))
@@ -139,7 +139,7 @@ struct SessionStoryTests {
         }
     }
 
-    @Test func aBodyShorterThanItsLengthStillLeavesTheStatus() throws {
+    @Test func aBodyShorterThanItsLengthKeepsTheStatus() throws {
         let script = try FrameScript()
         try script.submit(1)
         script.write()
@@ -151,7 +151,7 @@ struct SessionStoryTests {
 
     // MARK: Resets
 
-    @Test func aRefusedStreamIsNotProcessedAndOthersAreUnknown() throws {
+    @Test func onlyRefusedStreamsCountAsNotProcessed() throws {
         let script = try FrameScript()
         for tag in 1...4 { try script.submit(UInt64(tag)) }
         script.write()
@@ -166,7 +166,7 @@ struct SessionStoryTests {
         #expect(script.client.openCount == 0 && script.client.streams.count == 0)
     }
 
-    @Test func aResetAfterACompleteAnswerIsSilent() throws {
+    @Test func aResetAfterACompleteResponseIsIgnored() throws {
         let script = try FrameScript()
         try script.submit(1)
         script.write()
@@ -177,7 +177,7 @@ struct SessionStoryTests {
 
     // MARK: GOAWAY
 
-    @Test func aGoAwaySplitsWhatIsWritten() throws {
+    @Test func aGoAwaySeparatesProcessedFromUnprocessedStreams() throws {
         let script = try FrameScript()
         for tag in 1...3 { try script.submit(UInt64(tag)) }
         script.write()
@@ -196,7 +196,7 @@ struct SessionStoryTests {
         #expect(script.client.isFinished)
     }
 
-    @Test func aSecondGoAwayMayOnlyGoDown() throws {
+    @Test func aSecondGoAwayMayOnlyLowerTheStreamID() throws {
         let script = try FrameScript()
         for tag in 1...3 { try script.submit(UInt64(tag)) }
         script.write()
@@ -209,7 +209,7 @@ struct SessionStoryTests {
         #expect(script.client.violation?.code == .protocolViolation)
     }
 
-    @Test func aGracefulGoAwayGivesBackWhatIsUnwritten() throws {
+    @Test func aGracefulGoAwayReturnsUnwrittenRequests() throws {
         let script = try FrameScript()
         try script.submit(1)
         script.write()
@@ -224,7 +224,7 @@ struct SessionStoryTests {
         #expect(script.client.streams.count == 0)
     }
 
-    @Test func aGracefulGoAwayAtTheLimitReportsWhatNghttp2WouldKeep() throws {
+    @Test func aGracefulGoAwayReturnsRequestsHeldAtTheLimit() throws {
         let script = try FrameScript(limit: 2)
         try script.submit(1)
         script.write()
@@ -237,7 +237,7 @@ struct SessionStoryTests {
 
     // MARK: SETTINGS
 
-    @Test(arguments: [UInt32(0), 1, 2]) func aFallingLimitTakesBackWhatIsUnwritten(_ limit: UInt32) throws {
+    @Test(arguments: [UInt32(0), 1, 2]) func aLowerLimitReturnsUnwrittenRequests(_ limit: UInt32) throws {
         let script = try FrameScript(limit: 10)
         try script.submit(1)
         try script.submit(2)
@@ -252,12 +252,12 @@ struct SessionStoryTests {
         #expect(script.client.hasCapacity == (limit > 0))
         try script.server(.settings(maxConcurrentStreams: 1000))
         #expect(try script.submit(7) == .accepted)
-        // The ids of those taken back are skipped; none of them leaves late.
+        // The ids of the returned requests are skipped: none of them is written late.
         #expect(script.write().filter { $0.kind == .headers }.map(\.streamID) == [13])
         #expect(script.client.streams.count == 1)
     }
 
-    @Test func withoutSettingsOrStreamNothingIsSubmitted() throws {
+    @Test func nothingIsSubmittedBeforeSettingsOrAtTheLimit() throws {
         let script = try FrameScript(limit: nil)
         #expect(try script.submit(1) == .noCapacity)
         script.write()
@@ -268,7 +268,7 @@ struct SessionStoryTests {
         #expect(script.write().filter { $0.kind == .headers }.count == 1)
     }
 
-    @Test func aPeerWithoutALimitGetsAHundred() throws {
+    @Test func aPeerWithoutALimitDefaultsTo100Streams() throws {
         let script = try FrameScript(limit: nil)
         try script.server(.settings())
         #expect(script.client.events == [.settings(maxConcurrentStreams: 100)])
@@ -276,9 +276,9 @@ struct SessionStoryTests {
         #expect(huge.client.peerMaxConcurrentStreams == Int(UInt32.max - 1))
     }
 
-    // MARK: Giving up
+    // MARK: Cancellations, deadlines and lost connections
 
-    @Test func cancelAndDeadlineBeforeAndAfterTheWrite() throws {
+    @Test func cancelledOrExpiredRequestsAreUnknownOnceWritten() throws {
         let script = try FrameScript()
         let soon = NIODeadline.uptimeNanoseconds(100)
         try script.submit(1)
@@ -304,7 +304,7 @@ struct SessionStoryTests {
         #expect(script.client.streams.count == 0 && script.client.openCount == 0 && script.client.unwrittenCount == 0)
     }
 
-    @Test func aCancelledStreamIsFreeAtOnceAndTheResetGoesFirst() throws {
+    @Test func aCancelledStreamIsFreedAndItsResetIsWrittenFirst() throws {
         let script = try FrameScript(limit: 1)
         try script.submit(1)
         script.write()
@@ -313,7 +313,7 @@ struct SessionStoryTests {
         #expect(script.write().map(\.kind) == [.reset, .headers, .data])
     }
 
-    @Test func aLostConnectionSaysWhatItProves() throws {
+    @Test func aLostConnectionKeepsTheCertaintyOfEachStream() throws {
         let script = try FrameScript()
         try script.submit(1)
         try script.submit(2)
@@ -331,7 +331,7 @@ struct SessionStoryTests {
         #expect(script.client.openCount == 0 && script.client.unwrittenCount == 0)
     }
 
-    @Test func usedUpStreamIDsEndTheStreams() throws {
+    @Test func anExhaustedSessionAcceptsNoMoreStreams() throws {
         let script = try FrameScript()
         #expect(!script.client.isNearlyExhausted)
         try script.client.setNextStreamID(.max)
@@ -344,7 +344,7 @@ struct SessionStoryTests {
         #expect(script.client.isNearlyExhausted)
     }
 
-    @Test func aCancelBetweenTheFramesOfALongBlockKeepsTheCounts() throws {
+    @Test func aCancelWithinAHeaderBlockKeepsTheCounts() throws {
         let script = try FrameScript()
         try script.submit(1, path: "/" + String(repeating: "@", count: 40_000))
         #expect(script.write(frames: 1).map(\.kind) == [.headers])

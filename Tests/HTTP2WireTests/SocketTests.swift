@@ -6,7 +6,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// A server on our own session type that answers when it is told to. All inside one loop.
+/// A server on the library's own session type. It sends a fixed response to each request. Confined to one loop.
 final class SlowServer: ServerConnectionDelegate {
     let connection: ServerConnection
     let response: [UInt8]
@@ -24,7 +24,7 @@ final class SlowServer: ServerConnectionDelegate {
     func closed(_ error: WireError) {}
 }
 
-/// Finds `::1`, where nobody listens, and `127.0.0.1`.
+/// Resolves every host to `::1`, where nothing listens, and to `127.0.0.1`.
 private struct TwoAddresses: Resolver, Sendable {
     let loop: any EventLoop
     func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
@@ -42,7 +42,7 @@ struct SocketTests {
         (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
     }
 
-    /// Other suites open and close sockets meanwhile, so the count has a process of its own.
+    /// Other suites open and close sockets meanwhile, so this count runs in its own process.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd"), "there is no /proc/self/fd"))
     func connectionsLeaveNoDescriptors() async {
         await #expect(processExitsWith: .success) {
@@ -58,7 +58,7 @@ struct SocketTests {
             for index in 0..<10 { await round(index) }
             let before = SocketTests.descriptors()
             for index in 0..<TestScale.size(100, thorough: 200) { await round(index) }
-            // The server's ends close a little later; a tick of each loop at a time.
+            // The server closes its sockets a little later: wait one tick of each loop at a time.
             var rest = 0
             for _ in 0..<1000 {
                 rest = SocketTests.descriptors()
@@ -79,7 +79,7 @@ struct SocketTests {
         _ = await probe.send(["x"])
         await probe.close()
         _ = await probe.closed()
-        // NIO lets go of the channel within its next ticks.
+        // NIO releases the channel within its next ticks.
         for _ in 0..<1000 where await probe.connectionIsHeldByOthers() {
             for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { try await loop.submit {}.get() }
         }
@@ -87,13 +87,13 @@ struct SocketTests {
         await server.stop()
     }
 
-    @Test func aPeerThatReadsAgainGetsEverything() async throws {
+    @Test func aPeerThatResumesReadingReceivesEverything() async throws {
         let server = try await EchoServer.start(session: { $0.maxConcurrentStreams = 10_000 })
         let relay = try await StallingRelay.start(to: server.port)
         let probe = ConnectionProbe(server: server, port: relay.port)
         #expect(await probe.open() == .ready(maxConcurrentStreams: 10_000))
         try await relay.stall()
-        // 16 MiB that nobody takes: far more than the sockets' buffers and the window.
+        // 16 MiB that the peer does not read: far more than the sockets' buffers and the window.
         let body = String(repeating: "x", count: 4000)
         await probe.submit(Array(repeating: probe.request(body: body), count: 4000), deadline: .seconds(50))
         #expect(await probe.results.isEmpty)
@@ -101,16 +101,16 @@ struct SocketTests {
         let results = await probe.results(4000)
         #expect(results.count == 4000)
         let others = results.filter { $0.ending != .response }
-        #expect(others.isEmpty, "\(others.count), the first: \(String(describing: others.first))")
-        // A session keeps a mebibyte of responses that are not complete; of what comes beyond, the body is cut.
+        #expect(others.isEmpty, "\(others.count) without a response, the first: \(String(describing: others.first))")
+        // A session keeps 1 MiB of incomplete responses. Beyond that it cuts the bodies.
         let cut = results.filter { $0.body.count != 4000 }
-        #expect(cut.count < 2000, "\(cut.count), the first has \(cut.first?.body.count ?? 0) bytes")
+        #expect(cut.count < 2000, "\(cut.count) bodies are cut, the first has \(cut.first?.body.count ?? 0) bytes")
         await probe.close()
         await relay.stop()
         await server.stop()
     }
 
-    @Test func aHugeAnswerIsEatenAndCapped() async throws {
+    @Test func aHugeResponseIsReadAndCapped() async throws {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: ["localhost"])
         var tls = TLSConfiguration()
@@ -134,7 +134,7 @@ struct SocketTests {
         await listener.close()
     }
 
-    @Test func aServerThatAcceptsAndSaysNothingIsATimeout() async throws {
+    @Test func aServerThatAcceptsButStaysSilentTimesOut() async throws {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(channel.localAddress?.port)
@@ -145,7 +145,7 @@ struct SocketTests {
         try await channel.close().get()
     }
 
-    @Test func aSilentPeerIsAPingTimeout() async throws {
+    @Test func aSilentPeerCausesAPingTimeout() async throws {
         let server = try await EchoServer.start()
         let relay = try await StallingRelay.start(to: server.port)
         let probe = ConnectionProbe(server: server, port: relay.port)
@@ -161,8 +161,8 @@ struct SocketTests {
         await server.stop()
     }
 
-    /// Several addresses for one name: the attempt that fails must not end the one that gets through.
-    @Test func anAddressThatRefusesDoesNotSpoilTheNext() async throws {
+    /// If one of several addresses fails, the connect to another one goes on.
+    @Test func aRefusingAddressDoesNotStopTheNextOne() async throws {
         let server = try await EchoServer.start()
         let probe = ConnectionProbe(server: server)
         let resolver = TwoAddresses(loop: MultiThreadedEventLoopGroup.singleton.next())

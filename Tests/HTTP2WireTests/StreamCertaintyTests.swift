@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// One test a line of the certainty table.
+/// One test for each row of the certainty table.
 struct StreamCertaintyTests {
     static let causes: [StreamCause] = [
         .responded, .reset(.refusedStream), .reset(.noError), .reset(.cancel), .goAway, .connectionLost, .deadline,
@@ -25,23 +25,23 @@ struct StreamCertaintyTests {
         )
     }
 
-    @Test(arguments: causes) func whatWasNotTakenWasNotSent(_ cause: StreamCause) {
+    @Test(arguments: causes) func anUnwrittenRequestWasNotSent(_ cause: StreamCause) {
         #expect(self.ending(written: false, cause) == .notSent)
         #expect(self.ending(written: false, cause, goAway: 3) == .notSent)
         #expect(self.ending(written: false, cause, goAway: 7) == .notSent)
     }
 
-    @Test func refusedIsNotProcessed() {
+    @Test func aRefusedStreamIsNotProcessed() {
         #expect(self.ending(written: true, .reset(.refusedStream)) == .notProcessed)
     }
 
-    @Test(arguments: causes) func aboveAGoAwayIsNotProcessed(_ cause: StreamCause) {
+    @Test(arguments: causes) func aStreamAboveAGoAwayIsNotProcessed(_ cause: StreamCause) {
         #expect(self.ending(written: true, cause, id: 5, goAway: 3) == .notProcessed)
         #expect(self.ending(written: true, cause, id: 1, goAway: 0) == .notProcessed)
     }
 
     @Test(arguments: causes.filter { $0 != .reset(.refusedStream) })
-    func whatWasWrittenAndNotAnsweredIsUnknown(_ cause: StreamCause) {
+    func aWrittenRequestWithoutAResponseIsUnknown(_ cause: StreamCause) {
         #expect(self.ending(written: true, cause) == .unknown)
         #expect(self.ending(written: true, cause, id: 5, goAway: 5) == .unknown)
         #expect(self.ending(written: true, cause, id: 5, goAway: 7) == .unknown)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// A server that speaks first, and not TLS.
+/// A server that sends first, and does not use TLS.
 private final class Greeter: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -17,9 +17,9 @@ private final class Greeter: ChannelInboundHandler {
     }
 }
 
-/// What a bad certificate, a wrong port or a missing trust root is called, and how soon.
+/// The error codes of bad certificates, wrong ports and missing trust roots, and how soon they are reported.
 struct TLSFailureTests {
-    /// Opens a connection that must fail: with this code, and not by a timeout.
+    /// Opens a connection that must fail with this code, not by a timeout.
     private func expectFailure(
         _ code: WireError.Code,
         isConfiguration: Bool,
@@ -32,7 +32,7 @@ struct TLSFailureTests {
         let begin = NIODeadline.now()
         let beginning = await probe.open()
         #expect(beginning == .closed(code), sourceLocation: location)
-        // It takes milliseconds; a loaded machine gets all the room below the connect timeout of 10 s.
+        // It takes milliseconds. A loaded machine may take nearly as long as the connect timeout of 10 s.
         #expect(NIODeadline.now() - begin < .seconds(9), sourceLocation: location)
         if let error = await probe.closeError {
             #expect(error.isConfiguration == isConfiguration, "\(error)", sourceLocation: location)
@@ -50,7 +50,7 @@ struct TLSFailureTests {
 
     // MARK: Certificates
 
-    @Test func anUntrustedCertificate() async throws {
+    @Test func anUntrustedCertificateFails() async throws {
         let server = try await EchoServer.start()
         let stranger = try CertificateAuthority()
         await self.expectFailure(
@@ -65,7 +65,7 @@ struct TLSFailureTests {
     @Test(arguments: [
         (-200_000, -100_000, WireError.Code.certificateExpired), (100_000, 200_000, .certificateNotYetValid),
     ])
-    func aCertificateOutOfItsTime(_ from: Int, _ to: Int, _ code: WireError.Code) async throws {
+    func aCertificateOutsideItsValidityFails(_ from: Int, _ to: Int, _ code: WireError.Code) async throws {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: ["localhost"], validFrom: from, validTo: to)
         let server = try await EchoServer.start { tls in
@@ -81,7 +81,7 @@ struct TLSFailureTests {
         (["example.com"], "localhost"), (["localhost"], "127.0.0.1"), (["127.0.0.2"], "127.0.0.1"),
         (["127.0.0.1"], "localhost"),
     ])
-    func aCertificateForAnotherHost(_ names: [String], _ host: String) async throws {
+    func aCertificateForAnotherHostFails(_ names: [String], _ host: String) async throws {
         let server = try await EchoServer.start(names: names)
         let tls = self.trusting(server.caPEM)
         let code = WireError.Code.certificateForOtherHost
@@ -89,7 +89,7 @@ struct TLSFailureTests {
         await server.stop()
     }
 
-    @Test("A name with a dot at its end is the same name to the certificate")
+    @Test("A host name with a trailing dot matches the certificate's name without it")
     func dotAtTheEnd() async throws {
         let server = try await EchoServer.start(names: ["push.example.com"])
         let found = [try SocketAddress(ipAddress: "127.0.0.1", port: server.port)]
@@ -102,7 +102,10 @@ struct TLSFailureTests {
         await server.stop()
     }
 
-    @Test("A host that begins with a dot is a configuration fault", arguments: [".example.com", ".", "", ".."])
+    @Test(
+        "An empty host or one that begins with a dot is a configuration error",
+        arguments: [".example.com", ".", "", ".."]
+    )
     func dotAtTheBeginning(_ host: String) async throws {
         let server = try await EchoServer.start(names: ["push.example.com"])
         let found = [try SocketAddress(ipAddress: "127.0.0.1", port: server.port)]
@@ -114,16 +117,16 @@ struct TLSFailureTests {
         await server.stop()
     }
 
-    @Test("A name in the subject alone is not the name of a certificate")
+    @Test("A name in the subject alone does not count as a name of the certificate")
     func nameInTheSubjectOnly() async throws {
-        // Its subject says "localhost".
+        // The subject of its certificate is "localhost".
         let server = try await EchoServer.start(names: [])
         let tls = self.trusting(server.caPEM)
         await self.expectFailure(.certificateForOtherHost, isConfiguration: true, port: server.port, tls: tls)
         await server.stop()
     }
 
-    @Test func anAddressThatTheCertificateNames() async throws {
+    @Test func anAddressInTheCertificateConnects() async throws {
         let server = try await EchoServer.start(names: ["127.0.0.1"])
         let probe = ConnectionProbe(server: server, host: "127.0.0.1")
         #expect(await probe.open() == .ready(maxConcurrentStreams: 100))
@@ -133,7 +136,7 @@ struct TLSFailureTests {
     }
 
     @Test(arguments: [TLSConfiguration.Version.tls12, .tls13])
-    func oneVersionOfTLSAlone(_ version: TLSConfiguration.Version) async throws {
+    func onlyACommonTLSVersionConnects(_ version: TLSConfiguration.Version) async throws {
         let server = try await EchoServer.start { tls in
             tls.minimumVersion = version
             tls.maximumVersion = version
@@ -151,7 +154,7 @@ struct TLSFailureTests {
 
     // MARK: Not HTTP/2
 
-    @Test func aServerWithoutHTTP2() async throws {
+    @Test func aServerWithoutHTTP2Fails() async throws {
         let server = try await EchoServer.start { $0.offersHTTP11Only = true }
         let tls = self.trusting(server.caPEM)
         await self.expectFailure(.noHTTP2, isConfiguration: true, port: server.port, tls: tls)
@@ -166,7 +169,7 @@ struct TLSFailureTests {
         }
     }
 
-    @Test(.enabled(if: hasOpenSSL, "openssl is not installed")) func aServerWithoutALPN() async throws {
+    @Test(.enabled(if: hasOpenSSL, "openssl is not installed")) func aServerWithoutALPNFails() async throws {
         let server = try await self.startOpenSSL([])
         defer { server.stop() }
         let tls = self.trusting(server.caPEM)
@@ -174,7 +177,7 @@ struct TLSFailureTests {
     }
 
     @Test(.enabled(if: hasOpenSSL, "openssl is not installed"), arguments: ["-tls1_3", "-tls1_2"])
-    func aServerThatWantsACertificate(_ version: String) async throws {
+    func aServerThatRequiresACertificateFails(_ version: String) async throws {
         let server = try await self.startOpenSSL(["-Verify", "1", "-alpn", "h2", version])
         defer { server.stop() }
         let tls = self.trusting(server.caPEM)
@@ -182,7 +185,7 @@ struct TLSFailureTests {
     }
 
     @Test(.enabled(if: hasOpenSSL, "openssl is not installed"), arguments: ["-tls1_3", "-tls1_2"])
-    func aServerThatRefusesOurCertificate(_ version: String) async throws {
+    func aServerThatRefusesTheCertificateFails(_ version: String) async throws {
         let server = try await self.startOpenSSL([
             "-Verify", "1", "-verify_return_error", "-CAfile", "ca.pem", "-alpn", "h2", version,
         ])
@@ -194,9 +197,9 @@ struct TLSFailureTests {
         await self.expectFailure(.clientCertificateRefused, isConfiguration: true, port: server.port, tls: tls)
     }
 
-    // MARK: Not TLS, not there
+    // MARK: No TLS, no server
 
-    @Test func aServerThatIsNotTLS() async throws {
+    @Test func aServerWithoutTLSFails() async throws {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { child in
                 child.eventLoop.makeCompletedFuture { try child.pipeline.syncOperations.addHandler(Greeter()) }
@@ -207,25 +210,26 @@ struct TLSFailureTests {
         try await channel.close().get()
     }
 
-    @Test(arguments: ["localhost", "127.0.0.1", "::1"]) func aClosedPort(_ host: String) async throws {
+    @Test(arguments: ["localhost", "127.0.0.1", "::1"])
+    func aClosedPortRefusesTheConnection(_ host: String) async throws {
         let port = try #require(ClosedPort())
         let probe = ConnectionProbe(host: host, port: port.number, tls: TLSConfiguration())
         defer { withExtendedLifetime(port) {} }
         let beginning = await probe.open()
-        // A machine without IPv6 says something else of ::1.
+        // A machine without IPv6 reports another error for ::1.
         #expect(beginning == .closed(.connectRefused) || (host == "::1" && beginning == .closed(.connectFailed)))
         #expect(await probe.closeError?.isConfiguration == false)
     }
 
-    @Test func aHostThatDoesNotExist() async throws {
+    @Test func aHostThatDoesNotExistFails() async throws {
         let probe = ConnectionProbe(host: "nobody.invalid", port: 443, tls: TLSConfiguration())
         let beginning = await probe.open()
-        // Without a name server the lookup ends with "try again".
+        // Without a name server the look-up ends with a temporary error.
         #expect([.closed(.hostNotFound), .closed(.nameResolutionFailed)].contains(beginning))
         if beginning == .closed(.hostNotFound) { #expect(await probe.closeError?.isConfiguration == true) }
     }
 
-    @Test func aServerThatClosesAtOnce() async throws {
+    @Test func aServerThatClosesAtOnceFails() async throws {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { $0.close() }
             .bind(host: "127.0.0.1", port: 0).get()
@@ -236,7 +240,7 @@ struct TLSFailureTests {
         try await channel.close().get()
     }
 
-    // MARK: Trust roots and our own certificate
+    // MARK: Trust roots and the client certificate
 
     private func code(_ change: (inout TLSConfiguration) throws -> Void) rethrows -> WireError.Code? {
         var configuration = TLSConfiguration()
@@ -250,7 +254,7 @@ struct TLSFailureTests {
         }
     }
 
-    @Test func filesAndTextsThatHoldNoCertificate() throws {
+    @Test func filesAndTextsWithoutCertificatesAreRejected() throws {
         let garbage = NSTemporaryDirectory() + "http2wire-" + UUID().uuidString + ".pem"
         try "not a certificate".write(toFile: garbage, atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(atPath: garbage) }
@@ -261,7 +265,7 @@ struct TLSFailureTests {
         #expect(self.code { $0.caPEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" } != nil)
     }
 
-    @Test func certificatesAndKeysThatDoNotFit() throws {
+    @Test func certificatesAndKeysThatDoNotMatchAreRejected() throws {
         let authority = try CertificateAuthority()
         let one = try authority.issue(names: ["a"])
         let other = try authority.issue(names: ["b"])
@@ -287,8 +291,8 @@ struct TLSFailureTests {
         #expect(self.code { $0.privateKeyPEM = one.privateKeyPEM } == .certificateUnusable)
     }
 
-    /// The environment belongs to the whole process, so this one has a process of its own.
-    @Test func aMachineWithoutTrustRoots() async {
+    /// The environment belongs to the whole process, so this test runs in its own process.
+    @Test func aMachineWithoutTrustRootsIsAConfigurationError() async {
         await #expect(processExitsWith: .success) {
             setenv("SSL_CERT_FILE", "/nowhere/cert.pem", 1)
             setenv("SSL_CERT_DIR", "/nowhere/certs", 1)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Certificates and keys as people have them.
+/// Client certificates and keys in the file formats that operators use.
 struct TLSIdentityTests {
     private let authority: CertificateAuthority
 
@@ -20,7 +20,7 @@ struct TLSIdentityTests {
         )
     }
 
-    @Test func itsTimesNameAndTopicAreRead() throws {
+    @Test func validityNameAndTopicsAreRead() throws {
         let identity = try self.client()
         let now = Int64(Date().timeIntervalSince1970)
         #expect(abs(identity.notBefore - (now - 86_400)) < 60)
@@ -30,7 +30,7 @@ struct TLSIdentityTests {
         #expect(identity.fingerprint.count == 64)
     }
 
-    @Test func theExtensionNamesAllTopics() throws {
+    @Test func theExtensionListsAllTopics() throws {
         let topics = ["com.example.app", "com.example.app.voip", "com.example.app.complication"]
         #expect(try self.client(topics).topics == topics)
     }
@@ -39,11 +39,11 @@ struct TLSIdentityTests {
         [], [0x30], [0x30, 0x80], [0x30, 0x05, 0x0C, 0x09, 0x41], [0x0C, 0x01, 0x41], [0x30, 0x84, 1, 1, 1, 1],
         [UInt8](repeating: 0xFF, count: 300),
     ])
-    func anExtensionThatIsDamagedNamesNone(bytes: [UInt8]) {
+    func aDamagedExtensionListsNoTopics(bytes: [UInt8]) {
         #expect(TLSIdentity.topics(inExtension: bytes).isEmpty)
     }
 
-    @Test func theLeafIsTheOneOfTheKeyWhereverItStands() throws {
+    @Test func theLeafIsTheCertificateThatMatchesTheKey() throws {
         let made = try self.authority.issueClient(topics: ["com.example.app"])
         let chain = Array((self.authority.certificatePEM + made.certificateChainPEM).utf8)
         let identity = try TLSIdentity.read(certificate: chain, key: Array(made.privateKeyPEM.utf8), passphrase: nil)
@@ -57,11 +57,11 @@ struct TLSIdentityTests {
         #expect(try TLSIdentity.read(certificate: text, key: text, passphrase: nil).topics == ["com.example.app"])
     }
 
-    @Test func aPKCS12FileGivesBackWhatWentIn() throws {
+    @Test func aPKCS12FileReturnsTheSameIdentity() throws {
         let identity = try self.client()
         let file = try identity.pkcs12(passphrase: "open sesame")
         #expect(try TLSIdentity.read(pkcs12: file, passphrase: "open sesame") == identity)
-        // An empty passphrase is one, too.
+        // An empty passphrase is valid too.
         let open = try identity.pkcs12(passphrase: "")
         #expect(try TLSIdentity.read(pkcs12: open, passphrase: nil) == identity)
     }
@@ -75,7 +75,7 @@ struct TLSIdentityTests {
         }
     }
 
-    @Test func aWrongPassphraseIsCalledSo() throws {
+    @Test func aWrongOrMissingPassphraseIsReported() throws {
         let file = try self.client().pkcs12(passphrase: "right")
         #expect(self.fault { try TLSIdentity.read(pkcs12: file, passphrase: "wrong") } == .passphraseWrong)
         #expect(self.fault { try TLSIdentity.read(pkcs12: file, passphrase: nil) } == .passphraseMissing)
@@ -89,7 +89,7 @@ struct TLSIdentityTests {
         #expect(self.fault { try read(nil) } == .passphraseMissing)
     }
 
-    @Test func oldEncryptionIsCalledSoAndTripleDESIsRead() throws {
+    @Test func rc2IsReportedAsTooOldAndTripleDESIsRead() throws {
         let rc2 = try #require(Data(base64Encoded: OldFiles.rc2, options: .ignoreUnknownCharacters))
         #expect(self.fault { try TLSIdentity.read(pkcs12: Array(rc2), passphrase: "secret") } == .encryptionTooOld)
         #expect(self.fault { try TLSIdentity.read(pkcs12: Array(rc2), passphrase: "wrong") } == .passphraseWrong)
@@ -97,7 +97,7 @@ struct TLSIdentityTests {
         #expect(try TLSIdentity.read(pkcs12: Array(des), passphrase: "secret").topics == ["com.example.legacy"])
     }
 
-    @Test func whatDoesNotBelongTogetherIsRefused() throws {
+    @Test func mismatchedOrSwappedPartsAreRejected() throws {
         let one = try self.authority.issueClient(topics: ["com.example.one"])
         let two = try self.authority.issueClient(topics: ["com.example.two"])
         let certificate = Array(one.certificateChainPEM.utf8)
@@ -116,8 +116,8 @@ struct TLSIdentityTests {
         #expect(self.fault { try TLSIdentity.read(pkcs12: certificate, passphrase: "x") } == .notACertificate)
     }
 
-    /// Each prefix of each file is refused with a fault of its own, and none is read.
-    @Test func whatIsCutOffIsRefused() throws {
+    /// Each prefix of each file is rejected with the fault of its kind.
+    @Test func truncatedFilesAreRejected() throws {
         let made = try self.authority.issueClient(topics: ["com.example.app"])
         let certificate = Array(made.certificateChainPEM.utf8)
         let key = Array(made.privateKeyPEM.utf8)
@@ -142,7 +142,7 @@ struct TLSIdentityTests {
     }
 }
 
-/// Made by OpenSSL's tool, which writes what this library only reads. The passphrase is "secret".
+/// Written by OpenSSL's tool, in formats that this library only reads. The passphrase is "secret".
 enum OldFiles {
     static let certificate = """
         -----BEGIN CERTIFICATE-----

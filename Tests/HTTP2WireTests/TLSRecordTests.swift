@@ -5,12 +5,12 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Records that TLS handles by itself: key updates, requests to renegotiate, alerts, and bytes that are no record.
+/// Records that TLS handles by itself: key updates, requests to renegotiate, alerts, and bytes that are not a record.
 struct TLSRecordTests {
     /// A frame of an unknown type: application data that HTTP/2 ignores (RFC 9113, section 4.1).
     private let nothing = Frame(type: 0xFA, flags: 0, streamID: 0, payload: []).bytes
 
-    /// Makes `session` ask its peer for a reply that TLS sends by itself.
+    /// Makes `session` request a reply that its peer's TLS sends by itself.
     private func requestReply(_ session: TLSSession) {
         if SSL_version(session.ssl) == TLS1_3_VERSION {
             _ = SSL_key_update(session.ssl, SSL_KEY_UPDATE_REQUESTED)
@@ -28,7 +28,7 @@ struct TLSRecordTests {
     }
 
     @Test(
-        "A client ends the connection to a server that requests replies of TLS and reads none",
+        "A client ends the connection to a server that requests TLS replies and reads none",
         arguments: [TLSConfiguration.Version.tls13, .tls12],
         [true, false]
     )
@@ -47,7 +47,7 @@ struct TLSRecordTests {
     }
 
     @Test(
-        "A client ends the connection to a server that sends nothing but requests for replies",
+        "A client ends the connection to a server that sends only requests for replies",
         arguments: [TLSConfiguration.Version.tls13, .tls12]
     )
     func requestsWithoutData(_ version: TLSConfiguration.Version) throws {
@@ -60,7 +60,7 @@ struct TLSRecordTests {
         link.finish()
     }
 
-    @Test("A few key updates between frames do no harm")
+    @Test("A few key updates between frames do not disturb the streams")
     func keyUpdatesBetweenFrames() throws {
         let link = try self.link(.tls13)
         link.submit(1...3)
@@ -74,7 +74,7 @@ struct TLSRecordTests {
         link.finish()
     }
 
-    @Test("A server ends the connection of a client that requests key updates and reads no reply")
+    @Test("A server ends the connection of a client that requests key updates and reads no replies")
     func unreadRepliesOfAServer() throws {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: ["localhost"])
@@ -115,7 +115,7 @@ struct TLSRecordTests {
     }
 
     @Test(
-        "Bytes that are no TLS record end a working connection, and are not called a configuration fault",
+        "Bytes that are not a TLS record end a working connection, but not as a configuration error",
         arguments: [Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), [23, 3, 3, 0xFF, 0xFF, 0, 0, 0, 0, 0]]
     )
     func noRecord(_ bytes: [UInt8]) throws {
@@ -127,7 +127,7 @@ struct TLSRecordTests {
     }
 
     @Test(
-        "After the handshake only an alert about the client certificate is a configuration fault",
+        "After the handshake only an alert about the client certificate is a configuration error",
         arguments: [
             (UInt8(40), WireError.Code.tlsFailure), (47, .tlsFailure), (120, .tlsFailure),
             (42, .clientCertificateRefused), (45, .clientCertificateRefused), (48, .clientCertificateRefused),

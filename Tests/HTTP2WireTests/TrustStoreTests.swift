@@ -5,9 +5,9 @@ import Testing
 
 @testable import HTTP2Wire
 
-/// Trust roots are read once for each set, and of a directory only those that a chain asks for.
+/// Trust roots are read once for each set. From a directory, only the roots that a chain needs are read.
 struct TrustStoreTests {
-    /// A directory of its own with a bundle in it.
+    /// A temporary directory with a bundle of certificates in it.
     private final class Folder {
         let path = NSTemporaryDirectory() + "trust-store-" + UUID().uuidString
         var bundle: String { self.path + "/bundle.pem" }
@@ -62,7 +62,7 @@ struct TrustStoreTests {
         await self.beginning(server, try TLSContext(.client, configuration: tls))
     }
 
-    /// How many certificates a context holds in memory.
+    /// The number of certificates that a context holds in memory.
     private func count(_ context: TLSContext) throws -> Int {
         let certificates = X509_STORE_get1_all_certs(try #require(context.trustStore).pointer)
         defer { capns_x509_stack_free(certificates) }
@@ -71,7 +71,7 @@ struct TrustStoreTests {
 
     private let ready = ConnectionProbe.Beginning.ready(maxConcurrentStreams: 100)
 
-    /// Other names, other text between the blocks, other line ends; three roots of one name, of which one is right.
+    /// The file has many names, text between the blocks, two kinds of line ends, and three roots with one name.
     @Test("A root is found among others in a file, also among roots of the same name")
     func rootInFile() async throws {
         let strangers = try (0..<40).map { try CertificateAuthority(commonName: "Root \($0) Zürich") }
@@ -109,7 +109,7 @@ struct TrustStoreTests {
         await server.stop()
     }
 
-    @Test("Contexts with the same roots share one store, which goes with the last of them")
+    @Test("Contexts with the same roots share one store, which is freed with the last context")
     func sharing() throws {
         let authority = try CertificateAuthority()
         let folder = try Folder(authority.certificatePEM)
@@ -128,7 +128,7 @@ struct TrustStoreTests {
         #expect(store == nil)
     }
 
-    @Test("A server that asks for no certificate has no trust store")
+    @Test("A server that requests no certificate has no trust store")
     func server() throws {
         #expect(try TLSContext(.server, configuration: TLSConfiguration()).trustStore == nil)
     }
@@ -163,7 +163,7 @@ struct TrustStoreTests {
     }
 
     @Test(
-        "A root of the user's does not hide a system root of the same name",
+        "A user's root does not hide a system root of the same name",
         arguments: ["text", "file"],
         ["bundle", "directory"]
     )
@@ -192,7 +192,7 @@ struct TrustStoreTests {
         await server.stop()
     }
 
-    @Test("A directory serves beside a file that holds other roots")
+    @Test("A directory adds its roots to those of a file")
     func directoryBesideFile() async throws {
         let inDirectory = try CertificateAuthority(commonName: "In the directory")
         let inFile = try CertificateAuthority(commonName: "In the file")
@@ -209,7 +209,7 @@ struct TrustStoreTests {
         await other.stop()
     }
 
-    @Test("A file is not read if the directory holds all its roots; one more root in the file changes that")
+    @Test("A file is read only if it holds a root that the directory lacks")
     func coveredFile() async throws {
         let authorities = try (0..<3).map { try CertificateAuthority(commonName: "Root \($0)") }
         let appended = try CertificateAuthority(commonName: "Appended by hand")
@@ -233,7 +233,7 @@ struct TrustStoreTests {
         await other.stop()
     }
 
-    @Test("A file that holds a revocation list as well serves")
+    @Test("A file that also holds a revocation list is accepted")
     func revocationList() async throws {
         let authority = try CertificateAuthority()
         let folder = try Folder(authority.certificatePEM)
@@ -261,7 +261,7 @@ struct TrustStoreTests {
         await server.stop()
     }
 
-    @Test("A system file without a certificate makes no error, and nobody is trusted")
+    @Test("A system file without a certificate causes no error, and no server is trusted")
     func noBundle() async throws {
         let server = try await self.server(of: CertificateAuthority())
         let folder = try Folder("no certificate here\n")
@@ -273,7 +273,7 @@ struct TrustStoreTests {
         await server.stop()
     }
 
-    /// The roots of the machine that runs this, where it has a file of them: OpenSSL finds each by its subject.
+    /// If the machine has a file of trust roots, OpenSSL finds each of them by its subject.
     @Test("All the machine's roots can be looked up")
     func machineRoots() throws {
         guard let roots = SystemTrustRoots.find(), let file = roots.file,

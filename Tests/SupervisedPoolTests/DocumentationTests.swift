@@ -2,7 +2,7 @@ import Foundation
 import SupervisedPool
 import Testing
 
-// The code of "Coming from Erlang", compiled. Each part between the marks stands there word for word.
+// The code of "Coming from Erlang", compiled. The page shows each part between the marks word for word.
 // swift-format-ignore-file
 
 // begins
@@ -113,7 +113,7 @@ struct DocumentationTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    @Test func theCodeOfComingFromErlangIsWhatIsCompiledHere() throws {
+    @Test func theCodeOfComingFromErlangIsTheCodeInThisFile() throws {
         let page = Self.root.appendingPathComponent("Sources/SupervisedPool/Documentation.docc/ComingFromErlang.md")
         let shown = try String(contentsOf: page, encoding: .utf8)
             .components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
@@ -123,7 +123,7 @@ struct DocumentationTests {
         #expect(shown == Array(compiled.prefix(4)))
     }
 
-    @Test func theCounterCounts() async throws {
+    @Test func theDocumentedCounterCounts() async throws {
         try await useCounter()
         let counter = ChildRef<Counter>()
         let supervisor = counterTree(counter)
@@ -137,7 +137,7 @@ struct DocumentationTests {
         try await run.value
     }
 
-    @Test("The lines talk, and talk again after their pool has failed")
+    @Test("The documented lines work, and work again after their pool has failed")
     func linesTalk() async throws {
         let pool = ChildRef<Pool<Line>>()
         let supervisor = lines(pool, size: 2)
@@ -150,7 +150,7 @@ struct DocumentationTests {
             #expect(try await talk(pool) == ["said hello", "said goodbye"])
             starts += 1
             if starts == 2 { break }
-            // Returning what nobody has leased is a defect that ends the pool.
+            // Returning streams that were never leased is a defect that ends the pool.
             current.checkin(LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1), count: 99)
         }
         #expect(await pool.current?.drain(within: .seconds(5)).isComplete == true)

@@ -12,7 +12,7 @@ struct EventStreamTests {
         return all
     }
 
-    @Test func eachReaderGetsAllInOrder() async {
+    @Test func eachReaderReceivesItsEventsInOrder() async {
         let first = hub.stream(bufferingNewest: 10)
         hub.post(1)
         let second = hub.stream(bufferingNewest: 10)
@@ -23,7 +23,7 @@ struct EventStreamTests {
         #expect(await all(second) == [2, 3])
     }
 
-    @Test func aSlowReaderMissesTheOldestAndIsTold() async {
+    @Test func aSlowReaderMissesTheOldestEventsAndReceivesTheGap() async {
         let stream = hub.stream(bufferingNewest: 3)
         for event in 1...10 { hub.post(event) }
         var iterator = stream.makeAsyncIterator()
@@ -46,7 +46,7 @@ struct EventStreamTests {
         #expect(stream.missedCount == 1)
     }
 
-    @Test func aReaderThatWaitsGetsTheNextAndEndsWithTheHub() async {
+    @Test func aWaitingReaderReceivesTheNextEventAndEndsWithTheHub() async {
         let stream = hub.stream(bufferingNewest: 1)
         let journal = Journal<Int>()
         let reader = Task {
@@ -62,7 +62,7 @@ struct EventStreamTests {
         #expect(await all(hub.stream(bufferingNewest: 1)).isEmpty)
     }
 
-    @Test func cancellationEndsTheReaderAndNoOther() async {
+    @Test func cancellationEndsOnlyTheCancelledReader() async {
         let stream = hub.stream(bufferingNewest: 10)
         for _ in 0..<200 {
             let reader = Task { await all(stream) }
@@ -74,7 +74,7 @@ struct EventStreamTests {
         #expect(await all(stream) == [1])
     }
 
-    @Test func aReaderThatHasGoneIsForgotten() {
+    @Test func aReleasedReaderIsForgotten() {
         for _ in 0..<100 { _ = hub.stream(bufferingNewest: 10) }
         let kept = hub.stream(bufferingNewest: 10)
         #expect(hub.readerCount == 1)

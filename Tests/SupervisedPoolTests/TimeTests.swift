@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 struct TimeTests {
-    @Test func arithmeticStopsAtTheEnds() {
+    @Test func arithmeticSaturates() {
         let late = MonotonicInstant(nanoseconds: .max - 5)
         #expect(late.advanced(by: .nanoseconds(10)) == .distantFuture)
         #expect(MonotonicInstant(nanoseconds: .min).advanced(by: .seconds(-1)).nanoseconds == .min)
@@ -14,7 +14,7 @@ struct TimeTests {
         #expect(MonotonicInstant(nanoseconds: 7).advanced(by: .microseconds(1)).nanoseconds == 1007)
     }
 
-    @Test func systemClockGoesOnAndItsSleepEnds() async throws {
+    @Test func systemClockAdvancesAndItsSleepEnds() async throws {
         let clock = SystemMonotonicClock()
         let before = clock.now
         try await clock.sleep(until: before.advanced(by: .milliseconds(1)))
@@ -28,7 +28,7 @@ struct TimeTests {
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
-    @Test func backoffStaysInItsBoundsAndGrowsAtMostThreefold() {
+    @Test func backoffStaysWithinItsLimitsAndGrowsAtMostThreefold() {
         var random = SeededRandom()
         var backoff = Backoff(minimum: .milliseconds(100), maximum: .seconds(30))
         var previous = Duration.milliseconds(100)
@@ -41,7 +41,7 @@ struct TimeTests {
         #expect(backoff.next(using: &random) <= .milliseconds(300), "\(random)")
     }
 
-    @Test func backoffTakesNonsense() {
+    @Test func backoffAcceptsInvalidLimits() {
         var random = SeededRandom()
         var zero = Backoff(minimum: .seconds(-1), maximum: .seconds(-2))
         #expect(zero.next(using: &random) == .zero)

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// The fenced blocks of Markdown pages, to be held against code that is compiled.
+/// The fenced code blocks of Markdown pages, for comparison with compiled code.
 public enum DocumentedCode {
-    /// A block and the page that it stands on.
+    /// A block and its page.
     public struct Block: Sendable, CustomStringConvertible {
         public let page: String
         public let text: String
@@ -13,8 +13,8 @@ public enum DocumentedCode {
     /// The blocks of one language in the pages of a folder, or in one page, in their order.
     ///
     /// - Parameters:
-    ///   - path: from the root of the repository.
-    ///   - language: what stands behind the fence.
+    ///   - path: the folder or page, relative to the root of the repository.
+    ///   - language: the language named after the fence.
     public static func blocks(in path: String, language: String) throws -> [Block] {
         let url = self.root.appendingPathComponent(path)
         var pages = [url]
@@ -29,7 +29,7 @@ public enum DocumentedCode {
         }
     }
 
-    /// The block without the lines that import modules, which stand on top of a source file.
+    /// The block without its imports, which a source file has at its top.
     public static func withoutImports(_ block: Block) -> String {
         block.text.split(separator: "\n", omittingEmptySubsequences: false).filter { !$0.hasPrefix("import ") }
             .joined(separator: "\n").trimmingCharacters(in: .newlines)

@@ -3,7 +3,7 @@ import HTTP2Wire
 import NIOCore
 import NIOPosix
 
-/// A server of somebody else's in a process of its own, with files in a directory of its own.
+/// A third-party server in its own process, with files in its own directory.
 package final class ForeignServer: Sendable {
     package static func isInstalled(_ tool: String) -> Bool { self.path(of: tool) != nil }
 
@@ -19,8 +19,8 @@ package final class ForeignServer: Sendable {
     private let processID: Int32
 
     /// - Parameters:
-    ///   - files: what lies in its directory besides `cert.pem`, `key.pem` and `ca.pem`.
-    ///   - arguments: made from the port and the directory.
+    ///   - files: the files in its directory besides `cert.pem`, `key.pem` and `ca.pem`.
+    ///   - arguments: returns the command line for the port and the directory.
     package static func start(
         _ tool: String,
         files: [String: @Sendable (Int) -> String] = [:],
@@ -74,7 +74,7 @@ package final class ForeignServer: Sendable {
         try? FileManager.default.removeItem(atPath: self.directory)
     }
 
-    /// SIGKILL: a child inherits the signals that the test runner's threads block, SIGTERM among them.
+    /// Sends SIGKILL: a child inherits the signals that the test runner's threads block, SIGTERM among them.
     private func end() { kill(self.processID, SIGKILL) }
 
     private static func freePort() async throws -> Int {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What happened, in order, written from any thread. A test can wait for an entry instead of sleeping.
+/// A list of events in order, written from any thread. A test can wait for an entry instead of sleeping.
 public final class Journal<Entry: Sendable>: Sendable {
     private struct Watcher {
         let id: Int
@@ -37,7 +37,7 @@ public final class Journal<Entry: Sendable>: Sendable {
         for watcher in met { watcher.continuation.resume() }
     }
 
-    /// Returns when the entries are as wanted, or when the task is cancelled, as a test is whose time is up.
+    /// Returns when the entries satisfy `isMet`, or when the task is cancelled, for example by the test's time limit.
     public func wait(until isMet: @escaping @Sendable ([Entry]) -> Bool) async {
         let id = state.withLock { state in
             state.lastID += 1

@@ -1,7 +1,7 @@
 public import SupervisedPool
 import Synchronization
 
-/// A clock that stands still until a test moves it on, so that no test sleeps and none depends on speed.
+/// A clock that stands still until a test advances it, so that no test sleeps or depends on speed.
 public final class ManualClock: MonotonicClock {
     private struct Sleeper {
         let until: MonotonicInstant
@@ -25,7 +25,7 @@ public final class ManualClock: MonotonicClock {
 
     private let state: Mutex<State>
 
-    /// Makes a clock that stands at `start`, by default a thousand seconds after its zero.
+    /// Creates a clock that stands at `start`, by default a thousand seconds after its zero.
     public init(start: MonotonicInstant = MonotonicInstant(nanoseconds: 1_000_000_000_000)) {
         state = Mutex(State(now: start))
     }
@@ -34,7 +34,7 @@ public final class ManualClock: MonotonicClock {
         state.withLock { $0.now }
     }
 
-    /// How many tasks sleep on this clock now.
+    /// The number of tasks that sleep on this clock now.
     public var sleepers: Int {
         state.withLock { $0.sleepers.count }
     }
@@ -44,7 +44,7 @@ public final class ManualClock: MonotonicClock {
         state.withLock { $0.sleepers.values.map(\.until).min() }
     }
 
-    /// Moves the clock on and wakes all whose time has come, the earliest first.
+    /// Advances the clock and wakes all sleepers that are due, the earliest first.
     public func advance(by duration: Duration) {
         let due = state.withLock { state -> [Sleeper] in
             state.now = state.now.advanced(by: duration)
@@ -55,10 +55,10 @@ public final class ManualClock: MonotonicClock {
         for sleeper in due { sleeper.continuation.resume(returning: true) }
     }
 
-    /// Moves on to the wake-up for `instant` once somebody sleeps until then, by way of earlier ones: a timer whose reason
-    /// is gone fires once more before the next is armed.
+    /// Advances the clock to `instant` as soon as a task sleeps until then. It stops at earlier wake-ups on the way,
+    /// because an outdated timer fires once more before the next one is armed.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled, as a test is whose time is up.
+    /// - Throws: `CancellationError` if the task is cancelled, for example by the test's time limit.
     public func advance(toWakeUpAt instant: MonotonicInstant) async throws {
         while now < instant {
             try Task.checkCancellation()
@@ -70,8 +70,8 @@ public final class ManualClock: MonotonicClock {
         }
     }
 
-    /// Returns when at least `count` tasks sleep: their timers are armed, and ``advance(by:)`` will reach them. Returns
-    /// too when the task is cancelled, as a test is whose time is up.
+    /// Returns when at least `count` tasks sleep: their timers are armed, and ``advance(by:)`` will reach them. Also
+    /// returns when the task is cancelled, for example by the test's time limit.
     public func waitForSleepers(_ count: Int) async {
         let id = state.withLock { state in
             state.lastID += 1

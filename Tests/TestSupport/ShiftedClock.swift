@@ -1,7 +1,7 @@
 public import SupervisedPool
 import Synchronization
 
-/// The system's clock, set forward at will: for tests over real sockets that must not wait for long times to pass.
+/// The system clock, which a test can set forward. For tests over real sockets that must not wait for long times.
 public final class ShiftedClock: MonotonicClock {
     private let system = SystemMonotonicClock()
     private let shift = Mutex(Duration.zero)
@@ -10,7 +10,7 @@ public final class ShiftedClock: MonotonicClock {
 
     public var now: MonotonicInstant { system.now.advanced(by: shift.withLock { $0 }) }
 
-    /// Sets the clock forward. Whoever sleeps sees it within 10 ms.
+    /// Sets the clock forward. Sleeping tasks notice it within 10 ms.
     public func advance(by duration: Duration) {
         shift.withLock { $0 += duration }
     }

@@ -21,7 +21,7 @@ final class FrameScript {
         self.written.removeAll()
     }
 
-    /// The server says these frames, in one piece.
+    /// The server sends these frames in one piece.
     func server(_ frames: Frame...) throws {
         try self.server(bytes: frames.flatMap(\.bytes))
     }
@@ -40,7 +40,9 @@ final class FrameScript {
         if let error { throw error }
     }
 
-    /// The client writes all it has; the frames of this write.
+    /// Lets the client write its frames, at most `limit`.
+    ///
+    /// - Returns: the frames of this write.
     @discardableResult
     func write(frames limit: Int = .max) -> [Frame] {
         var bytes: [UInt8] = []
@@ -83,7 +85,7 @@ final class FrameScript {
         self.collect()
     }
 
-    /// What ended since the last call, shortest form.
+    /// The streams that ended since the last call, in short form.
     func take() -> [Ended] {
         defer { self.results.removeAll() }
         return self.results.map { Ended($0.tag, $0.ending, $0.cause) }

@@ -1,6 +1,6 @@
 @testable import HTTP2Wire
 
-/// One HTTP/2 frame, laid out by hand (RFC 9113, section 4.1), so that a fault of nghttp2's cannot hide itself.
+/// One HTTP/2 frame, laid out by hand (RFC 9113, section 4.1), so that a bug in nghttp2 cannot hide itself.
 struct Frame: Equatable {
     enum Kind: UInt8 {
         case data = 0, headers, priority, reset, settings, pushPromise, ping, goAway, windowUpdate, continuation
@@ -54,7 +54,7 @@ struct Frame: Equatable {
         return frames
     }
 
-    // MARK: What a server says
+    // MARK: Frames from a server
 
     static func settings(_ settings: [(UInt16, UInt32)] = []) -> Frame {
         Frame(.settings, settings.flatMap { bigEndian(UInt32($0.0)).suffix(2) + bigEndian($0.1) })
@@ -123,7 +123,7 @@ func bigEndian(_ value: UInt32) -> [UInt8] {
     [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }
 }
 
-/// One field of a header block as it stands on the wire (RFC 7541, section 6). Strings stay as they were coded.
+/// One field of a header block as it stands on the wire (RFC 7541, section 6). Strings keep their encoded form.
 struct FieldRepresentation: Equatable {
     enum Form { case indexed, literalIndexed, literalWithout, literalNever, tableSize }
     var form: Form

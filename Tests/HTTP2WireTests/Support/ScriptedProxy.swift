@@ -2,15 +2,15 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Something on 127.0.0.1 that takes the place of a proxy: it waits for the end of a request's header, answers as it is
-/// told, and relays to an origin if it is told.
+/// A fake proxy on 127.0.0.1. It waits for the end of a request's header, sends its scripted response, and relays to an
+/// origin if the script says so.
 final class ScriptedProxy: Sendable {
     enum Response: Sendable {
-        /// These pieces, one write each; then everything is relayed to this port.
+        /// Sends these pieces, one write each, then relays everything to this port.
         case relay([String], to: Int)
-        /// These bytes, and the connection is closed.
+        /// Sends these bytes, then closes the connection.
         case close([UInt8])
-        /// Nothing, for ever.
+        /// Never responds.
         case silence
     }
 
@@ -84,7 +84,7 @@ final class ScriptedProxy: Sendable {
     private let listener: any Channel
     private let state: State
 
-    /// Also after the end, when the channel has none.
+    /// Stays valid after `stop()`, when the channel has no address.
     let port: Int
     var requests: [String] { self.state.requests.withLock { $0 } }
     var closedConnections: Int { self.state.closed.withLock { $0 } }

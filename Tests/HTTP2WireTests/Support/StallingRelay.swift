@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A TCP relay on 127.0.0.1 that can stop reading, as a peer or a network does.
+/// A TCP relay on 127.0.0.1 that can stop reading, like a stalled peer or network.
 final class StallingRelay: Sendable {
     /// Writes what its channel reads to the other channel of the pair.
     private final class Pipe: ChannelInboundHandler {
@@ -25,7 +25,7 @@ final class StallingRelay: Sendable {
         let all = Mutex<[any Channel]>([])
     }
 
-    /// Also after the end, when the channel has none.
+    /// Stays valid after `stop()`, when the channel has no address.
     let port: Int
 
     static func start(to port: Int) async throws -> StallingRelay {

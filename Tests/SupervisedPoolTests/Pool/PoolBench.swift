@@ -2,12 +2,12 @@ import TestSupport
 
 @testable import SupervisedPool
 
-/// Runs the pool's machine by hand: time stands still until told otherwise, and what it decides is written down.
+/// Runs the pool's machine by hand: time passes only in ``advance(_:)``, and the log records the machine's decisions.
 struct PoolBench {
     var machine: PoolStateMachine
     var now = MonotonicInstant(nanoseconds: 1_000_000_000_000)
     var random: SeededRandom
-    /// What was decided since the last look, in order.
+    /// The decisions since the last ``takeLog()``, in order.
     var log: [String] = []
     var leases: [WaiterID: (origin: LeaseOrigin, count: Int)] = [:]
     var failures: [WaiterID: PoolError] = [:]
@@ -23,7 +23,7 @@ struct PoolBench {
         machine.start()
     }
 
-    /// A pool of which the given workers are ready.
+    /// A pool whose workers are ready with the given capacities.
     static func ready(_ configuration: PoolConfiguration, capacities: [Int]) -> PoolBench {
         var bench = PoolBench(configuration)
         for (index, capacity) in capacities.enumerated() {
@@ -61,7 +61,7 @@ struct PoolBench {
         settle()
     }
 
-    /// Moves the clock on, stopping at each deadline that the machine names on the way.
+    /// Advances the clock, and stops at each deadline of the machine on the way.
     mutating func advance(_ duration: Duration) {
         let end = now.advanced(by: duration)
         while machine.nextDeadline <= end {

@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 struct PoolLaneTests {
-    @Test func bulkLeavesAFifthOfAWorkersStreams() throws {
+    @Test func bulkLeavesAFifthOfAWorkersStreamsFree() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [100])
         #expect(bench.checkout(wanted: 500, lane: .bulk).count == 80)
         #expect(bench.checkout(wanted: 1, lane: .bulk).waiter != nil)
@@ -13,12 +13,12 @@ struct PoolLaneTests {
     }
 
     @Test(arguments: [(1, 1), (4, 4), (5, 4), (9, 8), (10, 8)])
-    func theReserveIsRoundedDown(_ capacity: Int, _ forBulk: Int) {
+    func theInteractiveReserveIsRoundedDown(_ capacity: Int, _ forBulk: Int) {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [capacity])
         #expect(bench.checkout(wanted: 500, lane: .bulk).count == forBulk)
     }
 
-    @Test func interactiveStreamsInUseCountAgainstBulkToo() {
+    @Test func interactiveLeasesReduceTheCapacityForBulk() {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [10])
         for _ in 0..<7 { _ = bench.checkout() }
         #expect(bench.checkout(wanted: 5, lane: .bulk).count == 1)
@@ -26,7 +26,7 @@ struct PoolLaneTests {
         #expect(bench.checkout().origin != nil)
     }
 
-    @Test func anInteractiveCheckoutIsServedBesideBulkThatWaits() throws {
+    @Test func waitingBulkWorkDoesNotBlockInteractiveCheckouts() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [10])
         _ = bench.checkout(wanted: 8, lane: .bulk)
         let bulk = try #require(bench.checkout(wanted: 8, lane: .bulk).waiter)
@@ -34,7 +34,7 @@ struct PoolLaneTests {
         #expect(bench.leases[bulk] == nil)
     }
 
-    @Test func aWaitingInteractiveCheckoutGetsTheNextStreamBeforeAnyBatch() throws {
+    @Test func aWaitingInteractiveCheckoutIsServedBeforeBulkWork() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0, interactiveReservePercent: 0), capacities: [4])
         let lease = try #require(bench.checkout(wanted: 4, lane: .bulk).origin)
         let batch = try #require(bench.checkout(wanted: 4, lane: .bulk).waiter)
@@ -48,7 +48,7 @@ struct PoolLaneTests {
         #expect(bench.leases[batch]?.count == 1)
     }
 
-    @Test("Resent bulk work goes before other bulk work and after interactive work")
+    @Test("Resent bulk work is served before other bulk work and after interactive work")
     func resentBulkWork() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0, interactiveReservePercent: 50), capacities: [4])
         let lease = try #require(bench.checkout(wanted: 2, lane: .bulk).origin)
@@ -60,16 +60,16 @@ struct PoolLaneTests {
         bench.checkin(lease)
         #expect(bench.leases[code] != nil && bench.leases[resent] == nil)
         bench.checkin(lease, 2)
-        #expect(bench.leases[resent] == nil, "It leaves the interactive reserve free")
+        #expect(bench.leases[resent] == nil, "resent bulk work uses the interactive reserve")
         bench.checkin(lease)
         #expect(bench.leases[resent] != nil && bench.leases[bulk] == nil)
         bench.checkin(lease)
         #expect(bench.leases[bulk] != nil)
     }
 
-    @Test func bulkCallersTakeTurns() throws {
+    @Test func bulkCallersShareTheCapacityEqually() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [100])
-        // The first has all; each return is shared with the second, who has waited.
+        // The first caller holds all streams. Each return is shared with the second caller, which has waited.
         let all = try #require(bench.checkout(wanted: 500, lane: .bulk).origin)
         var held = [80, 0]
         var waiters = [WaiterID?](repeating: nil, count: 2)
@@ -78,7 +78,7 @@ struct PoolLaneTests {
                 waiters[caller] = bench.checkout(wanted: 64, lane: .bulk).waiter
                 #expect(waiters[caller] != nil, "round \(round)")
             }
-            // As many streams of each end as it has: a tenth.
+            // A tenth of each caller's streams ends.
             let ended = held.map { ($0 + 9) / 10 }
             for caller in 0..<2 { held[caller] -= ended[caller] }
             bench.checkin(all, ended.reduce(0, +))
@@ -92,7 +92,7 @@ struct PoolLaneTests {
         #expect(abs(held[0] - held[1]) <= 10, "\(held)")
     }
 
-    @Test func aWaiterThatIsTooOldFailsBeforeItsDeadlineResentWorkExcepted() throws {
+    @Test func onlyNewWorkFailsAtTheMaximumQueueAge() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0, maxQueueAge: .seconds(5)), capacities: [0])
         let old = try #require(bench.checkout(within: .seconds(30)).waiter)
         let resent = try #require(bench.checkout(within: .seconds(30), atFront: true).waiter)
@@ -109,7 +109,7 @@ struct PoolLaneTests {
 }
 
 struct PoolReplacementTests {
-    @Test func prewarmConnectsOneAfterAnotherAndTellsWhenAllAreReady() throws {
+    @Test func prewarmConnectsOneAtATimeAndReportsWhenAllAreReady() throws {
         var bench = PoolBench(.init(size: 1, maxOverflow: 3))
         for index in 0..<4 { bench.register(index) }
         bench.report(.connecting, 0)
@@ -137,7 +137,7 @@ struct PoolReplacementTests {
         bench.machine.prewarm(2)
         let observer = try #require(bench.observe(ready: 2, within: .seconds(5)).waiter)
         for index in 0..<2 { bench.register(index) }
-        // Somebody waits for it already.
+        // A caller waits for it already.
         #expect(bench.takeLog() == ["connect 0 use"])
         bench.report(.ready(capacity: 1), 0)
         bench.advance(.seconds(2))
@@ -147,7 +147,7 @@ struct PoolReplacementTests {
         #expect(bench.failures[observer]?.description.contains("fewer workers than wanted") == true)
     }
 
-    @Test("A lease that comes back as broken has its session replaced, but not the one after it")
+    @Test("A lease returned as broken causes the replacement of its session, but not of the next one")
     func brokenLease() {
         var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [100, 100])
         let origin = LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1)
@@ -163,14 +163,14 @@ struct PoolReplacementTests {
         #expect(bench.takeLog().filter { $0.hasPrefix("disconnect") } == [])
     }
 
-    @Test func replaceAllGoesRoundOnceOneWorkerAtATime() {
+    @Test func replaceAllReplacesEachWorkerOnceOneAtATime() {
         var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0), capacities: [100, 100])
         bench.register(2)
         bench.report(.connecting, 2)
         _ = bench.takeLog()
         bench.machine.replaceAll(now: bench.now)
         bench.advance(.seconds(3))
-        // The third connects: nobody else may meanwhile.
+        // While the third worker connects, no other one may.
         #expect(bench.takeLog().isEmpty)
         bench.report(.ready(capacity: 100), 2)
         var replaced: [Int] = []
@@ -189,7 +189,7 @@ struct PoolReplacementTests {
         #expect(replaced.sorted() == [0, 1, 2])
     }
 
-    @Test func amongEquallyLoadedWorkersTheQuickerServes() {
+    @Test func theFasterOfEquallyLoadedWorkersServes() {
         var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0), capacities: [10, 10, 10])
         bench.report(.latency(.milliseconds(40)), 0)
         bench.report(.latency(.milliseconds(20)), 1)
@@ -200,7 +200,7 @@ struct PoolReplacementTests {
         #expect(bench.machine.status(bench.now).workers[1].latency == nil)
     }
 
-    @Test func theStatusFitsOneLineAndSaysWhatAPersonAsks() {
+    @Test func theStatusDescriptionFitsOneLine() {
         var bench = PoolBench.ready(.init(size: 1, maxOverflow: 1), capacities: [10, 5])
         bench.report(.latency(.milliseconds(42)), 0)
         bench.advance(.seconds(90))

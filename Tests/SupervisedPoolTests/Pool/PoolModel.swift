@@ -2,7 +2,7 @@ import TestSupport
 
 @testable import SupervisedPool
 
-/// A pool's books, kept the naive way beside the machine's. It knows the promises, not how the machine keeps them.
+/// A naive model of a pool, kept beside the machine. It knows the guarantees, not how the machine keeps them.
 struct PoolModel {
     struct Waiting {
         let id: WaiterID
@@ -20,23 +20,23 @@ struct PoolModel {
         var firstSession = 1
         var isOpen = false
         var capacity = 0
-        /// Its owner has been told that it may be ended.
+        /// The pool has reported to the owner that this worker may be ended.
         var isHandedOver = false
-        /// Its owner has ended it.
+        /// The owner has ended it.
         var isEnded = false
     }
 
     var bench: PoolBench
     var configuration: PoolConfiguration
-    /// The last session of places that were given up.
+    /// The highest session number of removed workers.
     var sessionFloor = 0
     var workers: [Worker]
-    /// Streams out, by where they came from. Those of a worker that has gone stay with whoever has them.
+    /// Leased streams by origin. Streams of a worker that is gone stay here until they are returned.
     var held: [LeaseOrigin: Int] = [:]
     var waiting: [Waiting] = []
     var isDraining = false
     var mistakes: [String] = []
-    /// What was seen to happen, so that a test can tell that it tried everything.
+    /// How often each event happened, so that a test can check its coverage.
     var seen: [String: Int] = [:]
 
     init(seed: UInt64, _ configuration: PoolConfiguration) {
@@ -47,10 +47,10 @@ struct PoolModel {
 
     var total: Int { configuration.size + configuration.maxOverflow }
 
-    /// Whether it gets no work and is not asked to connect.
+    /// Whether the worker receives no work and no request to connect.
     func isLeaving(_ index: Int) -> Bool { index >= total || workers[index].isHandedOver }
 
-    /// Whether its owner may end it.
+    /// Whether the owner may end the worker.
     func isRetirable(_ index: Int) -> Bool {
         index >= total && !workers[index].isHandedOver && !workers[index].isEnded
             && leased(index) + leasedEarlier(index) == 0
@@ -71,7 +71,7 @@ struct PoolModel {
         )
     }
 
-    /// Streams of this life whose session has ended.
+    /// Leased streams of this generation whose session has ended.
     func leasedEarlier(_ index: Int) -> Int {
         guard workers[index].state != .absent else { return 0 }
         return held.reduce(0) { sum, entry in
@@ -92,12 +92,12 @@ struct PoolModel {
 
     mutating func saw(_ what: String) { seen[what, default: 0] += 1 }
 
-    // MARK: What is told
+    // MARK: Inputs
 
-    /// - Parameter generation: of a worker whose place is empty, whose supervisor may be another one and count anew;
-    ///   others follow their predecessor.
+    /// - Parameter generation: used only if no worker is registered at `index`, since a new supervisor may count anew.
+    ///   Otherwise the generation follows the predecessor's.
     mutating func register(_ index: Int, generation: Int) {
-        // Beyond the pool's places it is surplus.
+        // Beyond the pool's size it is surplus.
         while workers.count <= index {
             saw("registered beyond")
             workers.append(Worker(session: sessionFloor, firstSession: sessionFloor + 1, isEnded: true))
@@ -170,7 +170,7 @@ struct PoolModel {
         )
         switch decision {
         case .leased(let origin, let count):
-            if !before.isEmpty { mistake("served before those who wait") }
+            if !before.isEmpty { mistake("served before earlier waiters") }
             saw("leased at once")
             recordLease(origin, count, wanted, isBulk: isBulk)
         case .wait(let id):
@@ -204,7 +204,7 @@ struct PoolModel {
                     mistake("the queue is not full")
                 }
             case .shuttingDown:
-                if !isDraining { mistake("nobody drains") }
+                if !isDraining { mistake("refused as shutting down, but the pool does not drain") }
             case .unavailable, .configurationFault:
                 if workers.contains(where: { $0.state == .ready }) { mistake("unavailable beside a ready worker") }
             default:
@@ -225,20 +225,20 @@ struct PoolModel {
         bench.settle()
     }
 
-    /// The owner takes what can be ended, and ends it now or later.
+    /// The owner takes the workers that it may end, and ends them now or later.
     mutating func retire() {
         let expected = workers.indices.filter { isRetirable($0) }
         let sealed = bench.machine.handOverRetirable()
-        // One that was asked to connect and has not answered may do so yet.
-        if !Set(sealed).isSubset(of: expected) { mistake("\(sealed) may be ended? Only \(expected)") }
+        // The machine may hold back a worker that was asked to connect and has not responded yet.
+        if !Set(sealed).isSubset(of: expected) { mistake("\(sealed) handed over, expected \(expected)") }
         if !sealed.isEmpty { saw("retired") }
         for index in sealed { workers[index].isHandedOver = true }
     }
 
-    /// The owner has ended some of those that it may end.
+    /// The owner has ended some of the workers that it may end.
     mutating func end(_ indices: [Int]) {
         for index in indices {
-            // Its end is seen first, unless there was nobody and somebody has come since.
+            // The pool sees the end first, unless the worker was absent and a new one has registered since.
             if workers[index].isHandedOver, workers[index].state != .absent, Bool.random(using: &bench.random) {
                 report(.gone, index)
             }
@@ -291,23 +291,23 @@ struct PoolModel {
         held[origin, default: 0] += count
         if count < 1 || count > max(1, wanted) { mistake("\(count) streams for a checkout of \(wanted)") }
         if origin != current(index) || workers[index].state != .ready {
-            mistake("not of the present session: \(origin)")
+            mistake("not of the current session: \(origin)")
         }
         let limit = workers[index].capacity - (isBulk ? reserve(index) : 0)
         if leased(index) > limit { mistake("\(leased(index)) leased of \(limit), bulk \(isBulk)") }
     }
 
-    // MARK: What follows
+    // MARK: Decisions of the machine
 
-    /// Takes over what the machine decided, and compares.
+    /// Applies the machine's decisions, and compares.
     mutating func follow() {
         for (index, reason) in bench.disconnects {
             saw("disconnect \(reason)")
             switch reason {
             case .idle where leased(index) > 0 || index < configuration.size:
-                mistake("disconnects a worker that is no idle overflow")
+                mistake("disconnects a worker that is not an idle overflow worker")
             case .idle: break
-            case .surplus where !isLeaving(index): mistake("dismisses a worker that is no surplus")
+            case .surplus where !isLeaving(index): mistake("dismisses a worker that is not surplus")
             case .surplus:
                 guard workers[index].state == .ready else { continue }
                 if leased(index) > 0 { saw("dismissed at work") }
@@ -344,7 +344,7 @@ struct PoolModel {
         let left = waiting.filter { !isCompleted($0, bench) }
         if left.count != waiting.count {
             let line: [WaiterQueue.ListName] = [.front, .interactive, .bulkFront, .bulk]
-            // Whoever was served must have stood before all those who were not: within a lane, and the lanes in order.
+            // A served waiter must come before every waiter that was not served: within a lane, and the lanes in order.
             for (index, list) in line.enumerated() {
                 let all = waiting.filter { $0.list == list }
                 let served = all.filter { bench.leases[$0.id] != nil }
@@ -355,7 +355,7 @@ struct PoolModel {
                     mistake("not first in, first out")
                 }
                 if !served.isEmpty, left.contains(where: { line[..<index].contains($0.list) }) {
-                    mistake("\(list) was served before those that go before it")
+                    mistake("\(list) was served before a list ahead of it")
                 }
                 for waiter in served {
                     guard let (origin, count) = bench.leases[waiter.id] else { continue }
@@ -368,8 +368,8 @@ struct PoolModel {
                 guard let error = bench.failures[waiter.id] else { continue }
                 saw("failed: \(error.code)")
                 switch error.code {
-                case .timedOut where waiter.deadline > bench.now: mistake("its deadline has not come")
-                case .waitedTooLong where waiter.agesAt > bench.now: mistake("it is not old")
+                case .timedOut where waiter.deadline > bench.now: mistake("timed out before its deadline")
+                case .waitedTooLong where waiter.agesAt > bench.now: mistake("failed as too old before its maximum age")
                 case .unavailable, .configurationFault:
                     if workers.contains(where: { $0.state == .ready }) { mistake("failed beside a ready worker") }
                 default: break
@@ -397,17 +397,17 @@ struct PoolModel {
         if let broken = bench.machine.inconsistency { mistake(broken) }
         let status = bench.machine.status(bench.now)
         let depth = waiting.count { $0.list != .awaitingReady }
-        if status.queueDepth != depth { mistake("\(depth) wait, the status says \(status.queueDepth)") }
+        if status.queueDepth != depth { mistake("\(depth) wait, the status reports \(status.queueDepth)") }
         if status.bulkQueueDepth != waiting.count(where: { $0.list.isBulk }) { mistake("bulk queue") }
         if status.queuedBytes != waiting.reduce(0, { $0 + $1.bytes }) { mistake("queued bytes") }
         if status.capacity != workers.reduce(0, { $0 + $1.capacity }) { mistake("capacity") }
-        if status.workers.count != workers.count { mistake("\(workers.count) places, not \(status.workers.count)") }
+        if status.workers.count != workers.count { mistake("\(workers.count) workers, not \(status.workers.count)") }
         for (index, worker) in status.workers.enumerated() where index < workers.count {
             if worker.state != workers[index].state {
                 mistake("\(index) is \(workers[index].state), not \(worker.state)")
             }
             if worker.capacity != workers[index].capacity { mistake("capacity of \(index)") }
-            if worker.leased != leased(index) { mistake("\(leased(index)) leased, the status says \(worker.leased)") }
+            if worker.leased != leased(index) { mistake("\(leased(index)) leased, the status has \(worker.leased)") }
             if worker.leasedOfEarlierSessions != leasedEarlier(index) {
                 mistake("leased streams of earlier sessions of \(index)")
             }

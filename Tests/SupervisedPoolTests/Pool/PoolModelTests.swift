@@ -3,12 +3,12 @@ import Testing
 
 @testable import SupervisedPool
 
-/// Random commands against the machine, and a model's naive books beside it.
+/// Random commands against the machine, compared with a naive model.
 struct PoolModelTests {
     private static let run = PropertyRun(commands: 15_000, runs: 3)
 
     @Test(.timeLimit(.minutes(1)))
-    func noStreamIsLostOrHandedOutTwiceAndTheStatusEqualsTheModel() async {
+    func noStreamIsLostOrLeasedTwiceAndTheStatusMatchesTheModel() async {
         var seen: [String: Int] = [:]
         for (number, seed) in Self.run.seeds.enumerated() {
             await TestScale.letOthersRun()
@@ -22,7 +22,7 @@ struct PoolModelTests {
                     return
                 }
             }
-            // In the end all come back, and all who wait are answered.
+            // At the end all streams are returned, and every waiter gets a result.
             while let (origin, count) = model.held.first {
                 model.checkin(origin, count)
                 model.follow()
@@ -101,7 +101,7 @@ struct PoolModelTests {
         case 187..<189:
             let until = model.bench.now.advanced(by: .milliseconds(Int.random(in: 0...20_000, using: &random)))
             let fault = Bool.random(using: &random) ? PoolFault(description: "x", isConfiguration: true) : nil
-            // Often all at once, or there would hardly be an outage.
+            // Often all workers at once, or an outage would hardly happen.
             let targets = Int.random(in: 0..<3, using: &random) == 0 ? Array(model.workers.indices) : [index]
             for index in targets {
                 model.report(.backingOff(until: until, fault: fault), index)
@@ -110,7 +110,7 @@ struct PoolModelTests {
         case 189:
             model.report(.gone, index)
         case 190..<193:
-            // Now and then beyond the pool's places.
+            // Sometimes beyond the pool's size.
             let index = Int.random(in: 0..<20, using: &random) == 0 ? model.workers.count + 1 : index
             model.register(index, generation: Int.random(in: 1...3, using: &random))
         case 193:
@@ -131,7 +131,7 @@ struct PoolModelTests {
         case 196:
             model.report(.latency(.milliseconds(Int.random(in: 0...500, using: &random))), index)
         case 197:
-            // Of an earlier life, or of a place that does not exist.
+            // Reports of an earlier generation, or of a worker that does not exist.
             model.bench.report(.ready(capacity: 5), index, model.workers[index].generation - 1)
             model.bench.report(.ready(capacity: 5), model.workers.count + index, 1)
         case 198 where Int.random(in: 0..<50, using: &random) == 0:
@@ -140,7 +140,7 @@ struct PoolModelTests {
         case 199 where Bool.random(using: &random):
             model.reconfigure(self.configuration(&random))
         case 200..<204:
-            // A surplus worker that was told to answers; and its owner ends those that it may end.
+            // A dismissed surplus worker becomes idle. The owner ends the workers that it may end.
             if model.isLeaving(index) {
                 switch model.workers[index].state {
                 case .draining, .connecting, .backingOff: model.report(.idle, index)
@@ -155,7 +155,7 @@ struct PoolModelTests {
                 )
             }
         default:
-            // Quiet for long enough that overflow workers idle and sessions grow old.
+            // Long enough without work for overflow workers to idle and sessions to grow old.
             guard Int.random(in: 0..<5, using: &random) == 0 else { return }
             model.bench.advance(.seconds(70))
         }
@@ -163,7 +163,7 @@ struct PoolModelTests {
 }
 
 extension [LeaseOrigin: Int] {
-    /// A dictionary's own order differs from run to run, and a seed would not repeat it.
+    /// The order of a dictionary differs from run to run, so that a seed would not repeat it.
     func sortedElement(using random: inout SeededRandom) -> (LeaseOrigin, Int)? {
         guard !isEmpty else { return nil }
         let keys = keys.sorted {

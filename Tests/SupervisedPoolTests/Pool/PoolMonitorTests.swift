@@ -8,7 +8,7 @@ private final class Worker: PoolWorker {
     func disconnect(_ reason: PoolWorkerDisconnectReason) {}
 }
 
-/// A pool learns that a worker has ended, whether the worker says so or not.
+/// A pool detects that a worker has ended, whether the worker reports it or not.
 struct PoolMonitorTests {
     private let clock = ManualClock()
 
@@ -16,7 +16,7 @@ struct PoolMonitorTests {
         case returns, fails, isTerminated, reportsGone
     }
 
-    @Test("A worker's end is seen by its pool, however it ends", arguments: End.allCases)
+    @Test("A pool detects each way in which a worker can end", arguments: End.allCases)
     func everyEnd(_ end: End) async throws {
         let pool = Pool<Worker>(configuration: .init(maxOverflow: 0, maximumLifetime: nil), clock: clock)
         let (orders, order) = AsyncStream<Void>.makeStream()
@@ -49,12 +49,12 @@ struct PoolMonitorTests {
             break
         }
         #expect(await pool.status().workers.map(\.state) == [.absent])
-        #expect(await pool.status().leased == 0, "What was leased of it is lost")
+        #expect(await pool.status().leased == 0, "streams of the ended worker still count as leased")
         lease.release()
         let error = await #expect(throws: PoolError.self) {
             _ = try await pool.checkout(deadline: .distantFuture, block: false)
         }
-        #expect(error?.code == .full, "What is returned of it is not counted again")
+        #expect(error?.code == .full, "a late return of the ended worker's stream is counted again")
         tree.shutdown()
         try await run.value
     }

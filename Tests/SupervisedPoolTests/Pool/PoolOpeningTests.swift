@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 struct PoolOpeningTests {
-    @Test func baseWorkersConnectOneAtATimeSpacedApart() {
+    @Test func baseWorkersConnectOneAtATimeWithSpacing() {
         var bench = PoolBench(.init(size: 3, maxOverflow: 1))
         for index in 0..<4 { bench.register(index) }
         #expect(bench.takeLog() == ["connect 0 keep"])
@@ -23,7 +23,7 @@ struct PoolOpeningTests {
         #expect(bench.takeLog() == [])
     }
 
-    @Test func aWorkerThatDoesNotAnswerDoesNotBlockTheOthers() {
+    @Test func aWorkerThatDoesNotRespondDoesNotBlockTheOthers() {
         var bench = PoolBench(.init(size: 2, maxOverflow: 0))
         bench.register(0)
         bench.register(1)
@@ -33,13 +33,13 @@ struct PoolOpeningTests {
         #expect(bench.takeLog() == ["connect 1 keep"])
     }
 
-    @Test func anOverflowWorkerConnectsOnlyForMoreWaitersThanTheWorkersWillServe() {
+    @Test func overflowConnectsOnlyForWaitersBeyondTheCapacity() {
         var bench = PoolBench(.init(connectSpacing: .zero))
         for index in 0..<4 { bench.register(index) }
         bench.report(.connecting, 0)
         for _ in 0..<1000 { _ = bench.checkout() }
         #expect(bench.takeLog() == ["connect 0 keep"])
-        // The peer's first word is one stream; it will say more soon.
+        // The peer's first limit is one stream; it will raise it soon.
         bench.report(.ready(capacity: 1), 0)
         #expect(bench.takeLog() == ["lease 0", "connect 1 demand"])
         bench.report(.connecting, 1)
@@ -51,14 +51,14 @@ struct PoolOpeningTests {
         #expect(bench.takeLog() == [])
     }
 
-    @Test func fewWaitersDoNotOpenOverflowWhileTheFirstLimitMayGrow() {
+    @Test func fewWaitersOpenNoOverflowWhileTheFirstLimitMayGrow() {
         var bench = PoolBench(.init(connectSpacing: .zero))
         for index in 0..<4 { bench.register(index) }
         bench.report(.ready(capacity: 1), 0)
         _ = bench.takeLog()
         for _ in 0..<50 { _ = bench.checkout() }
         #expect(bench.takeLog() == [])
-        // It did not grow: then it is the real limit.
+        // The limit did not grow, so it is the real one.
         bench.advance(.seconds(5))
         #expect(bench.takeLog() == ["connect 1 demand"])
     }
@@ -81,7 +81,7 @@ struct PoolOpeningTests {
         #expect(bench.takeLog() == ["connect 3 demand"])
     }
 
-    @Test func aLazyPoolConnectsAtTheFirstCheckoutWithoutWaitingForTheSpacing() {
+    @Test func aLazyPoolConnectsAtTheFirstCheckoutWithoutSpacing() {
         var bench = PoolBench(.init(size: 0, maxOverflow: 2))
         bench.register(0)
         bench.register(1)
@@ -119,8 +119,8 @@ struct PoolOpeningTests {
 
     /// Runs two workers whose connects fail, with backoffs of 1, 2, 4 … 30 s, and a checkout every 100 ms.
     ///
-    /// - Parameter sessionEvery: Each so many attempts succeed, and the session is lost at once.
-    /// - Returns: How many attempts there were in ten minutes.
+    /// - Parameter sessionEvery: one in this many attempts succeeds, and its session is lost at once.
+    /// - Returns: the number of attempts in ten minutes.
     private func attempts(_ whenUnavailable: PoolConfiguration.WhenUnavailable, sessionEvery: Int = .max) -> Int {
         var bench = PoolBench(
             .init(size: 2, maxOverflow: 0, whenUnavailable: whenUnavailable, maximumLifetime: nil)
@@ -147,22 +147,22 @@ struct PoolOpeningTests {
     }
 
     @Test(
-        "A pool whose connects fail backs off in spite of lasting demand",
+        "A pool whose connects fail backs off despite lasting demand",
         arguments: [
             PoolConfiguration.WhenUnavailable.fail, .wait,
         ]
     )
     func lastingDemand(_ whenUnavailable: PoolConfiguration.WhenUnavailable) {
-        // Without demand there are 24 for each.
+        // Without demand there are 24 attempts for each worker.
         #expect(attempts(whenUnavailable) <= 52)
     }
 
-    @Test("Sessions that are lost at once shorten no backoff")
+    @Test("Sessions that are lost at once do not shorten a backoff")
     func shortSessions() {
         #expect(attempts(.wait, sessionEvery: 2) <= 52)
     }
 
-    @Test("Demand that arises anew during a long outage shortens the backoff again")
+    @Test("New demand during a long outage shortens the backoff again")
     func demandAnew() {
         var bench = PoolBench(.init(maxOverflow: 0, maximumLifetime: nil))
         bench.register(0)
@@ -173,7 +173,7 @@ struct PoolOpeningTests {
             _ = bench.takeLog()
             _ = bench.checkout(block: false)
             #expect(bench.takeLog().contains("connect 0 shortenBackoff"))
-            // This attempt was wanted; the next two are not.
+            // Demand causes this attempt, but not the next two.
             for _ in 0..<2 {
                 bench.report(.connecting, 0)
                 bench.report(.backingOff(until: bench.now.advanced(by: .seconds(30))), 0)
@@ -182,7 +182,7 @@ struct PoolOpeningTests {
         }
     }
 
-    @Test func anIdleOverflowWorkerIsDisconnectedOnceAndABaseWorkerNever() throws {
+    @Test func onlyIdleOverflowWorkersAreDisconnectedAndOnlyOnce() throws {
         var bench = PoolBench.ready(.init(maximumLifetime: nil), capacities: [1, 1])
         _ = bench.checkout()
         let lease = try #require(bench.checkout().origin)
@@ -197,7 +197,7 @@ struct PoolOpeningTests {
         #expect(!bench.takeLog().contains { $0.hasPrefix("disconnect") })
     }
 
-    @Test func anOverflowWorkerWithALongLeaseIsLookedAtAgain() throws {
+    @Test func anOverflowWorkerDisconnectsAfterALongLease() throws {
         var bench = PoolBench.ready(.init(size: 0, maxOverflow: 1, maximumLifetime: nil), capacities: [1])
         let lease = try #require(bench.checkout().origin)
         bench.advance(.seconds(400))
@@ -225,7 +225,7 @@ struct PoolOpeningTests {
         #expect(bench.takeLog() == ["disconnect 1 lifetime"])
     }
 
-    @Test func afterTenSecondsWithoutAReadyWorkerCheckoutsFailAtOnce() throws {
+    @Test func checkoutsFailAfterTenSecondsWithoutAReadyWorker() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
         bench.report(.backingOff(until: bench.now.advanced(by: .seconds(60))), 0)
         let waiter = try #require(bench.checkout(within: .seconds(60)).waiter)
@@ -244,7 +244,7 @@ struct PoolOpeningTests {
         #expect(bench.machine.status(bench.now).availability == .available)
     }
 
-    @Test func anOutageCanBeWaitedFor() throws {
+    @Test func checkoutsMayWaitForTheEndOfAnOutage() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0, whenUnavailable: .wait), capacities: [1])
         bench.report(.backingOff(until: bench.now.advanced(by: .seconds(60))), 0)
         bench.advance(.seconds(11))
@@ -254,7 +254,7 @@ struct PoolOpeningTests {
         #expect(bench.leases[waiter] != nil)
     }
 
-    @Test func restIsNotAnOutage() {
+    @Test func anIdlePoolIsNotAnOutage() {
         var bench = PoolBench.ready(.init(size: 0, maxOverflow: 1), capacities: [1])
         bench.report(.draining, 0)
         bench.report(.idle, 0)
@@ -269,7 +269,7 @@ struct PoolOpeningTests {
         #expect(bench.failures.count == 1)
     }
 
-    @Test func aFaultInTheConfigurationFailsAllUntilItsBackoffEnds() throws {
+    @Test func aConfigurationFaultFailsCheckoutsUntilItsBackoffEnds() throws {
         var bench = PoolBench(.init(maxOverflow: 0))
         bench.register(0)
         let waiter = try #require(bench.checkout().waiter)
@@ -289,7 +289,7 @@ struct PoolOpeningTests {
         #expect(bench.checkout().waiter != nil)
     }
 
-    @Test func aFaultWhileAnotherWorkerServesFailsNobody() {
+    @Test func aFaultBesideAReadyWorkerFailsNoCheckout() {
         var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [1])
         bench.register(1)
         let fault = PoolFault(description: "x", isConfiguration: true)

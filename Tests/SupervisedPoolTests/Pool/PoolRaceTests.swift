@@ -8,8 +8,8 @@ private final class Worker: PoolWorker {
     func disconnect(_ reason: PoolWorkerDisconnectReason) {}
 }
 
-/// The races that pools are known to lose, each forced into its order: what is posted to a pool is taken in that order,
-/// and a status, which is taken last, shows that all before it has been.
+/// Known races of connection pools, each forced into one order. A pool processes its messages in the order of
+/// arrival, so a status shows that it has processed all earlier messages.
 struct PoolRaceTests {
     private let clock = ManualClock()
     private var soon: MonotonicInstant { clock.now.advanced(by: .seconds(30)) }
@@ -58,7 +58,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func waiterCancelledAsItsStreamArrives_slotFirst() async throws {
+    @Test func aWaiterCancelledAfterItsStreamArrivesPassesItOn() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             for _ in 0..<100 {
                 let lease = try await pool.checkout(deadline: soon)
@@ -66,7 +66,7 @@ struct PoolRaceTests {
                 try await waitForDepth(1, pool)
                 let patient = waiter(pool)
                 try await waitForDepth(2, pool)
-                // The stream is posted before the cancellation: it may be granted to the one who has just gone.
+                // The stream is posted before the cancellation: the cancelled waiter may still receive it.
                 lease.release()
                 cancelled.cancel()
                 _ = await cancelled.result
@@ -76,7 +76,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func waiterCancelledAsItsStreamArrives_cancellationFirst() async throws {
+    @Test func aWaiterCancelledBeforeItsStreamArrivesPassesItOn() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             for _ in 0..<100 {
                 let lease = try await pool.checkout(deadline: soon)
@@ -93,14 +93,14 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func workerDiesWhileLeased() async throws {
+    @Test func aLateReturnToADeadWorkerIsIgnored() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [2]) { pool in
             let lease = try await pool.checkout(deadline: soon)
             pool.report(.gone, from: id(0))
             #expect(await pool.status().leased == 0)
             pool.register(Worker(), id: id(0, 2))
             pool.report(.ready(capacity: 2), from: id(0, 2))
-            // The dead worker's stream comes back late, and is not taken for one of its successor's.
+            // The dead worker's stream is returned late, and does not count as one of its successor.
             let other = try await pool.checkout(deadline: soon)
             lease.release()
             #expect(await pool.status().leased == 1)
@@ -109,7 +109,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func workerDiesWhileSomebodyWaits() async throws {
+    @Test func aWaiterSurvivesTheDeathOfItsWorker() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             let lease = try await pool.checkout(deadline: soon)
             let first = waiter(pool)
@@ -124,8 +124,8 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func overflowWorkerReturnsWhileSomebodyWaits() async throws {
-        // poolboy stops an overflow worker as it returns; here it serves the waiter and stays until it has idled.
+    @Test func aReturnedOverflowWorkerServesTheWaiter() async throws {
+        // poolboy stops an overflow worker as it returns. Here it serves the waiter and stays until it has idled.
         try await withPool(.init(maxOverflow: 1, strategy: .lifo), capacities: [1, 1]) { pool in
             let base = try await pool.checkout(deadline: soon)
             let overflow = try await pool.checkout(deadline: soon)
@@ -139,7 +139,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func capacityShrinksBelowWhatIsLeased() async throws {
+    @Test func waitersAreServedWhenLeasesFitTheReducedCapacity() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [3]) { pool in
             let one = try await pool.checkout(deadline: soon)
             let two = try await pool.checkout(deadline: soon)
@@ -150,14 +150,14 @@ struct PoolRaceTests {
             one.release()
             #expect(await pool.status().queueDepth == 1)
             two.release()
-            // One is still out, and one is all there may be.
+            // One stream is still leased, and the capacity is one.
             #expect(await pool.status().queueDepth == 1)
             three.release()
             #expect(try await next.value == id(0))
         }
     }
 
-    @Test func sessionChangesWhileAStreamIsOnItsWayBack() async throws {
+    @Test func aLateReturnOfAnEarlierSessionIsNotCounted() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             let lease = try await pool.checkout(deadline: soon)
             pool.report(.connecting, from: id(0))
@@ -170,9 +170,9 @@ struct PoolRaceTests {
         }
     }
 
-    // MARK: The rest of the shell
+    // MARK: Other parts of the shell
 
-    @Test func aTransactionReturnsItsStreamHoweverItEnds() async throws {
+    @Test func withLeaseReturnsItsStreamHoweverItEnds() async throws {
         struct Failure: Error {}
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             let value = try await pool.withLease(wanted: 3, deadline: soon) { lease in lease.count * 42 }
@@ -184,7 +184,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func aDrainReturnsWhenTheLastStreamIsBack() async throws {
+    @Test func aDrainReturnsWhenTheLastStreamIsReturned() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             let lease = try await pool.checkout(deadline: soon)
             let waiting = waiter(pool)
@@ -203,7 +203,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func aDrainWhoseTimeIsOverFailsThoseWhoWaitAndSaysWhatIsOut() async throws {
+    @Test func aDrainThatTimesOutFailsWaitersAndReportsLeases() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [2]) { pool in
             let lease = try await pool.checkout(wanted: 2, deadline: soon)
             let waiting = waiter(pool)
@@ -218,7 +218,7 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func aCheckoutByCallCompletesOnce() async throws {
+    @Test func aCallbackCheckoutCompletesOnce() async throws {
         try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
             let results = Journal<String>()
             func start() async -> PoolCheckoutStart<Worker> {
@@ -234,7 +234,7 @@ struct PoolRaceTests {
                 return
             }
             guard case .waiting = await start(), case .waiting(let second) = await start() else {
-                Issue.record("does not wait")
+                Issue.record("the checkout does not wait")
                 return
             }
             pool.withdraw(second)
@@ -265,7 +265,7 @@ struct PoolRaceTests {
         await worker.journal.wait(count: 1)
         pool.report(.ready(capacity: 1), from: id(0))
         try await prewarm.value
-        // The pool waits for a moment between two workers, from when it takes notice.
+        // The pool keeps a pause between two workers, counted from the moment when it sees the change.
         pool.replaceAll()
         while worker.journal.entries.count < 2 {
             try Task.checkCancellation()
@@ -277,7 +277,7 @@ struct PoolRaceTests {
         try await run.value
     }
 
-    @Test func eventsTellWhatHappensAndEndWithThePool() async throws {
+    @Test func eventsDescribeThePoolAndEndWithIt() async throws {
         let pool = Pool<Worker>(configuration: .init(maxOverflow: 0), clock: clock)
         let events = pool.events()
         let context = ChildContext(id: "pool")

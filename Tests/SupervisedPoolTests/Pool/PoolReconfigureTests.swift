@@ -14,7 +14,7 @@ struct PoolReconfigureTests {
         bench.settle()
     }
 
-    @Test func growingConnectsTheNewOnesOneAfterAnother() {
+    @Test func growingConnectsTheNewWorkersOneAtATime() {
         var bench = PoolBench.ready(configuration(1), capacities: [10])
         change(&bench, configuration(3))
         #expect(bench.takeLog().isEmpty)
@@ -27,7 +27,7 @@ struct PoolReconfigureTests {
         #expect(bench.machine.status(bench.now).workers.map(\.isOverflow) == [false, false, false])
     }
 
-    @Test func anOverflowWorkerThatIsKeptNowConnectsAndStays() {
+    @Test func anOverflowWorkerThatBecomesABaseWorkerStaysConnected() {
         var bench = PoolBench(configuration(1, 1))
         bench.register(0)
         bench.report(.ready(capacity: 10), 0)
@@ -38,13 +38,13 @@ struct PoolReconfigureTests {
         bench.report(.ready(capacity: 10), 1)
         bench.advance(.seconds(3600))
         #expect(bench.takeLog().isEmpty)
-        // It was started as an overflow worker, and waits to be asked after a loss.
+        // It was started as an overflow worker, so it waits for a request to connect after a loss.
         bench.report(.backingOff(until: bench.now.advanced(by: .seconds(1))), 1)
         bench.report(.idle, 1)
         #expect(bench.takeLog() == ["connect 1 keep"])
     }
 
-    @Test func aKeptWorkerThatOverflowsNowIsClosedWhenItIdles() {
+    @Test func aBaseWorkerThatBecomesOverflowClosesWhenItIdles() {
         var bench = PoolBench.ready(configuration(2), capacities: [10, 10])
         change(&bench, configuration(1, 1))
         #expect(bench.takeLog().isEmpty)
@@ -52,7 +52,7 @@ struct PoolReconfigureTests {
         #expect(bench.takeLog() == ["disconnect 1 idle"])
     }
 
-    @Test func shrinkingKeepsWhatIsLeasedAndLendsNothingMore() throws {
+    @Test func shrinkingKeepsLeasesAndLeasesNoMoreFromSurplusWorkers() throws {
         var bench = PoolBench.ready(configuration(2), capacities: [1, 2])
         let first = try #require(bench.checkout().origin)
         let second = try #require(bench.checkout().origin)
@@ -63,7 +63,7 @@ struct PoolReconfigureTests {
         #expect(bench.machine.awaitRetirable(now: bench.now).waiter != nil)
         #expect(bench.machine.handOverRetirable().isEmpty)
         bench.report(.idle, 1)
-        #expect(bench.machine.handOverRetirable().isEmpty, "a stream of it is leased")
+        #expect(bench.machine.handOverRetirable().isEmpty, "a worker with a leased stream is handed over")
         #expect(bench.machine.leasedInAll == 2)
         _ = bench.takeLog()
         bench.checkin(second)
@@ -77,8 +77,8 @@ struct PoolReconfigureTests {
         #expect(bench.leases[waiter]?.origin.worker.index == 0)
     }
 
-    /// What was sealed is its owner's to end, however the pool grows meanwhile.
-    @Test func aSealedWorkerIsNotUsedAgainBeforeItsNextLife() throws {
+    /// The owner ends a worker that was handed over, even if the pool grows meanwhile.
+    @Test func aHandedOverWorkerIsUnusedUntilItsNextGeneration() throws {
         var bench = PoolBench.ready(configuration(2), capacities: [1, 1])
         change(&bench, configuration(1))
         bench.report(.idle, 1)
@@ -88,12 +88,12 @@ struct PoolReconfigureTests {
         _ = try #require(bench.checkout().origin)
         let waiter = try #require(bench.checkout().waiter)
         #expect(bench.takeLog().isEmpty)
-        // It comes up by itself.
+        // It becomes ready by itself.
         bench.report(.ready(capacity: 1), 1)
         #expect(bench.takeLog() == ["disconnect 1 surplus"])
         #expect(bench.leases[waiter] == nil)
         bench.report(.gone, 1)
-        // Its supervisor was quicker than its owner.
+        // Its supervisor restarts it before its owner reports the end.
         bench.register(1, 2)
         #expect(bench.takeLog().isEmpty)
         bench.report(.gone, 1, 2)
@@ -105,13 +105,13 @@ struct PoolReconfigureTests {
         #expect(bench.leases[waiter]?.origin.worker.index == 1)
     }
 
-    @Test("A worker that registers before its owner says that its predecessor has ended stays known")
-    func registeredBeforeTheEndIsTold() throws {
+    @Test("A worker that registers before its owner reports the end of its predecessor stays registered")
+    func registeredBeforeTheEndIsReported() throws {
         var bench = PoolBench.ready(configuration(2), capacities: [1])
         change(&bench, configuration(1))
-        #expect(bench.machine.handOverRetirable() == [1], "Nobody has registered there")
+        #expect(bench.machine.handOverRetirable() == [1], "an absent surplus worker is not handed over")
         change(&bench, configuration(2))
-        // Its owner starts the worker, having found none, and only then says that there is none.
+        // The owner found no worker, starts one, and only then reports that there was none.
         bench.register(1)
         bench.machine.ended([1], now: bench.now)
         bench.settle()
@@ -121,14 +121,14 @@ struct PoolReconfigureTests {
         #expect(bench.machine.status(bench.now).capacity == 2)
     }
 
-    @Test("A worker that registers beyond the pool's places is surplus, and is used when the pool grows")
-    func registeredBeyondThePlaces() {
+    @Test("A worker that registers beyond the pool's size is surplus, and is used when the pool grows")
+    func registeredBeyondTheSize() {
         var bench = PoolBench.ready(configuration(1), capacities: [1])
-        // Its owner began to start it before the pool became smaller.
+        // Its owner started it before the pool became smaller.
         bench.register(3)
         #expect(bench.machine.status(bench.now).workers.map(\.state) == [.ready, .absent, .absent, .idle])
         bench.advance(.seconds(10))
-        #expect(bench.takeLog().isEmpty, "It is not asked to connect")
+        #expect(bench.takeLog().isEmpty, "a surplus worker is asked to connect")
         change(&bench, configuration(4))
         #expect(bench.takeLog() == ["connect 3 keep"])
         change(&bench, configuration(1))
@@ -139,8 +139,8 @@ struct PoolReconfigureTests {
         #expect(bench.machine.workers.count == 1)
     }
 
-    /// A place that comes back counts its sessions on, so that streams of an earlier life change nothing.
-    @Test func lateStreamsOfAnEarlierLifeOfAPlaceChangeNothing() throws {
+    /// A reused worker index continues its session numbers, so that late returns of earlier streams change nothing.
+    @Test func lateReturnsToARemovedWorkerAreIgnored() throws {
         var bench = PoolBench.ready(configuration(2), capacities: [1, 1])
         _ = try #require(bench.checkout().origin)
         let old = try #require(bench.checkout().origin)
@@ -159,14 +159,14 @@ struct PoolReconfigureTests {
         #expect(bench.machine.status(bench.now).workers[1].leased == 1)
     }
 
-    @Test func thoseWhoWaitForMoreThanThereAreHaveAll() {
+    @Test func observersOfMoreWorkersThanTheNewSizeAreReleased() {
         var bench = PoolBench.ready(configuration(3), capacities: [1])
         #expect(bench.observe(ready: 3, within: .seconds(30)).waiter != nil)
         change(&bench, configuration(1))
         #expect(bench.takeLog() == ["reached"])
     }
 
-    @Test func aSmallerQueueSendsNobodyAway() throws {
+    @Test func aSmallerQueueKeepsItsWaiters() throws {
         var bench = PoolBench.ready(configuration(1), capacities: [1])
         let origin = try #require(bench.checkout().origin)
         let waiters = (0..<3).compactMap { _ in bench.checkout().waiter }
@@ -179,7 +179,7 @@ struct PoolReconfigureTests {
         #expect(bench.leases[waiters[0]] != nil)
     }
 
-    @Test func anotherLifetimeCountsFromTheBeginningOfTheSession() {
+    @Test func aNewLifetimeCountsFromTheStartOfTheSession() {
         var bench = PoolBench.ready(configuration(1), capacities: [1])
         bench.advance(.seconds(600))
         var shorter = configuration(1)
@@ -193,7 +193,7 @@ struct PoolReconfigureTests {
         #expect(bench.takeLog().isEmpty)
     }
 
-    @Test func whatCannotWorkIsRefusedByName() async {
+    @Test func anInvalidConfigurationIsRejectedWithItsSetting() async {
         let pool = Pool<IdleWorker>(configuration: configuration(1))
         let error = #expect(throws: PoolConfigurationError.self) { try pool.reconfigure(self.configuration(0)) }
         #expect(error?.setting == "size")
@@ -201,7 +201,7 @@ struct PoolReconfigureTests {
     }
 
     /// With the real actor: the owner's loop, from four workers to one and back.
-    @Test(.timeLimit(.minutes(1))) func theOwnerLearnsWhomItMayEnd() async throws {
+    @Test(.timeLimit(.minutes(1))) func theOwnerReceivesTheWorkersItMayEnd() async throws {
         let pool = Pool<IdleWorker>(configuration: configuration(4), clock: ManualClock())
         let tree = Supervisor(
             name: "tree",

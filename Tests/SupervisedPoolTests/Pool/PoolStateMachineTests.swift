@@ -4,7 +4,7 @@ import Testing
 @testable import SupervisedPool
 
 struct PoolCheckoutTests {
-    @Test func aFreeStreamIsLeasedAtOnceAndLeavesNoTimer() {
+    @Test func freeStreamsAreLeasedAtOnce() {
         var bench = PoolBench.ready(.init(maxOverflow: 0, maximumLifetime: nil), capacities: [2])
         #expect(bench.checkout().index == 0)
         #expect(bench.checkout().index == 0)
@@ -22,7 +22,7 @@ struct PoolCheckoutTests {
         #expect(bench.leases[first] != nil && bench.leases[second] == nil)
     }
 
-    @Test func resentWorkGoesFirstInItsOwnOrder() throws {
+    @Test func resentWorkIsServedFirst() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0, maxWaiters: 1), capacities: [2])
         let lease = try #require(bench.checkout(wanted: 2).origin)
         let normal = try #require(bench.checkout().waiter)
@@ -33,7 +33,7 @@ struct PoolCheckoutTests {
         #expect(bench.leases[normal] == nil)
     }
 
-    @Test func theQueueIsBoundedByCountAndBytes() {
+    @Test func theQueueIsLimitedByCountAndBytes() {
         var bench = PoolBench.ready(.init(maxOverflow: 0, maxWaiters: 2, maxQueuedBytes: 100), capacities: [0])
         #expect(bench.checkout(bytes: 60).waiter != nil)
         #expect(bench.checkout(bytes: 60).code == .queueFull)
@@ -44,7 +44,7 @@ struct PoolCheckoutTests {
         #expect(bench.machine.queue.bytes == 0 && bench.machine.queue.count == 0)
     }
 
-    @Test func whoDoesNotWantToWaitIsToldThatThePoolIsFull() {
+    @Test func aNonBlockingCheckoutFailsIfThePoolIsFull() {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
         _ = bench.checkout()
         guard case .failed(let error) = bench.checkout(block: false) else {
@@ -56,12 +56,12 @@ struct PoolCheckoutTests {
         #expect(error.description.contains("raise size or maxOverflow"))
     }
 
-    @Test func aPassedDeadlineFailsAtOnceEvenWithAFreeStream() {
+    @Test func anExpiredDeadlineFailsEvenWithAFreeStream() {
         var bench = PoolBench.ready(.init(), capacities: [1])
         #expect(bench.checkout(within: .zero).code == .timedOut)
     }
 
-    @Test func aWaiterEndsAtItsDeadlineAndSaysHowLongItWaited() throws {
+    @Test func aWaiterFailsAtItsDeadlineAndReportsItsWait() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [0])
         let late = try #require(bench.checkout(within: .seconds(20)).waiter)
         let soon = try #require(bench.checkout(within: .seconds(5)).waiter)
@@ -73,7 +73,7 @@ struct PoolCheckoutTests {
         #expect(bench.failures[late]?.waited == .seconds(20))
     }
 
-    @Test func aCancelledWaiterLeavesTheQueueAndAnAnsweredOneCannotBeCancelled() throws {
+    @Test func onlyAWaiterWithoutALeaseCanBeCancelled() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
         let lease = try #require(bench.checkout().origin)
         let first = try #require(bench.checkout().waiter)
@@ -86,14 +86,14 @@ struct PoolCheckoutTests {
         #expect(bench.failures[second] == nil)
     }
 
-    @Test func leastLoadedSpreads() {
+    @Test func leastLoadedSpreadsLeases() {
         var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [10, 20])
         var counts = [0, 0]
         for _ in 0..<15 { counts[bench.checkout().index ?? 0] += 1 }
         #expect(counts == [5, 10])
     }
 
-    @Test func lifoPacks() {
+    @Test func lifoFillsOneWorkerBeforeTheNext() {
         var bench = PoolBench.ready(.init(size: 1, maxOverflow: 1, strategy: .lifo), capacities: [2, 2])
         let leases = (0..<4).map { _ in bench.checkout() }
         #expect(leases.map(\.index) == [0, 0, 1, 1])
@@ -102,15 +102,15 @@ struct PoolCheckoutTests {
         #expect(bench.checkout().index == 0)
     }
 
-    @Test func fifoRotates() {
+    @Test func fifoRotatesThroughTheWorkers() {
         var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0, strategy: .fifo), capacities: [5, 5, 5])
         #expect((0..<6).map { _ in bench.checkout().index } == [0, 1, 2, 0, 1, 2])
     }
 
-    @Test func aBulkCallerLeavesTheOthersTheirPart() throws {
+    @Test func aBulkCallerLeavesOtherCallersTheirShare() throws {
         var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [100, 100])
         #expect(bench.checkout(wanted: 64).count == 64)
-        // 136 are free on two workers: 68 a worker.
+        // 136 streams are free on two workers: 68 for each worker.
         #expect(bench.checkout(wanted: 500).count == 68)
         let all = PoolBench.ready(.init(maxOverflow: 0), capacities: [9])
         var alone = all
@@ -122,7 +122,7 @@ struct PoolCheckoutTests {
         #expect(alone.leases[second]?.count == 4)
     }
 
-    @Test func drainRefusesNewWorkOnly() throws {
+    @Test func aDrainRefusesOnlyNewWork() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
         let lease = try #require(bench.checkout().origin)
         let waiter = try #require(bench.checkout().waiter)
@@ -133,7 +133,7 @@ struct PoolCheckoutTests {
         #expect(bench.checkout(atFront: true).waiter != nil)
     }
 
-    @Test func stopAnswersEverybody() throws {
+    @Test func stopFailsAllWaiters() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [0])
         let waiter = try #require(bench.checkout().waiter)
         var actions: [PoolAction] = []
@@ -143,7 +143,7 @@ struct PoolCheckoutTests {
         #expect(bench.checkout().code == .poolStopped)
     }
 
-    @Test func theDeadlinesOfManyShortWaitsDoNotPileUp() {
+    @Test func deadlinesOfManyShortWaitsDoNotAccumulate() {
         var queue = WaiterQueue()
         let now = MonotonicInstant(nanoseconds: 0)
         for step in 0..<100_000 {
@@ -158,7 +158,7 @@ struct PoolCheckoutTests {
 }
 
 struct PoolSessionTests {
-    @Test func aLateReturnIsNotCountedAgainstTheNewSession() throws {
+    @Test func aLateReturnDoesNotCountForTheNewSession() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
         let old = try #require(bench.checkout(wanted: 2).origin)
         bench.report(.draining, 0)
@@ -172,7 +172,7 @@ struct PoolSessionTests {
         #expect(bench.machine.inconsistency == nil)
     }
 
-    @Test func returnsWhileDrainingAndAfterTheLossAreTaken() throws {
+    @Test func returnsAreCountedWhileDrainingAndAfterALoss() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [4])
         let lease = try #require(bench.checkout(wanted: 4).origin)
         bench.report(.draining, 0)
@@ -193,7 +193,7 @@ struct PoolSessionTests {
         #expect(bench.machine.inconsistency != nil)
     }
 
-    @Test func leasesOfAnEarlierGenerationMeanNothing() throws {
+    @Test func leasesOfAnEarlierGenerationAreIgnored() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
         let lease = try #require(bench.checkout().origin)
         bench.register(0, 2)
@@ -207,7 +207,7 @@ struct PoolSessionTests {
         #expect(bench.machine.status(bench.now).workers[0].id.generation == 2)
     }
 
-    @Test func aWorkerThatIsGoneLeavesNothing() throws {
+    @Test func leasesOfAGoneWorkerAreIgnored() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
         let lease = try #require(bench.checkout().origin)
         bench.report(.gone, 0)
@@ -220,7 +220,7 @@ struct PoolSessionTests {
         #expect(bench.machine.inconsistency == nil && bench.machine.status(bench.now).leased == 0)
     }
 
-    @Test func capacityBelowWhatIsLeasedStopsLeasingUntilItFits() throws {
+    @Test func capacityBelowTheLeasesStopsLeasingUntilTheyFit() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [4])
         let lease = try #require(bench.checkout(wanted: 4).origin)
         bench.report(.capacity(2), 0)
@@ -233,7 +233,7 @@ struct PoolSessionTests {
         #expect(bench.checkout(block: false).code == .full)
     }
 
-    @Test func capacityThatGrowsServesThoseWhoWait() throws {
+    @Test func growingCapacityServesWaiters() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
         _ = bench.checkout()
         let waiters = (0..<5).compactMap { _ in bench.checkout().waiter }
@@ -241,7 +241,7 @@ struct PoolSessionTests {
         #expect(waiters.allSatisfy { bench.leases[$0] != nil })
     }
 
-    @Test func nonsenseIsDropped() {
+    @Test func invalidInputsAreIgnored() {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [1])
         bench.register(1000)
         bench.register(-1)

@@ -10,7 +10,7 @@ private final class Worker: PoolWorker {
     func disconnect(_ reason: PoolWorkerDisconnectReason) { journal.write("disconnect \(reason)") }
 }
 
-/// The shell: real tasks and continuations, a clock that stands still.
+/// The shell: real tasks and continuations, and a manual clock.
 struct PoolTests {
     private let clock = ManualClock()
     private let journal = Journal<String>()
@@ -18,7 +18,7 @@ struct PoolTests {
 
     private var soon: MonotonicInstant { clock.now.advanced(by: .seconds(30)) }
 
-    /// A pool that runs, with one worker that is ready.
+    /// Runs a pool with one ready worker.
     private func withPool(
         capacity: Int,
         _ body: (Pool<Worker>, ChildContext) async throws -> Void
@@ -35,7 +35,7 @@ struct PoolTests {
         try? await run.value
     }
 
-    /// Returns when so many checkouts wait.
+    /// Returns when `depth` checkouts wait.
     private func waitForDepth(_ depth: Int, _ pool: Pool<Worker>) async throws {
         while await pool.status().queueDepth != depth {
             try Task.checkCancellation()
@@ -57,7 +57,7 @@ struct PoolTests {
         }
     }
 
-    @Test("withLease passes its lane on, and does not wait unless it may")
+    @Test("withLease uses its lane, and does not wait if it may not block")
     func withLeaseOptions() async throws {
         try await withPool(capacity: 5) { pool, _ in
             let bulk = try await pool.checkout(wanted: 4, deadline: soon, lane: .bulk)
@@ -65,12 +65,12 @@ struct PoolTests {
             let error = await #expect(throws: PoolError.self) {
                 try await pool.withLease(deadline: soon, block: false, lane: .bulk) { _ in }
             }
-            #expect(error?.code == .full, "The last stream is the interactive reserve")
+            #expect(error?.code == .full, "bulk work uses the interactive reserve")
             try await pool.withLease(deadline: soon, block: false) { _ in }
         }
     }
 
-    @Test func slotsTakenOutOfALeaseAreReturnedByHand() async throws {
+    @Test func streamsTakenFromALeaseAreReturnedByHand() async throws {
         try await withPool(capacity: 4) { pool, _ in
             var lease = try await pool.checkout(wanted: 4, deadline: soon)
             let origin = lease.origin
@@ -95,7 +95,7 @@ struct PoolTests {
         }
     }
 
-    @Test func poolboyCancelWaitingRace_aWaiterCancelledWhileItsStreamArrivesPassesItOn() async throws {
+    @Test func aCancelledWaiterPassesItsStreamOn() async throws {
         try await withPool(capacity: 1) { pool, _ in
             for _ in 0..<300 {
                 let lease = try await pool.checkout(deadline: soon)
@@ -113,7 +113,7 @@ struct PoolTests {
         }
     }
 
-    @Test func poolboyTimeoutRace_aWaiterThatTimedOutTakesNoStream() async throws {
+    @Test func aWaiterThatTimedOutTakesNoStream() async throws {
         try await withPool(capacity: 1) { pool, _ in
             let lease = try await pool.checkout(deadline: soon)
             let deadline = clock.now.advanced(by: .seconds(5))
@@ -127,7 +127,7 @@ struct PoolTests {
         }
     }
 
-    @Test func anEarlierDeadlineArmsTheTimerAnew() async throws {
+    @Test func anEarlierDeadlineRearmsTheTimer() async throws {
         try await withPool(capacity: 0) { pool, _ in
             let late = clock.now.advanced(by: .seconds(30))
             let early = clock.now.advanced(by: .seconds(3))
@@ -148,7 +148,7 @@ struct PoolTests {
         }
     }
 
-    @Test func poolboyOwnerDeath_aCancelledCallerLeavesNoTrace() async throws {
+    @Test func aCancelledCallerLeavesNoLease() async throws {
         try await withPool(capacity: 1) { pool, _ in
             let deadline = soon
             let callers = (0..<20).map { _ in
@@ -163,7 +163,7 @@ struct PoolTests {
         }
     }
 
-    @Test func theEndOfThePoolAnswersAllWhoWait() async throws {
+    @Test func theEndOfThePoolFailsAllWaiters() async throws {
         try await withPool(capacity: 0) { pool, context in
             let deadline = soon
             let waiters = (0..<50).map { _ in Task { try await pool.checkout(deadline: deadline).count } }
@@ -172,7 +172,7 @@ struct PoolTests {
             for waiter in waiters {
                 do {
                     _ = try await waiter.value
-                    Issue.record("served")
+                    Issue.record("the waiter was served")
                 } catch let error as PoolError {
                     #expect(error.code == .poolStopped)
                 }
@@ -181,7 +181,7 @@ struct PoolTests {
         }
     }
 
-    @Test func cancellingRunAnswersAllWhoWait() async throws {
+    @Test func cancellingRunFailsAllWaiters() async throws {
         let pool = Pool<Worker>(configuration: .init(), clock: clock)
         let run = Task { try await pool.run(ChildContext(id: "pool")) }
         let deadline = soon
@@ -200,7 +200,7 @@ struct PoolTests {
         clock.advance(by: .seconds(1))
         do {
             _ = try await waiter.value
-            Issue.record("served")
+            Issue.record("the waiter was served")
         } catch let error as PoolError {
             #expect(error.code == .notRunning)
         }
@@ -220,7 +220,7 @@ struct PoolTests {
         await #expect(throws: PoolError.self) { try await pool.run(context) }
     }
 
-    @Test func thePoolAsksItsWorkerAndTellsWhenItIsAvailable() async throws {
+    @Test func thePoolConnectsItsWorkerAndReportsItsAvailability() async throws {
         let pool = Pool<Worker>(configuration: .init(), clock: clock)
         let context = ChildContext(id: "pool")
         let run = Task { try await pool.run(context) }
@@ -246,13 +246,13 @@ struct PoolTests {
         _ = await pool.status()
         do {
             try await run.value
-            Issue.record("went on")
+            Issue.record("the pool did not end")
         } catch let error as PoolError {
             #expect(error.code == .invariantBroken)
         }
     }
 
-    @Test func aConfigurationThatCannotWorkEndsRunAndAllWhoWait() async throws {
+    @Test func anInvalidConfigurationEndsRunAndFailsAllWaiters() async throws {
         let pool = Pool<Worker>(configuration: .init(size: 0, maxOverflow: 0), clock: clock)
         let deadline = soon
         let waiter = Task { try await pool.checkout(deadline: deadline).count }
@@ -261,7 +261,7 @@ struct PoolTests {
         await #expect(throws: PoolError.self) { try await waiter.value }
     }
 
-    @Test func drainAndFailWaiters() async throws {
+    @Test func aDrainRefusesCheckoutsAndFailWaitersFailsWaiters() async throws {
         try await withPool(capacity: 0) { pool, _ in
             let deadline = soon
             let waiter = Task { try await pool.checkout(deadline: deadline).count }
@@ -271,7 +271,7 @@ struct PoolTests {
             await pool.failWaiters()
             do {
                 _ = try await waiter.value
-                Issue.record("served")
+                Issue.record("the waiter was served")
             } catch let error as PoolError {
                 #expect(error.code == .shuttingDown)
             }

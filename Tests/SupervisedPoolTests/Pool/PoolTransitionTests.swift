@@ -16,7 +16,7 @@ struct PoolTransitionTests {
         .backingOff(until: until), .idle, .gone,
     ]
 
-    /// A worker in that state. The pool does nothing by itself.
+    /// A pool with a worker in `state`. The pool does nothing by itself.
     private func bench(_ state: State) -> PoolBench {
         var bench = PoolBench(.init(size: 0, maxOverflow: 1, maximumLifetime: nil))
         guard state != .absent else { return bench }
@@ -33,7 +33,7 @@ struct PoolTransitionTests {
         return bench
     }
 
-    /// What should follow: the state and the capacity.
+    /// The expected state and capacity after the report.
     private func expected(_ state: State, _ report: WorkerReport) -> (State, Int) {
         let capacity = state == .ready ? 5 : 0
         if state == .absent { return (.absent, 0) }
@@ -49,7 +49,7 @@ struct PoolTransitionTests {
         }
     }
 
-    @Test func everyReportInEveryState() {
+    @Test func everyReportInEveryStateLeadsToTheExpectedState() {
         for state in Self.states {
             for report in Self.reports {
                 var bench = bench(state)
@@ -63,13 +63,13 @@ struct PoolTransitionTests {
         }
     }
 
-    @Test func everyReportWhileStreamsAreOut() throws {
+    @Test func everyReportKeepsLeasedStreamsCounted() throws {
         for report in Self.reports {
             var bench = bench(.ready)
             let lease = try #require(bench.checkout().origin)
             bench.report(report, 0)
             let worker = try #require(bench.machine.status(bench.now).workers.first)
-            // Leases survive only with their session; a worker that is gone has forgotten them.
+            // Leases survive only with their session. Leases of a worker that is gone are dropped.
             switch report {
             case .capacity, .latency, .draining:
                 #expect(worker.leased == 1 && worker.leasedOfEarlierSessions == 0, "\(report)")
@@ -83,7 +83,7 @@ struct PoolTransitionTests {
         }
     }
 
-    @Test func everyReportWhileSomebodyWaits() throws {
+    @Test func onlyAReadyReportServesAWaiter() throws {
         for state in Self.states where state != .ready {
             for report in Self.reports {
                 var bench = bench(state)
@@ -113,7 +113,7 @@ struct PoolTransitionTests {
     }
 
     private func apply(_ input: Input, _ model: inout PoolModel) {
-        // A place that was given up hears nothing.
+        // A removed worker receives no input.
         let isGone = model.workers.count < 2
         switch input {
         case .register1 where isGone, .ready1 where isGone, .connecting1 where isGone: break
@@ -166,8 +166,8 @@ struct PoolTransitionTests {
         }
     }
 
-    /// Breadth first over what can be told apart, so that each state is tried with each input once.
-    @Test(.timeLimit(.minutes(1))) func allShortSequencesOfInputs() async {
+    /// Searches breadth first over distinct states, so that each input is tried once in each state.
+    @Test(.timeLimit(.minutes(1))) func allShortSequencesOfInputsMatchTheModel() async {
         let configuration = PoolConfiguration(
             size: 1,
             maxOverflow: 1,
@@ -185,7 +185,7 @@ struct PoolTransitionTests {
             for model in frontier {
                 await TestScale.letOthersRun()
                 for input in Input.allCases {
-                    // The last level may be cut; the levels before are whole.
+                    // The last level may be cut. The levels before it are complete.
                     if tried > most { break }
                     tried += 1
                     var after = model
@@ -209,7 +209,7 @@ extension PoolModel {
     var firstHeld: (LeaseOrigin, Int)? { held.min { $0.key.order < $1.key.order }.map { ($0.key, $0.value) } }
     var lastHeld: (LeaseOrigin, Int)? { held.max { $0.key.order < $1.key.order }.map { ($0.key, $0.value) } }
 
-    /// What tells one state from another; times are relative to now.
+    /// Identifies the state. Times are relative to now.
     fileprivate var key: String {
         var key = "\(isDraining)"
         for (index, worker) in workers.enumerated() {

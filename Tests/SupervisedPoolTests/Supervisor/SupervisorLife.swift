@@ -2,7 +2,7 @@ import TestSupport
 
 @testable import SupervisedPool
 
-/// A machine whose children answer when the test lets them, and what must hold whatever they do.
+/// A machine whose children respond when the test lets them, with checks that hold in every order of events.
 struct SupervisorLife {
     enum Input: CaseIterable {
         case begin
@@ -24,11 +24,11 @@ struct SupervisorLife {
     var now = MonotonicInstant(nanoseconds: 0)
     private var running: [ChildSpec.ID: Running] = [:]
     private var order: [ChildSpec.ID]
-    private var unanswered: Set<Int> = []
+    private var awaitingReply: Set<Int> = []
     private var lastGeneration: [ChildSpec.ID: Int] = [:]
     private var commands = 1_000_000
     private var sent: [Int: SupervisorStateMachine.Command] = [:]
-    /// Children that somebody terminated, or started by hand in vain.
+    /// Children that a command terminated, or tried to start without success.
     private var stoppedOnRequest: Set<ChildSpec.ID> = []
     private var isEnding = false
     private(set) var hasFinished = false
@@ -59,12 +59,12 @@ struct SupervisorLife {
         for action in actions {
             switch action {
             case .start(let spec, let generation):
-                if running[spec.id] != nil { mistake("two lives of \(spec.id)") }
-                if isEnding || hasFinished { mistake("\(spec.id) is started although all ends") }
+                if running[spec.id] != nil { mistake("\(spec.id) runs twice") }
+                if isEnding || hasFinished { mistake("\(spec.id) is started although the supervisor ends") }
                 if generation <= lastGeneration[spec.id, default: 0], machine.counts.specified > 0,
                     order.contains(spec.id)
                 {
-                    mistake("generation \(generation) of \(spec.id) again")
+                    mistake("generation \(generation) of \(spec.id) is used twice")
                 }
                 if running.values.contains(where: { !$0.hasStarted && !$0.isAskedToStop && !$0.isCancelled }) {
                     mistake("\(spec.id) is started before another has")
@@ -84,12 +84,12 @@ struct SupervisorLife {
                 case (.terminate(let id), .success), (.restart(let id), .failure): stoppedOnRequest.insert(id)
                 default: break
                 }
-                if unanswered.remove(number) == nil { mistake("an answer to \(number) that nobody waits for") }
+                if awaitingReply.remove(number) == nil { mistake("an unexpected reply to \(number)") }
             case .finish:
                 if hasFinished { mistake("finishes twice") }
                 hasFinished = true
                 if !running.isEmpty { mistake("\(running.keys) still run at the end") }
-                if !unanswered.isEmpty { mistake("\(unanswered) were not answered") }
+                if !awaitingReply.isEmpty { mistake("\(awaitingReply) got no reply") }
             case .ready, .event:
                 break
             }
@@ -97,9 +97,9 @@ struct SupervisorLife {
         check()
     }
 
-    /// Whoever was started later has ended, or is being stopped.
+    /// Checks that all children that were started later have ended.
     private mutating func stopping(_ id: ChildSpec.ID) {
-        if running[id] == nil { mistake("\(id) is stopped and does not run") }
+        if running[id] == nil { mistake("\(id) is stopped although it does not run") }
         guard isEnding, let place = order.firstIndex(of: id) else { return }
         for later in order[(place + 1)...] where running[later] != nil { mistake("\(id) is stopped before \(later)") }
     }
@@ -110,8 +110,8 @@ struct SupervisorLife {
             let isSeenRunning = status.state == .running || status.state == .starting || status.state == .stopping
             if isSeenRunning != (running[status.id] != nil) { mistake("\(status.id) is \(status.state)") }
         }
-        if !hasFinished, isEnding, running.isEmpty { mistake("nothing is left to end, and it does not finish") }
-        // Nothing to wait for, and a child that is to be restarted at no time: it would never be.
+        if !hasFinished, isEnding, running.isEmpty { mistake("no child is left, but the supervisor does not finish") }
+        // If the supervisor waits for no child and has no deadline, a pending restart would never happen.
         let isIdle = !isEnding && running.values.allSatisfy { $0.hasStarted && !$0.isAskedToStop && !$0.isCancelled }
         if isIdle, !hasFinished, machine.phase == .running, machine.nextDeadline == nil,
             machine.statuses.contains(where: { $0.state == .restarting })
@@ -121,10 +121,10 @@ struct SupervisorLife {
         if isIdle, !hasFinished, machine.phase == .running, machine.nextDeadline == nil {
             for status in machine.statuses
             where status.state == .stopped && status.restart == .permanent && !stoppedOnRequest.contains(status.id) {
-                mistake("\(status.id) stays stopped, and nobody asked for it")
+                mistake("\(status.id) stays stopped without a command")
             }
         }
-        if isIdle, !unanswered.isEmpty, machine.phase == .running { mistake("\(unanswered) wait for nothing") }
+        if isIdle, !awaitingReply.isEmpty, machine.phase == .running { mistake("\(awaitingReply) wait for nothing") }
     }
 
     private mutating func exit(_ id: ChildSpec.ID, _ exit: ChildExit) {
@@ -140,7 +140,7 @@ struct SupervisorLife {
 
     private mutating func command(_ command: SupervisorStateMachine.Command) {
         commands += 1
-        unanswered.insert(commands)
+        awaitingReply.insert(commands)
         sent[commands] = command
         perform(machine.command(command, number: commands, now: now))
     }
@@ -182,7 +182,7 @@ struct SupervisorLife {
     /// One random step.
     mutating func command(_ step: Int, _ id: ChildSpec.ID, _ new: ChildSpec, _ random: inout SeededRandom) {
         if machine.phase == .new { return perform(machine.begin(now: now)) }
-        // Mostly somebody who is there.
+        // Mostly a running child.
         let alive = running.keys.sorted { $0.name < $1.name }
         let id = Int.random(in: 0..<3, using: &random) > 0 ? alive.randomElement(using: &random) ?? id : id
         switch Int.random(in: 0..<100, using: &random) {
@@ -195,7 +195,7 @@ struct SupervisorLife {
         case 86..<91: command(.restart(id))
         case 91..<95: command(.delete(id))
         case 95:
-            // News of an earlier life.
+            // An exit of an earlier generation.
             perform(machine.exited(id, generation: (running[id]?.generation ?? 0) - 1, .returned, now: now))
         case 96 where Int.random(in: 0..<10, using: &random) == 0: perform(machine.shutdown(now: now))
         case 97 where Int.random(in: 0..<10, using: &random) == 0: perform(machine.cancel(now: now))
@@ -203,7 +203,7 @@ struct SupervisorLife {
         }
     }
 
-    /// All children end in the end, so all must end.
+    /// Ends all children, after which the supervisor must finish.
     mutating func end() {
         if !hasFinished { perform(machine.shutdown(now: now)) }
         var rounds = 0
@@ -217,10 +217,10 @@ struct SupervisorLife {
         if !hasFinished { mistake("does not end: \(machine.statuses)") }
     }
 
-    /// What tells one life from another; the window's times apart.
+    /// Identifies the state, apart from the exact times in the restart window.
     var key: String {
         var key =
-            "\(machine.phase) \(isEnding) \(unanswered.count) \(machine.nextDeadline.map { now.duration(to: $0) }.debugDescription)"
+            "\(machine.phase) \(isEnding) \(awaitingReply.count) \(machine.nextDeadline.map { now.duration(to: $0) }.debugDescription)"
         for status in machine.statuses { key += "|\(status.id) \(status.state) \(status.isDeaf)" }
         for (id, life) in running.sorted(by: { $0.key.name < $1.key.name }) {
             key += "|\(id) \(life.hasStarted) \(life.isAskedToStop) \(life.isCancelled)"

@@ -1,7 +1,7 @@
 @testable import SupervisedPool
 
-/// OTP's supervisor for children that do at once what they are told: written from OTP's documentation, without a look at
-/// the machine. Its log has the form of ``SupervisorBench``'s.
+/// OTP's supervisor for children that obey at once, written from OTP's documentation and independent of the machine.
+/// Its log has the form of the log of ``SupervisorBench``.
 struct SupervisorModel {
     struct Child {
         let spec: ChildSpec
@@ -16,7 +16,7 @@ struct SupervisorModel {
     /// The times of the restarts.
     var restarts: [MonotonicInstant] = []
     var log: [String] = []
-    /// How many of a child's next starts fail.
+    /// The number of each child's next starts that fail.
     var failingStarts: [ChildSpec.ID: Int] = [:]
     var hasEnded = false
 
@@ -87,7 +87,7 @@ struct SupervisorModel {
         }
     }
 
-    /// A restart that fails counts, and is tried again.
+    /// A restart that fails counts, and is retried.
     private mutating func restart(_ id: ChildSpec.ID, _ now: MonotonicInstant) {
         var id = id
         while true {

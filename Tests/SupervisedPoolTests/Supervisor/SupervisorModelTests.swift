@@ -3,7 +3,7 @@ import Testing
 
 @testable import SupervisedPool
 
-/// Random lives of supervisors.
+/// Supervisors under random commands and exits.
 struct SupervisorModelTests {
     private static let run = PropertyRun(commands: 24_000, runs: 120)
     private static let strategies: [SupervisionStrategy] = [.oneForOne, .oneForAll, .restForOne]
@@ -34,8 +34,8 @@ struct SupervisorModelTests {
         )
     }
 
-    /// Children that obey at once: every start, stop, answer and end is OTP's, in OTP's order.
-    @Test(.timeLimit(.minutes(1))) func everyStepIsOTPs() async {
+    /// For children that obey at once, every start, stop, reply and end matches OTP, in OTP's order.
+    @Test(.timeLimit(.minutes(1))) func everyStepMatchesOTP() async {
         var escalations = 0
         var automatic = 0
         for seed in Self.run.seeds {
@@ -127,8 +127,8 @@ struct SupervisorModelTests {
         }
     }
 
-    /// Children that take their time, fail while others stop, and do not listen; restarts that wait.
-    @Test(.timeLimit(.minutes(1))) func nothingIsLostWhateverChildrenDo() async {
+    /// Children that start and stop slowly, fail while others stop, or ignore requests, and restarts with backoff.
+    @Test(.timeLimit(.minutes(1))) func noChildOrCommandIsLostWhateverChildrenDo() async {
         let run = PropertyRun(commands: 16_000, runs: 80)
         for seed in run.seeds {
             await TestScale.letOthersRun()
@@ -163,8 +163,9 @@ struct SupervisorModelTests {
         }
     }
 
-    /// Each sequence of up to six inputs, in the long form seven, for each strategy.
-    @Test(.timeLimit(.minutes(1)), arguments: strategies) func allShortLives(_ strategy: SupervisionStrategy) async {
+    /// Tries each sequence of up to six inputs, seven in the long form, for each strategy.
+    @Test(.timeLimit(.minutes(1)), arguments: strategies)
+    func allShortSequencesOfInputsAreSound(_ strategy: SupervisionStrategy) async {
         let specs = [
             SupervisorBench.spec("a", .permanent), SupervisorBench.spec("b", .transient, .brutalKill),
             SupervisorBench.spec("c", .temporary),

@@ -31,7 +31,7 @@ struct SupervisorPauseTests {
         #expect(running(bench).count < 2)
         _ = bench.takeLog()
         bench.command(.terminate(ChildSpec.ID(name)))
-        #expect(bench.takeLog().first == "ok 1", "The caller waits for the child's end only")
+        #expect(bench.takeLog().first == "ok 1", "the caller waits for more than the child's end")
         #expect(running(bench) == siblings)
         bench.command(.delete(ChildSpec.ID(name)), 2)
         bench.advance(.seconds(60))
@@ -44,7 +44,7 @@ struct SupervisorPauseTests {
         var bench = SupervisorBench(.restForOne, Self.children())
         bench.begin()
         bench.fail("a")
-        // Somebody starts the second child in spite of the pause, and it fails too.
+        // A command starts the second child despite the pause, and it fails too.
         bench.command(.restart("b"))
         bench.fail("b")
         bench.command(.terminate("b"), 2)

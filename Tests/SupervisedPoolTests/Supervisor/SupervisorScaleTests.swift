@@ -3,9 +3,9 @@ import Testing
 
 @testable import SupervisedPool
 
-/// What a supervisor's work costs when it has many children.
+/// The cost of a supervisor with many children.
 struct SupervisorScaleTests {
-    /// The time for the machine's part in a tree's life: start, failure, removal and stop of each child.
+    /// The time that the machine takes for the start, failure, removal and stop of each child.
     private func life(_ count: Int) -> Duration {
         let specs = (0..<count).map { number in
             ChildSpec(
@@ -40,7 +40,7 @@ struct SupervisorScaleTests {
                     case .reply, .ready, .event, .finish:
                         continue
                     }
-                    // The shell asks for it after each batch.
+                    // The shell reads it after each batch.
                     _ = machine.nextDeadline
                     actions.append(contentsOf: machine.timer(now: now))
                 }
@@ -63,7 +63,7 @@ struct SupervisorScaleTests {
         }
     }
 
-    @Test("Eight times as many children cost eight times as much, not sixty-four times")
+    @Test("The cost grows in proportion to the number of children")
     func proportional() {
         func best(_ count: Int) -> Duration { (0..<3).map { _ in life(count) }.min() ?? .zero }
         let (few, many) = (best(500), best(4000))

@@ -3,13 +3,13 @@ import Testing
 
 @testable import SupervisedPool
 
-/// What children say when they have started, and those that never do.
+/// The results of started children, and children that never start.
 struct SupervisorStartTests {
     private static func spec(_ name: String, _ restart: ChildSpec.Restart = .permanent) -> ChildSpec {
         ChildSpec(id: ChildSpec.ID(name), restart: restart, startTimeout: .seconds(3)) { _ in }
     }
 
-    @Test("A restart that takes too long is stopped, counts, and is tried again")
+    @Test("A restart that takes too long is stopped, counts, and is retried")
     func restartTimesOut() {
         var bench = SupervisorBench(.oneForOne, [Self.spec("a")], intensity: RestartIntensity(restarts: 2))
         bench.begin()
@@ -28,7 +28,7 @@ struct SupervisorStartTests {
         #expect((bench.machine.failures.last?.error as? SupervisorError)?.code == .startTimedOut)
     }
 
-    @Test("A child that does not start in time is not kept, and its caller is told")
+    @Test("A child that does not start in time is removed, and its caller gets an error")
     func dynamicStartTimesOut() {
         var bench = SupervisorBench(.oneForOne, [])
         bench.begin()
@@ -49,7 +49,7 @@ struct SupervisorStartTests {
         #expect(bench.takeLog() == ["start a1", "start b1", "stop b", "stop a", "finish startFailed"])
     }
 
-    @Test("Whoever starts a child gets what the child said when it had started")
+    @Test("The caller that starts a child receives the child's start result")
     func startResult() async throws {
         let supervisor = Supervisor(name: "test", strategy: .oneForOne, children: [])
         let events = Journal<String>()

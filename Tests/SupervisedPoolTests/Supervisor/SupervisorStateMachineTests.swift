@@ -5,14 +5,14 @@ import Testing
 
 struct Broken: Error {}
 
-/// Runs the machine and answers like children that do as they are told, unless they are listed as slow.
+/// Runs the machine with children that obey at once, unless they are listed as slow or deaf.
 struct SupervisorBench {
     var machine: SupervisorStateMachine
     var now = MonotonicInstant(nanoseconds: 0)
     /// Starts, stops and results, in order.
     var log: [String] = []
     var running: [ChildSpec.ID: Int] = [:]
-    /// Children that do not say that they have started.
+    /// Children that do not report their start.
     var slowToStart: Set<ChildSpec.ID> = []
     /// Children that ignore a request to stop.
     var slowToStop: Set<ChildSpec.ID> = []
@@ -117,7 +117,7 @@ struct SupervisorBench {
 struct SupervisorStateMachineTests {
     private typealias Bench = SupervisorBench
 
-    @Test func startsInOrderEachAfterTheOneBefore() {
+    @Test func childrenStartInOrderEachAfterThePreviousOne() {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.slowToStart = ["b"]
         bench.begin()
@@ -126,7 +126,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["start c1", "ready"])
     }
 
-    @Test func stopsInReverseOrderAndFinishesWhenAllHaveEnded() {
+    @Test func childrenStopInReverseOrderBeforeTheFinish() {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.begin()
         _ = bench.takeLog()
@@ -138,7 +138,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["stop a", "finish"])
     }
 
-    @Test func aChildThatOverrunsItsTimeIsCancelledAndThenReportedDeaf() {
+    @Test func aChildThatExceedsItsShutdownTimeIsCancelledThenDeaf() {
         var bench = Bench(.oneForOne, [Bench.spec("a"), Bench.spec("b", .permanent, .within(.seconds(2)))])
         bench.begin()
         _ = bench.takeLog()
@@ -157,7 +157,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["stop a", "finish"])
     }
 
-    @Test func brutalKillCancelsAtOnceAndInfinityNever() {
+    @Test func brutalKillCancelsAtOnceAndInfinityNeverCancels() {
         var bench = Bench(
             .oneForOne,
             [Bench.spec("a", .permanent, .infinity), Bench.spec("b", .permanent, .brutalKill)]
@@ -171,7 +171,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == [])
     }
 
-    @Test func cancellationStopsInReverseOrderWithoutTime() {
+    @Test func cancellationCancelsChildrenInReverseOrderAtOnce() {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.begin()
         _ = bench.takeLog()
@@ -182,7 +182,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["cancel a", "finish"])
     }
 
-    @Test func cancellationDuringAGracefulStopEndsTheTimeGiven() {
+    @Test func cancellationEndsAGracefulStop() {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.begin()
         bench.slowToStop = ["a", "b", "c"]
@@ -192,7 +192,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["cancel c", "cancel b", "cancel a", "finish"])
     }
 
-    @Test func oneForOneRestartsTheChildAlone() {
+    @Test func oneForOneRestartsOnlyTheChild() {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.begin()
         _ = bench.takeLog()
@@ -200,7 +200,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["start b2"])
     }
 
-    @Test func restForOneRestartsThoseAfterTheChild() {
+    @Test func restForOneRestartsTheChildAndLaterOnes() {
         var bench = Bench(.restForOne, Bench.abc())
         bench.begin()
         _ = bench.takeLog()
@@ -208,7 +208,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["stop c", "start b2", "start c2"])
     }
 
-    @Test func oneForAllRestartsAll() {
+    @Test func oneForAllRestartsAllChildren() {
         var bench = Bench(.oneForAll, Bench.abc())
         bench.begin()
         _ = bench.takeLog()
@@ -216,7 +216,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["stop c", "stop a", "start a2", "start b2", "start c2"])
     }
 
-    @Test func temporarySiblingsAreNotStartedAgain() {
+    @Test func temporarySiblingsAreNotRestarted() {
         var bench = Bench(.oneForAll, [Bench.spec("a"), Bench.spec("t", .temporary), Bench.spec("c")])
         bench.begin()
         _ = bench.takeLog()
@@ -225,7 +225,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.machine.statuses.map(\.id) == ["a", "c"])
     }
 
-    @Test func restartKinds() {
+    @Test func eachRestartKindDecidesWhichExitsRestartAChild() {
         var bench = Bench(
             .oneForOne,
             [Bench.spec("p"), Bench.spec("t", .transient), Bench.spec("x", .temporary)]
@@ -256,7 +256,7 @@ struct SupervisorStateMachineTests {
         #expect(error.description.contains("b (start 4): Broken()"))
     }
 
-    @Test func theWindowSlides() {
+    @Test func onlyRestartsWithinThePeriodCount() {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.begin()
         for _ in 0..<20 {
@@ -269,7 +269,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.finished != nil)
     }
 
-    @Test func aFailedFirstStartStopsTheStartedOnesInReverse() throws {
+    @Test func aFailedFirstStartStopsStartedChildrenInReverse() throws {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.failingStarts = ["c": 1]
         bench.begin()
@@ -279,7 +279,7 @@ struct SupervisorStateMachineTests {
         #expect((bench.finished ?? nil)?.child == "c")
     }
 
-    @Test func aFailedRestartCountsAndIsTriedAgain() {
+    @Test func aFailedRestartCountsAndIsRetried() {
         var bench = Bench(.restForOne, Bench.abc())
         bench.begin()
         _ = bench.takeLog()
@@ -291,7 +291,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.finished != nil)
     }
 
-    @Test func exitsDuringAnotherRestartWaitTheirTurn() {
+    @Test func aRestartWaitsForTheRestartBeforeIt() {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.begin()
         _ = bench.takeLog()
@@ -304,7 +304,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["start c2"])
     }
 
-    @Test func lateNewsOfAnOldGenerationIsDropped() {
+    @Test func lateReportsOfAnOldGenerationAreIgnored() {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.begin()
         bench.fail("b")
@@ -325,20 +325,20 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["stop b", "stop a", "finish"])
     }
 
-    @Test func aShutdownBeforeTheStartStartsNobody() {
+    @Test func aShutdownBeforeTheStartStartsNoChild() {
         var bench = Bench(.oneForOne, Bench.abc())
         bench.shutdown()
         bench.begin()
         #expect(bench.takeLog() == ["finish"])
     }
 
-    @Test func twoChildrenWithOneNameAreRefused() {
+    @Test func twoChildrenWithTheSameNameAreRejected() {
         var bench = Bench(.oneForOne, [Bench.spec("a"), Bench.spec("a")])
         bench.begin()
         #expect(bench.takeLog() == ["finish childExists"])
     }
 
-    @Test func dynamicChildren() {
+    @Test func dynamicChildrenFollowTheirCommands() {
         var bench = Bench(.oneForOne, [Bench.spec("a")])
         bench.command(.start(Bench.spec("b")))
         #expect(bench.takeLog() == ["no 1 notRunning"])
@@ -366,7 +366,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["stop a", "finish", "no 12 notRunning"])
     }
 
-    @Test func aStartThatNeverEndsCanBeTerminated() {
+    @Test func aStartThatNeverCompletesCanBeTerminated() {
         var bench = Bench(.oneForOne, [Bench.spec("a")])
         bench.slowToStart = ["b"]
         bench.begin()
@@ -376,7 +376,7 @@ struct SupervisorStateMachineTests {
         #expect(bench.takeLog() == ["stop b", "no 1 childTerminated", "no 2 childNotFound"])
     }
 
-    @Test func commandsThatWaitAreAnsweredAtTheEnd() {
+    @Test func waitingCommandsFailAtTheEnd() {
         var bench = Bench(.oneForOne, [Bench.spec("a")])
         bench.slowToStart = ["b"]
         bench.begin()
@@ -390,7 +390,7 @@ struct SupervisorStateMachineTests {
     }
 
     @Test(arguments: [SupervisionStrategy.oneForOne, .oneForAll, .restForOne])
-    func intensityAgainstAModel(_ strategy: SupervisionStrategy) {
+    func restartIntensityMatchesAModel(_ strategy: SupervisionStrategy) {
         var random = SeededRandom()
         for _ in 0..<200 {
             let intensity = RestartIntensity(
@@ -406,7 +406,7 @@ struct SupervisorStateMachineTests {
                 let failsToStart = Int.random(in: 0...3, using: &random) == 0
                 if failsToStart { bench.failingStarts = [ChildSpec.ID(id): 1] }
                 bench.fail(ChildSpec.ID(id))
-                // The model counts naively: is there now a span of one period with too many restarts?
+                // The model counts naively: are there too many restarts within the last period?
                 for _ in 0...(failsToStart ? 1 : 0) {
                     restarts.append(bench.now)
                     let recent = restarts.filter { $0.duration(to: bench.now) <= intensity.period }.count

@@ -3,12 +3,12 @@ import Testing
 
 @testable import SupervisedPool
 
-/// The shell: real tasks, a clock that stands still.
+/// The shell: real tasks and a manual clock.
 struct SupervisorTests {
     private let journal = Journal<String>()
     private let clock = ManualClock()
 
-    /// A child that says what happens to it and ends when it is asked or cancelled.
+    /// A child that logs its events and ends on a shutdown request or a cancellation.
     private func child(
         _ name: String,
         shutdown: ChildSpec.Shutdown = .within(.seconds(5)),
@@ -50,7 +50,7 @@ struct SupervisorTests {
         }
     }
 
-    @Test func startsInOrderAndStopsInReverse() async throws {
+    @Test func childrenStartInOrderAndStopInReverse() async throws {
         let supervisor = supervisor(.oneForOne, [child("a"), child("b"), child("c")])
         let run = Task { try await supervisor.run() }
         await journal.wait(count: 3)
@@ -64,7 +64,7 @@ struct SupervisorTests {
         await #expect(throws: SupervisorError.self) { try await supervisor.run() }
     }
 
-    @Test func cancellingRunStopsInReverseOrder() async {
+    @Test func cancellingRunStopsChildrenInReverseOrder() async {
         let supervisor = supervisor(.oneForOne, [child("a"), child("b"), child("c")])
         let run = Task { try await supervisor.run() }
         await journal.wait(count: 3)
@@ -73,7 +73,7 @@ struct SupervisorTests {
         #expect(journal.entries.suffix(3) == ["cancelled c", "cancelled b", "cancelled a"])
     }
 
-    @Test func aFailureRestartsTheRest() async throws {
+    @Test func restForOneRestartsTheFailedChildAndLaterOnes() async throws {
         let failures = Journal<String>()
         let supervisor = supervisor(.restForOne, [child("a"), child("b", failsWhen: failures), child("c")])
         let run = Task { try await supervisor.run() }
@@ -85,13 +85,13 @@ struct SupervisorTests {
         #expect(journal.entries[3...7] == ["end b", "asked c", "end c", "start b2", "start c2"])
     }
 
-    @Test func tooManyFailuresEndRunWithTheirHistory() async throws {
+    @Test func tooManyFailuresEndRunWithAnErrorThatListsThem() async throws {
         let failures = Journal<String>()
         let supervisor = supervisor(.oneForOne, [child("a"), child("b", failsWhen: failures)])
         for _ in 0..<10 { failures.write("always") }
         do {
             try await supervisor.run()
-            Issue.record("did not throw")
+            Issue.record("the supervisor did not throw")
         } catch let error as SupervisorError {
             #expect(error.code == .intensityExceeded)
             #expect(error.failures.count == 4)
@@ -99,7 +99,7 @@ struct SupervisorTests {
         #expect(journal.entries.last == "end a")
     }
 
-    @Test func theTimeToStopRunsOutOnTheClock() async throws {
+    @Test func aChildThatIgnoresShutdownIsCancelledAtItsDeadline() async throws {
         let supervisor = supervisor(.oneForOne, [child("a", shutdown: .within(.seconds(3)), obeys: false)])
         let run = Task { try await supervisor.run() }
         await journal.wait(count: 1)
@@ -110,13 +110,13 @@ struct SupervisorTests {
         #expect(journal.entries == ["start a1", "asked a", "cancelled a"])
     }
 
-    @Test func aDeafChildIsReportedAndWaitedFor() async throws {
+    @Test func aDeafChildIsReportedAndAwaited() async throws {
         let events = Journal<String>()
         let release = Journal<String>()
         let deaf = ChildSpec(id: "deaf", shutdown: .brutalKill) { [journal] context in
             context.started()
             journal.write("started")
-            // A task of its own hears nothing of the cancellation.
+            // An unstructured task does not receive the cancellation.
             await Task { await release.wait(count: 1) }.value
         }
         let supervisor = supervisor(.oneForOne, [deaf], events: events)
@@ -131,7 +131,7 @@ struct SupervisorTests {
         try await run.value
     }
 
-    @Test func aNestedSupervisorStartsAndStopsInItsPlace() async throws {
+    @Test func aNestedSupervisorStartsAndStopsInOrder() async throws {
         let inner = [child("b"), child("c")]
         let nested = ChildSpec(id: "nested", shutdown: .infinity) { [clock] context in
             try await Supervisor(name: "inner", strategy: .oneForAll, children: inner, clock: clock).run(context)
@@ -145,7 +145,7 @@ struct SupervisorTests {
         #expect(journal.entries.filter { $0.hasPrefix("end") } == ["end d", "end c", "end b", "end a"])
     }
 
-    @Test func dynamicChildrenAreAddedAndTaken() async throws {
+    @Test func dynamicChildrenAreAddedAndRemoved() async throws {
         let supervisor = supervisor(.oneForOne, [])
         await #expect(throws: SupervisorError.self) { try await supervisor.startChild(child("x")) }
         let ready = Journal<String>()
@@ -156,7 +156,7 @@ struct SupervisorTests {
         #expect(await supervisor.countChildren() == ChildCounts(specified: 1, active: 1, supervisors: 0, workers: 1))
         do {
             try await supervisor.startChild(child("x"))
-            Issue.record("started twice")
+            Issue.record("the child was started twice")
         } catch {
             #expect(error.code == .childExists)
         }
@@ -186,7 +186,7 @@ struct SupervisorTests {
         await #expect(throws: CancellationError.self) { try await run.value }
     }
 
-    @Test func theContextCallsBackOnce() {
+    @Test func theContextCallsEachHandlerOnce() {
         let context = ChildContext(id: "x") { [journal] in journal.write("started") }
         context.started()
         context.started()
@@ -203,7 +203,7 @@ struct SupervisorTests {
         #expect(ref.current == nil)
     }
 
-    @Test func eventsTellALifeAndEndWithIt() async throws {
+    @Test func eventsDescribeTheRunAndEndWithIt() async throws {
         let failures = Journal<String>()
         let supervisor = supervisor(.oneForOne, [child("a", failsWhen: failures)])
         let events = supervisor.events()
@@ -211,7 +211,7 @@ struct SupervisorTests {
         await journal.wait { $0.contains("start a1") }
         failures.write("now")
         await journal.wait { $0.contains("start a2") }
-        // Its start may not have been told yet; a command is answered after it has.
+        // The start may not be reported yet. The reply to a command comes after it.
         _ = try? await supervisor.restartChild("a")
         supervisor.shutdown()
         try await run.value
@@ -228,7 +228,7 @@ struct SupervisorTests {
         #expect(texts == ["started a1", "failed a1", "restarting a after 0.0 seconds", "started a2", "stopped a2"])
     }
 
-    @Test func aRestartWaitsOnTheClockAndHoldsUpNobody() async throws {
+    @Test func aRestartWaitsForItsBackoffAndBlocksNoOtherCommand() async throws {
         let failures = Journal<String>()
         let plain = child("a", failsWhen: failures)
         let spec = ChildSpec(
@@ -253,7 +253,7 @@ struct SupervisorTests {
         try await run.value
     }
 
-    @Test func aTerminatedChildDoesNotComeBackAfterItsWait() async throws {
+    @Test func aTerminatedChildDoesNotRestartAfterItsBackoff() async throws {
         let failures = Journal<String>()
         let plain = child("a", failsWhen: failures)
         let spec = ChildSpec(
@@ -275,7 +275,7 @@ struct SupervisorTests {
         try await run.value
     }
 
-    @Test func escalationCarriesTheHistoryThroughTheTree() async throws {
+    @Test func escalatedErrorsCarryTheFailuresOfInnerSupervisors() async throws {
         let clock = clock
         let inner = ChildSpec.supervisor(id: "inner") {
             Supervisor(
@@ -300,7 +300,7 @@ struct SupervisorTests {
         )
         do {
             try await outer.run()
-            Issue.record("does not escalate")
+            Issue.record("the failure does not escalate")
         } catch let error as SupervisorError {
             #expect(error.code == .intensityExceeded && error.supervisor == "outer")
             #expect(error.failures.map(\.generation) == [1, 2])
@@ -314,7 +314,7 @@ struct SupervisorTests {
         }
     }
 
-    @Test func theLastSignificantChildEndsTheSupervisorWithoutAnError() async throws {
+    @Test func theSupervisorEndsWithItsLastSignificantChild() async throws {
         let doors = (0..<2).map { _ in Journal<String>() }
         let children = ["a", "b"].enumerated().map { place, name in
             ChildSpec(id: ChildSpec.ID(name), restart: .transient, isSignificant: true) { context in
@@ -345,13 +345,13 @@ struct SupervisorTests {
         let spec = ChildSpec(id: "a", restart: .transient, isSignificant: true) { _ in }
         do {
             try await supervisor(.oneForOne, [spec]).run()
-            Issue.record("was run")
+            Issue.record("the supervisor ran")
         } catch let error as SupervisorError {
             #expect(error.code == .invalidSpec && error.child == "a")
         }
     }
 
-    @Test func countsTellWorkersFromSupervisors() async throws {
+    @Test func childCountsDistinguishWorkersFromSupervisors() async throws {
         let clock = clock
         let nested = ChildSpec.supervisor(id: "nested") {
             Supervisor(name: "nested", strategy: .oneForOne, children: [], clock: clock)
