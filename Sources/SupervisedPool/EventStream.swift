@@ -7,9 +7,9 @@ import Synchronization
 /// for it (``SupervisorEvent/missed(_:)``, ``PoolEvent/missed(_:)``), the sequence contains an element at the point
 /// where events are missing; ``missedCount`` counts them in any case.
 ///
-/// The buffer fills from the moment the stream is created, so no event is lost before the loop begins. The sequence
-/// ends when its publisher has finished or when the reading task is cancelled. Two loops over one stream share its
-/// events; create one stream per loop.
+/// The buffer fills from the moment the stream is created, so events that occur before the loop begins are kept too.
+/// The sequence ends when its publisher has finished or when the reading task is cancelled. Two loops over one stream
+/// share its events; create one stream per loop.
 public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
 

@@ -41,8 +41,9 @@ private final class BlockedLookUp: Sendable {
 struct NameResolverTests {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
 
-    private func ask(_ resolver: NameResolver, _ host: String) -> (SystemResolver, EventLoopFuture<[SocketAddress]>) {
-        let query = SystemResolver(loop: self.loop, entry: AddressBook().makeEntry(), names: resolver)
+    private func ask(_ resolver: NameResolver, _ host: String) -> (ConnectionResolver, EventLoopFuture<[SocketAddress]>)
+    {
+        let query = ConnectionResolver(loop: self.loop, entry: AddressBook().makeEntry(), names: resolver)
         _ = query.initiateAAAAQuery(host: host, port: 443)
         return (query, query.initiateAQuery(host: host, port: 443))
     }

@@ -20,7 +20,7 @@ enum ChannelOperation: Sendable, Hashable {
 /// Source: Apple, "Sending broadcast push notification requests to APNs" and "Sending channel management requests to
 /// APNs".
 enum BroadcastRequests {
-    /// Only the path varies; the header block contains all other fields.
+    /// The path is sent as a variable field. The request's own header block contains all others except `authorization`.
     static let variableNames = [":path"]
 
     static func broadcast(

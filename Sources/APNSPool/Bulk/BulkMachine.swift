@@ -64,8 +64,8 @@ struct BulkMachine {
 
     /// The maximum number of elements pulled at once.
     static let batchSize = PendingBatches.batchSize
-    /// The maximum number of pushes in flight until the first accepted one shows that the environment and topic are
-    /// right.
+    /// The maximum number of pushes in flight until the first accepted push, or the first 410, shows that the
+    /// environment and topic are right.
     static let firstInFlight = 500
     /// The first pause of a hold. It doubles up to `longestPause`.
     static let shortestPause = Duration.milliseconds(50)
@@ -132,7 +132,7 @@ struct BulkMachine {
 
     // MARK: Decisions
 
-    /// Returns the next step. Call it until it returns `wait` or `finish`.
+    /// Returns the next step. A round ends when it returns `checkOut`, `wait` or `finish`.
     mutating func next(_ now: MonotonicInstant) -> Step {
         self.returnAllowance()
         if let failedCheckout {

@@ -18,8 +18,7 @@ final class BulkRun: BulkEngine {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
-        /// The route that the push was sent by, as an index into `routes`; -1: not sent yet, or the route is in
-        /// `probes`.
+        /// The route that the push was sent by, as a key of `routes`; -1: not sent yet, or the route is in `probes`.
         var route: Int32 = -1
         /// The number of elements pulled before this one.
         var sequence: UInt64
@@ -41,8 +40,8 @@ final class BulkRun: BulkEngine {
     // Unchecked, here and below: confined to the consumer's task, and no access begins during another one.
     @exclusivity(unchecked) private var machine: BulkMachine
     private let pushes = Slab<PendingPush>()
-    /// The routes that pushes were sent by. One is added about every 50 minutes, with the next provider token.
-    private var routes: [SendRoute] = []
+    /// The routes that pushes were sent by. With a provider token, the router makes a new one a few times a minute.
+    private var routes = RecentRoutes<SendRoute>()
     /// The routes of the pushes that probe a candidate credential, by the index of the push. They are not in `routes`,
     /// so the right to probe is released with the push.
     private var probes: [Int: SendRoute] = [:]
@@ -103,8 +102,8 @@ final class BulkRun: BulkEngine {
 
     // MARK: The consumer
 
-    /// Returns an outcome that is already available, with the index of its element. The index may be reused after the
-    /// next call.
+    /// Returns an outcome that is already available, with the index of its element. The next call of `next()` may reuse
+    /// the index.
     func takeReady() -> (index: Int, outcome: PushOutcome)? {
         if let done = self.handedOut {
             self.handedOut = nil
@@ -339,7 +338,7 @@ final class BulkRun: BulkEngine {
         // While the credential is refused, the lease is for a single push, which tests it.
         let room = self.machine.leased(route.limit(lease.count))
         let now = self.context.clock.now
-        let routeIndex = self.remember(route)
+        let routeKey = self.remember(route)
         var batches = BatchBuilder(
             lease,
             collector: self.collector,
@@ -352,7 +351,7 @@ final class BulkRun: BulkEngine {
             guard let push = self.pushes[index]?.push, self.mayBeSent(waiting, push, now),
                 let token = self.pushes[index]?.token, let id = self.pushes[index]?.history.id
             else { continue }
-            self.pushes[index]?.route = routeIndex
+            self.pushes[index]?.route = routeKey
             if route.isProbe { self.probes[index] = route }
             batches.add(
                 index,
@@ -382,15 +381,13 @@ final class BulkRun: BulkEngine {
 
     private func remember(_ route: SendRoute) -> Int32 {
         if route.isProbe { return -1 }
-        if self.routes.last !== route { self.routes.append(route) }
-        return Int32(truncatingIfNeeded: self.routes.count - 1)
+        return self.routes.insert(route) { self.pushes.map { $0.route } }
     }
 
     /// The route that this push was sent by. Also releases the probe of the push.
     private func takeRoute(_ index: Int) -> SendRoute? {
         if !self.probes.isEmpty, let probe = self.probes.removeValue(forKey: index) { return probe }
-        guard let routeIndex = self.pushes[index]?.route, routeIndex >= 0 else { return nil }
-        return self.routes[Int(routeIndex)]
+        return self.pushes[index].flatMap { self.routes[$0.route] }
     }
 
     /// Gives up the pending checkout because the call has ended. Streams that are leased later are returned.

@@ -2,9 +2,9 @@ import APNSModel
 import SupervisedPool
 
 /// A token bucket that limits the rate of a bulk call. Each push takes one turn. Turns that are not used within 0.01 s
-/// are lost, so that a pause is not followed by a burst. Pure.
+/// are lost, except one, so that a pause is not followed by a burst. Pure.
 struct RateLimiter: Sendable {
-    /// How long unused turns are kept, in seconds.
+    /// How long unused turns are kept, in seconds. One turn is always kept.
     static let burstTime = 0.01
     /// How long the call sleeps, in seconds, to earn several turns at once. A timer for each push would cost more than
     /// the push.

@@ -36,6 +36,11 @@ final class Slab<Element> {
         self.free.append(Int32(truncatingIfNeeded: index))
     }
 
+    /// Returns a value of each element, in the order of the indices.
+    func map<Value>(_ value: (Element) -> Value) -> [Value] {
+        (0..<self.used).compactMap { self[$0].map(value) }
+    }
+
     private func grow() {
         let larger = UnsafeMutablePointer<Element?>.allocate(capacity: self.capacity * 2)
         larger.moveInitialize(from: self.base, count: self.used)

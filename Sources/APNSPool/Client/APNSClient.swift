@@ -61,7 +61,7 @@ public final class APNSClient: PushSender, Service {
 
     /// Runs the client until one of these happens: `shutdown(within:)` is called, its service group shuts down
     /// gracefully, or the task is cancelled. Cancellation skips the drain. Returns after the last outcome was
-    /// delivered.
+    /// delivered, except for bulk calls whose consumers have not asked for all their outcomes yet.
     ///
     /// - Throws: `APNSConfigurationError` (`alreadyRunning`) if the client was already run; `SupervisorError` if the
     ///   supervision tree gives up and `onEscalation` is `throw`.
@@ -96,7 +96,8 @@ public final class APNSClient: PushSender, Service {
 
     /// Drains and stops the client: accepts no new pushes and lets queued and in-flight pushes finish.
     ///
-    /// Returns after the last outcome was delivered. `status.drain` and the log report how the pushes ended.
+    /// Returns after the last outcome was delivered, except for bulk calls whose consumers have not asked for all
+    /// outcomes within the time limit. `status.drain` and the log report how the pushes ended.
     ///
     /// - Parameter time: the time limit for the drain. Pushes that are left after it end as `notSent` (queued) or
     ///   `unknown` (written). Nil: `timeouts.drain`.

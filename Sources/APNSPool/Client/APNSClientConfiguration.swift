@@ -100,8 +100,8 @@ public struct APNSClientConfiguration: Sendable {
         public var deadline: Duration
         /// The time limit for the response to one attempt. Default 10 s; 1 ms to a day.
         public var response: Duration
-        /// The time limit for DNS lookup, TCP, TLS and the first SETTINGS frame of APNs together. Default 10 s; 1 ms to
-        /// an hour.
+        /// The time limit for DNS lookup, TCP, the tunnel of a proxy, TLS and the first SETTINGS frame of APNs together.
+        /// Default 10 s; 1 ms to an hour.
         public var connect: Duration
         /// The time limit for a graceful shutdown. Default 20 s, which is below the 30 s that a pod usually has; zero
         /// to a day.
@@ -173,8 +173,8 @@ public struct APNSClientConfiguration: Sendable {
     public struct OnEscalation: Sendable, Hashable {
         private enum Kind { case restart, fail }
         private let kind: Kind
-        /// Restarts the tree after 30 s, doubling up to 5 min. Queued pushes fail with one error, and the fault is
-        /// logged at `critical`. `run()` neither throws nor returns, so the process keeps running.
+        /// Restarts the tree after 30 s, doubling up to 5 min. Until then, pushes fail with `unavailable`, queued ones
+        /// too. The fault is logged at `critical`. `run()` neither throws nor returns, so the process keeps running.
         public static let restart = OnEscalation(kind: .restart)
         /// `run()` throws.
         public static let `throw` = OnEscalation(kind: .fail)

@@ -1,6 +1,6 @@
-/// An invalid setting of the client, detected before anything is sent.
+/// An invalid setting of the client, detected before the setting takes effect.
 ///
-/// Only a change of the configuration resolves it: the same settings cause the same error again.
+/// Repeating the call does not help. Change the configuration, or the file that it names.
 public struct APNSConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of problem. Later versions may add codes, so a `switch` needs a default.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {

@@ -8,6 +8,8 @@ import Synchronization
 /// notStarted ──run──▶ running ──drain──▶ draining ──▶ stopped
 ///      └──────────────drain──────────────────────────────▲
 /// ```
+///
+/// Not shown: a run that is cancelled or fails goes from `running` to `stopped`.
 final class ClientLifecycle: Sendable {
     enum State: UInt8, AtomicRepresentable, Sendable {
         /// `run()` has not been called yet. Pushes wait until their deadlines.

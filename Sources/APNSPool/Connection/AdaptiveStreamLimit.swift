@@ -8,7 +8,7 @@ struct AdaptiveStreamLimit: Sendable {
     /// The limit grows by one stream after this many successes.
     static let successesPerStream = 10
 
-    /// Nil: the peer's limit applies.
+    /// Nil: only the limits of the peer and the configuration apply.
     private(set) var limit: Int?
     private var successes = 0
     private var halvedAt: MonotonicInstant?

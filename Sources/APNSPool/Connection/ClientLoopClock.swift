@@ -25,8 +25,8 @@ struct ClientLoopClock: LoopClock {
         _ body: @escaping () -> Void
     ) -> LoopTimer {
         guard self.isSystemClock else { return self.sleep(until: deadline, on: loop, body) }
-        // The loop's timers need no task. Unlike the client's clock, they do not count time for which the machine was
-        // suspended, so they fire late after it.
+        // The loop's timers need no task. Unlike the client's clock, they do not count the time for which the computer
+        // was suspended, so they fire late after a suspension.
         let scheduled = loop.assumeIsolated().scheduleTask(in: deadline - self.now(on: loop), body)
         return LoopTimer { scheduled.cancel() }
     }

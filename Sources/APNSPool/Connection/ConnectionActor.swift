@@ -256,7 +256,8 @@ actor ConnectionActor: PoolWorker {
         )
     }
 
-    /// Cancels a push. A push that was submitted in the same tick has not been written yet and ends as not sent.
+    /// Cancels a push. A push that has not been written yet ends as not sent. Usually, a push is written at the end of
+    /// the tick in which it was submitted.
     private func cancel(_ ticket: UInt64) {
         guard let index = self.pending.index(ofTicket: ticket) else { return }
         for connection in self.connections.values { connection.cancel(tag: UInt64(index)) }

@@ -26,8 +26,8 @@ struct ConnectionStateMachine {
         case connecting(session: Int)
         /// The session accepts streams. Next: `connecting` (replacement), `holding`, `backingOff`, `idle`.
         case ready(session: Int)
-        /// The session is kept, but gets no new streams before `until`, because it responded with 503 before it was
-        /// proven to work. Next: `ready`, `connecting`, `backingOff`, `idle`.
+        /// The session is kept, but gets no new streams before `until`, because it responded with 503 (or with many
+        /// 500s) before it was proven to work. Next: `ready`, `connecting`, `backingOff`, `idle`.
         case holding(session: Int, until: MonotonicInstant)
         /// There is no session. At `until`, a base worker connects and an overflow worker becomes idle. Both connect
         /// earlier on request unless the configuration is at fault. Next: `connecting`, `idle`.
@@ -121,7 +121,8 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Replaces the connection with a new one, without a gap, because its lifetime is over or the client requested it.
+    /// Replaces the connection because its lifetime is over or the client requested it: the session drains, and a new
+    /// one opens at once.
     mutating func replace() -> [Action] {
         switch self.state {
         case .ready(let session), .holding(let session, _): self.replace(session)
@@ -228,7 +229,7 @@ struct ConnectionStateMachine {
         return actions
     }
 
-    /// Records a 403, or another response that proves nothing except that the connection responds.
+    /// Records a 403 that refuses neither the credential nor its token. It proves only that the connection responds.
     mutating func receivedOtherResponse(session: Int) -> [Action] {
         guard self.currentSession == session else { return [] }
         self.errors.received()
@@ -320,9 +321,9 @@ struct ConnectionStateMachine {
 
     /// Checks a session that has many open streams.
     ///
-    /// A session that stays silent is replaced. Its open streams keep their deadlines, because responses may still
-    /// arrive. This does not take from the replacement budget, because a session that ends this way has lasted at least
-    /// ten seconds.
+    /// A session that stays silent is replaced. If it has had no success at all, it drains, and the worker backs off.
+    /// Its open streams keep their deadlines, because responses may still arrive. This does not take from the
+    /// replacement budget, because a session that ends this way has lasted at least ten seconds.
     mutating func checkForStall(
         session: Int,
         open: Int,

@@ -14,15 +14,15 @@ struct PushSubmission: Sendable {
     var isBulk = false
 }
 
-/// Checked in debug builds. Each continuation is resumed exactly once, which tests try to violate.
+/// Each continuation is resumed exactly once. Debug builds check this, and tests try to make it fail.
 #if DEBUG
     typealias StreamContinuation = CheckedContinuation<StreamResult, Never>
 #else
     typealias StreamContinuation = UnsafeContinuation<StreamResult, Never>
 #endif
 
-/// A batch of pushes of a bulk call on its way to a connection's event loop. Their streams are returned to the pool,
-/// and their results to the call, in arrays.
+/// A batch of pushes of a bulk call on its way to a connection's event loop. Their results are delivered to the call in
+/// arrays. Their streams are returned to the pool together with them.
 struct PushBatch: Sendable {
     /// One request for each of the `indices`.
     var requests: RequestBatch

@@ -45,8 +45,9 @@ struct StallDetector: Sendable {
 
     /// Checks the session.
     ///
-    /// A silent session stays silent until a response arrives; streams that reach their deadlines are no sign of life.
-    /// The check ends when no stream is left.
+    /// A silent session stays silent until a response arrives or a check comes late; streams that reach their deadlines
+    /// are no sign of life. Watching ends when no stream is left, or when fewer than `streams` are open and the session
+    /// is not silent.
     mutating func check(now: MonotonicInstant, open: Int, lastResponse: MonotonicInstant) -> Verdict {
         guard let since, open > 0, self.isSilent || open >= Self.streams else {
             self.reset()

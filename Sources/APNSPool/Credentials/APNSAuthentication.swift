@@ -25,7 +25,8 @@ public struct APNSAuthentication: Sendable {
     ///
     /// The interval starts at the token's first use. Two limits of APNs override it: a token is replaced at the age of
     /// 55 minutes, because APNs refuses tokens older than one hour, and a token that APNs accepts is not replaced
-    /// within 20 minutes of its first use, because APNs refuses that too.
+    /// within 20 minutes of its first use, because APNs refuses that too. The first use of a token that `tokenSource`
+    /// or a group shares counts as the time of its signature.
     public var tokenRefreshInterval: Duration = .seconds(50 * 60)
 
     /// The source that shares the signed provider token with other processes. Default nil: this client signs its own.

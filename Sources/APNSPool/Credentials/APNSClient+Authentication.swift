@@ -55,9 +55,10 @@ extension APNSClient {
     /// Stops using the key or certificate immediately. Use it for a compromised key, and revoke that key in the
     /// developer portal too.
     ///
-    /// Every connection is closed, even with pushes in flight. Pushes fail at once with the code `credential` until you
-    /// call ``replaceAuthentication(_:within:)``. Waiting pushes are not sent; pushes that were already written end as
-    /// `unknown`. When this method returns, the connections are closed.
+    /// Every connection with it is closed, even with pushes in flight, and so is that of a credential being tried.
+    /// Pushes fail at once with the code `credential` until you call ``replaceAuthentication(_:within:)``. Waiting
+    /// pushes are not sent; pushes that were already written end as `unknown`. When this method returns, these
+    /// connections are closed.
     public func revokeAuthentication() async {
         await self.runtime.credentials.revoke()
         self.runtime.monitor.signal()

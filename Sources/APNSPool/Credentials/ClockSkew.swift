@@ -2,7 +2,7 @@
 ///
 /// APNs shows a wrong clock only by refusing provider tokens. The `date` field of its responses gives the correct time.
 package enum ClockSkew {
-    /// The difference in seconds below which two clocks count as equal. It includes the response's travel time.
+    /// The difference in seconds up to which two clocks count as equal. It includes the response's travel time.
     package static let tolerance: Int64 = 60
 
     /// A clause about this machine's clock, to end an error message with.

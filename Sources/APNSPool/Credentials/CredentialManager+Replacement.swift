@@ -194,8 +194,8 @@ extension CredentialManager {
 
     /// Reads the files of the current credential again.
     ///
-    /// - Returns: Whether the key or certificate in the files came into use: another one than before, or one that was
-    ///   revoked.
+    /// - Returns: True if the key or certificate in the files came into use. False if it is the same as before and was
+    ///   not revoked.
     func reload(within time: Duration?) async throws(APNSAuthenticationError) -> Bool {
         let current = self.latest.resolved
         let resolved = try await self.resolve(current.authentication)

@@ -13,9 +13,9 @@ import SupervisedPool
 /// From `probing`, a refusal leads to `declared` with twice the hold-off, and an acceptance to `trusted`. A candidate
 /// begins in `onTrial`: one refusal leads to `declared`, and one acceptance to `trusted`.
 ///
-/// One refusal is weak evidence: a single APNs server can be confused for a while, and APNs has been seen to refuse
-/// every later provider token on a connection on which it refused one. After a declared fault, pushes are held back to
-/// spare APNs a storm of requests that must fail (pushy#454, #609, #1078).
+/// One refusal is weak evidence. A single APNs server can be confused for a while. Also, once APNs has refused a
+/// provider token on a connection, it has been seen to refuse every later one there. After a declared fault, pushes are
+/// held back to spare APNs a storm of requests that must fail (pushy#454, #609, #1078).
 struct CredentialStateMachine: Sendable {
     /// The refusal and the way it arrived.
     enum Refusal: Hashable, Sendable {

@@ -96,7 +96,7 @@ final class ProviderTokenCache: Sendable {
     ///
     /// - Parameters:
     ///   - isUsed: Whether a waiting request will use the token now.
-    ///   - isShared: Whether other processes have the token too.
+    ///   - isShared: Whether other clients or processes may have the token too.
     /// - Returns: The current token: this one, unless another one was installed first.
     func install(
         _ jwt: String,
@@ -197,8 +197,8 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    /// The time until the signer may be called again for a refresh that can wait. Without a usable token, it is then
-    /// called even if no request needs one. Nil unless a signature has failed, or the previous token was restored.
+    /// The time until `retryAt`: no refresh that can wait is made earlier. If there is no usable token by then, the
+    /// signer is called even without a request. Nil unless a signature has failed or the previous token was restored.
     func nextTry(now: MonotonicInstant) -> Duration? {
         self.state.withLock { $0.machine.retryAt.map { max(now.duration(to: $0), .zero) } }
     }

@@ -23,8 +23,8 @@ public protocol ProviderTokenSource: Sendable {
     /// Returns the token to use now.
     ///
     /// The client calls this method when the process has no token, when the current token is due for a refresh, and
-    /// when APNs has refused it. Pushes wait for the result within their deadlines, at most 10 s. While an older token
-    /// is still usable, they use that one.
+    /// when APNs has refused it. Pushes wait for the result within their deadlines, at most 10 s. If it fails or is
+    /// late, they use the older token while that one is still usable.
     ///
     /// A client does not call this method for a key again before the previous call has returned or was abandoned. A
     /// call that takes longer than 30 s is cancelled and abandoned; it should end soon after its task is cancelled. If

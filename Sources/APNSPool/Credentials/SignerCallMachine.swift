@@ -9,8 +9,8 @@ import SupervisedPool
 ///    ▲                  │ returned             │ returned
 ///    └──────────────────┴──────────────────────┘
 /// ```
-/// Waiting requests fail after `longestWait`. Without patience, the call is abandoned at that moment. With patience,
-/// the call may still return, and no other call is made until it has returned or was abandoned.
+/// After `longestWait`, waiting requests get the old token or an error. Without patience, the call is abandoned at that
+/// moment. With patience, the call may still return, and no other call is made until it has returned or was abandoned.
 struct SignerCallMachine: Sendable {
     struct Timer: Sendable, Hashable {
         enum Kind: Sendable, Hashable {

@@ -57,7 +57,8 @@ struct TokenPolicy: Sendable, Hashable {
 /// Decides whether the current provider token is usable and when a new one is signed.
 ///
 /// Pure: it knows tokens by their generation (1, 2, …) and time by the values that it is given: `now` on a monotonic
-/// clock, and `wallNow` in seconds since 1970. It never trusts the wall clock alone, because that clock can jump.
+/// clock, and `wallNow` in seconds since 1970. The wall clock can jump. If it alone says that a token in use is old,
+/// the token is therefore replaced only within limits (`isUsable`).
 ///
 /// ```
 ///            sign                 use
@@ -87,7 +88,7 @@ struct TokenStateMachine: Sendable {
         var firstUse: MonotonicInstant?
         /// Whether it was signed because APNs refused the previous token.
         var isForced: Bool
-        /// Whether APNs rejected it as expired, or it is from the future: unusable at any age.
+        /// Whether APNs refused it, as expired or because its `iat` was in the future: unusable at any age.
         var isRefused = false
         /// Whether it was restored after a token from the future. The wall clock has been wrong, so the token's age is
         /// measured by the monotonic clock alone.

@@ -44,7 +44,7 @@ public struct APNSAppSender: PushSender {
 
     /// The health of the app's client. It is also `serving` if no client runs because there is nothing to send: the
     /// next push starts one. It is `starting` while the app waits for its turn, and `failing` with `configuration` for
-    /// an unknown app.
+    /// an unknown app or environment.
     public var health: APNSHealth {
         get async {
             switch self.core.standing(self.app, self.environment) {

@@ -9,8 +9,8 @@ import SupervisedPool
 public struct APNSApp: Sendable {
     /// The app's name in the group.
     public var name: String
-    /// The app's bundle ID. Pushes to other topics are rejected locally. Topics that begin with the bundle ID and a
-    /// dot, such as those of VoIP or complications, belong to the app.
+    /// The app's bundle ID. Pushes to other topics are not sent (`configuration`). Topics that begin with the bundle ID
+    /// and a dot, such as those of VoIP or complications, belong to the app.
     public var topic: String
     /// The app's key or certificate. Apps with the same credential share connections unless `isolation` forbids
     /// it.
@@ -69,8 +69,8 @@ public final class APNSClientGroup: Service {
         public var idleTimeout: Duration
         /// Which apps share connections. Default `perKey`.
         public var isolation: Isolation
-        /// The settings that all clients share; authentication and environment are set per app. A client needs room for
-        /// `pool.size + pool.maxOverflow` connections, and starts with fewer if there is less room.
+        /// The settings that all clients share; authentication and environment are set per app. A client reserves
+        /// `pool.size + pool.maxOverflow` connections, or fewer if there is less room.
         public var client: APNSClientConfiguration
 
         /// All parameters have the defaults documented at their properties. Limits are checked when a group is created.
@@ -98,8 +98,8 @@ public final class APNSClientGroup: Service {
 
     /// Adds an app. Its key is read and checked now; no connection is opened.
     ///
-    /// - Throws: `APNSConfigurationError`: `conflict` if the group has an app with that name, `missing` without
-    ///   environments, or any error in the app's authentication.
+    /// - Throws: `APNSConfigurationError`: `conflict` if the group has an app with that name, `missing` without a name,
+    ///   a topic or an environment, or any error in the app's authentication.
     public func add(_ app: APNSApp) throws(APNSConfigurationError) {
         try self.core.set(app, mayReplace: false)
     }

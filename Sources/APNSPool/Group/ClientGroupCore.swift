@@ -263,7 +263,7 @@ final class ClientGroupCore: Sendable {
     // `use` and `leave` are not inlined: their temporary values would otherwise occupy the task's memory for the
     // duration of the push.
 
-    /// Returns a running client of the app. `leave` must follow.
+    /// Returns the app's client, which runs or is about to run. `leave` must follow.
     @inline(never)
     func use(
         _ name: String,
@@ -529,7 +529,7 @@ final class ClientGroupCore: Sendable {
 }
 
 extension APNSClientConfiguration.Pool {
-    /// These pool settings limited to the given number of connections in total.
+    /// These pool settings with exactly this number of connections in total. `size` does not grow.
     func limited(to connections: Int) -> Self {
         var pool = self
         pool.size = min(self.size, connections)

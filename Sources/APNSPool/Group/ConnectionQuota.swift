@@ -55,7 +55,7 @@ struct ConnectionQuota: Sendable {
     enum Admission: Sendable, Equatable {
         /// The client runs. `leave` must follow.
         case use
-        /// `started` or `ended` will follow, or the caller must call `giveUp`.
+        /// The wait ends with `started`, the action `resume`, `ended` or `remove`, or the caller must call `giveUp`.
         case wait
         case gone
     }

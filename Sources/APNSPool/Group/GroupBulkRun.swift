@@ -71,7 +71,7 @@ final class GroupBulkRun: BulkEngine {
         let (app, environment, control) = (self.sender.app, self.sender.environment, self.control)
         let deadline = core.hasRun ? MonotonicInstant.distantFuture : core.deadline(self.options.deadline)
         let wait = Task { @concurrent in await core.use(app, environment, asCall: true, until: deadline) }
-        // Only identifies the entry: any object that belongs to this call alone will do.
+        // Identifies the entry in `control.listeners`: any object that belongs to this call alone will do.
         let listener = self.engineWake
         control.listeners.add(listener) { if control.isStopped { wait.cancel() } }
         defer { control.listeners.remove(ObjectIdentifier(listener)) }

@@ -1,8 +1,8 @@
 /// The health of a client, for a readiness probe, an alarm or a dashboard.
 ///
-/// While the client is `serving` or `degraded`, pushes are sent as usual. While it is `failing`, pushes fail at once or
-/// wait in vain. Only `stopped` is final: in all other states the client keeps retrying, so you need not restart a
-/// process because its client is `failing`.
+/// While the client is `serving` or `degraded`, pushes are sent; `degraded` can delay them. While it is `failing`,
+/// pushes fail at once or wait in vain. Only `stopped` is final. In all other states the client keeps retrying, unless
+/// its authentication was revoked and must be replaced. You need not restart a process because its client is `failing`.
 public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
     /// The client does not run yet, or it has waited for its first connection for less than `pool.unavailableAfter`:
     /// pushes wait.
@@ -99,7 +99,7 @@ struct HealthInputs: Sendable, Equatable {
         case available
         /// No connection is ready; one is being opened or waits to be.
         case connecting
-        /// There has been no connection for so long that pushes fail; with the last fault.
+        /// There has been no connection for `pool.unavailableAfter`, and connects fail; with the last fault.
         case unavailable(String?)
     }
 

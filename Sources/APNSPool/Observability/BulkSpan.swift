@@ -2,7 +2,8 @@ import APNSModel
 import Synchronization
 import Tracing
 
-/// The span of one bulk call, which begins with the first `next()`. It records counts only, no individual pushes.
+/// The span of one bulk call, which begins with the first `next()`. It records counts, the topic if there is only one,
+/// and how the call ended, but no individual pushes.
 final class BulkSpan: Sendable {
     /// The way a call ended.
     enum End: String {

@@ -165,7 +165,8 @@ final class ClientMonitor: Sendable {
         self.logger.log(event)
     }
 
-    /// The tree gave up and restarts after a pause.
+    /// A session's tree gave up. It restarts after the pause, unless its credential was on trial or `onEscalation` is
+    /// `throw`.
     func reportEscalation(_ error: any Error, pause: Duration) {
         self.escalations.wrappingAdd(1, ordering: .relaxed)
         self.logger.critical(
@@ -236,7 +237,7 @@ final class ClientMonitor: Sendable {
     /// APNs counts too many provider tokens of this key, usually because another process uses the key.
     func reportTooManyTokenUpdates(_ time: Duration, credential: String) {
         self.logger.error(
-            "APNs saw too many provider tokens of this key; the current one is kept. Check if other processes use it",
+            "APNs saw too many provider tokens of this key; the current one is kept. Do other processes use the key?",
             metadata: ["credential": "\(credential)", "no-new-token-for": "\(time)"]
         )
     }

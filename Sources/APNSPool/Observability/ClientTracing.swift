@@ -2,8 +2,8 @@ import APNSModel
 import Synchronization
 import Tracing
 
-/// Creates the spans of a client's calls. The tracer is looked up when the client is created and when it runs, so each
-/// push checks only one flag.
+/// Creates the spans of a client's calls. The tracer is looked up when the client is created and when it runs, so a
+/// push without a tracer checks only one flag.
 final class ClientTracing: Sendable {
     private struct State {
         var tracer: (any Tracer)?
@@ -25,7 +25,8 @@ final class ClientTracing: Sendable {
         self.findTracer()
     }
 
-    /// Uses the configuration's tracer, or else the tracer of this task.
+    /// Uses the configuration's tracer, or else the one that `withTracer` sets around this task, or else the one of
+    /// `InstrumentationSystem.bootstrap`.
     func findTracer() {
         let found = self.configured ?? InstrumentationSystem.tracer
         if found is NoOpTracer { return }

@@ -44,7 +44,7 @@ extension Logger {
             self.log(report, from: id)
         case .unavailable(_, let fault):
             self.error(
-                "no connection to APNs for a while: pushes fail until one is ready",
+                "no connection to APNs for a while: pushes fail or wait, as configured, until one is ready",
                 metadata: ["fault": "\(fault.map { "\($0)" } ?? "unknown")"]
             )
         case .available:

@@ -58,7 +58,7 @@ final class MetricExporter: Sendable {
 
     private func add(_ total: Int, of plain: Key, _ key: Key, _ state: inout State) {
         let counter = state.counters[key] ?? Counter(label: key.name, dimensions: key.pairs, factory: self.factory)
-        // Created at zero too, so that the first event appears as an increase.
+        // A counter is created even if its total is zero, so that the first event appears as an increase.
         if state.counters.updateValue(counter, forKey: key) == nil { counter.increment(by: 0) }
         let before = state.totals[plain] ?? 0
         guard total > before else { return }

@@ -7,7 +7,8 @@ final class PushCounters: Sendable {
     struct Key: Hashable, Sendable {
         var type: String
         var outcome: Certainty
-        /// APNs' reason, the error's code, or `none`. Never an unknown text from the network.
+        /// APNs' reason, or `other` for an unknown one; the error's code; or `none`. Never an unknown text from the
+        /// network.
         var reason: String
     }
 

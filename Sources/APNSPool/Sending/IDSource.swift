@@ -17,7 +17,8 @@ final class IDSource: Sendable {
         }
     }
 
-    // SplitMix64 is a bijection, so no half repeats before the bits of the version and variant overwrite some of it.
+    // SplitMix64 is a bijection, so its outputs do not repeat. The version and variant then overwrite a few bits of
+    // each half.
     private let highKey: UInt64
     private let lowKey: UInt64
     private let count = Atomic<UInt64>(0)

@@ -18,8 +18,8 @@ struct MassRejectionBreaker: Sendable {
     private var places: [Int: Int] = [:]
     private var next = 0
     private(set) var rejections = 0
-    /// The window size: `limits.window`, or more after more pushes were in flight. Becomes `limits.window` again when
-    /// no rejection is left in the window.
+    /// The window size: `limits.window`, or the number of pushes in flight at a rejection if that was larger (`widen`).
+    /// Becomes `limits.window` again when no rejection is left in the window.
     private(set) var window: Int
     /// True from the moment the rejections reach the limit until they fall below half of it.
     private(set) var isOpen = false

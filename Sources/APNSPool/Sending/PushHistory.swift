@@ -73,6 +73,7 @@ struct PushHistory: Sendable {
     ) -> Decision {
         var wait = Duration.zero
         var isOverloaded = false
+        var needsBudget = false
         let policy = self.kind.adjusted(policy)
         switch end {
         case .accepted(let receipt):
@@ -88,8 +89,7 @@ struct PushHistory: Sendable {
             if rejection.status == 503 || rejection.status == 500 {
                 wait = retryAfter ?? .zero
                 isOverloaded = isDegraded
-                // A retry that would miss the deadline must not use up the shared budget.
-                guard now.advanced(by: wait) < self.deadline, takeBudget() else { return self.finish() }
+                needsBudget = true
             }
         case .notProcessed(let code, let message):
             self.strongest = self.merged(PushError(code: code, certainty: .notProcessed, message: message))
@@ -110,6 +110,8 @@ struct PushHistory: Sendable {
         }
         let delay = max(wait, self.delay(isOverloaded: isOverloaded, using: &generator))
         guard now.advanced(by: delay) < self.deadline else { return self.finish() }
+        // Last, because a retry that would miss the deadline must not use up the shared budget.
+        if needsBudget, !takeBudget() { return self.finish() }
         return .retry(after: delay)
     }
 

@@ -2,8 +2,8 @@ import SupervisedPool
 import Synchronization
 
 /// Creates the route of each attempt. Caches the last usable route for pushes until something changes. A route with a
-/// provider token stays cached for at most 30 s. Three kinds of routes are never cached: those that probe a candidate
-/// credential, those made while the credential is refused, and those of broadcasts and channel calls.
+/// provider token stays cached for at most 30 s. Never cached are routes that probe a candidate credential, routes made
+/// while the credential is refused, routes of broadcasts and channel calls, and routes that `sign` returns.
 final class SendRouter: Sendable {
     private let credentials: CredentialManager
     private let lifecycle: ClientLifecycle
@@ -160,7 +160,7 @@ final class SendRouter: Sendable {
         }
     }
 
-    /// - Returns: nil at the deadline.
+    /// - Returns: nil at the deadline, or if the task is cancelled first.
     private func token(
         of actor: TokenActor,
         until deadline: MonotonicInstant

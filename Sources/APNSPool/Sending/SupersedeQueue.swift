@@ -65,7 +65,8 @@ final class SupersedeQueue: Sendable {
     fileprivate func end(_ entry: SupersedeEntry) {
         let next = self.state.withLock { state -> SupersedeEntry? in
             guard let successor = state.machine.end(entry.key, entry.ticket) else { return nil }
-            // A push whose wait ended just now is not in `waiters` any more; it claims its turn by itself.
+            // A push whose wait has ended, but that has not called `claim` yet, is still in `waiters`. Its `claim` then
+            // finds that it has the turn.
             let next = state.waiters.removeValue(forKey: successor.ticket)
             if successor.isHeir { next?.inherit() }
             return next

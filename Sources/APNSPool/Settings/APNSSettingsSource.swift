@@ -63,8 +63,8 @@ public struct APNSSettingsSource: Sendable {
     ///
     /// Blocks while the file is read.
     ///
-    /// - Parameter path: The path of the file, at most 1 MiB.
-    /// - Throws: `fileUnreadable`; `malformed` if the file is not a JSON object.
+    /// - Parameter path: The path of the file.
+    /// - Throws: `fileUnreadable`; `malformed` if the file is not a JSON object or has more than 1 MiB.
     public static func jsonFile(_ path: String) throws(APNSSettingsError) -> APNSSettingsSource {
         try JSONSettings.source(file: path)
     }

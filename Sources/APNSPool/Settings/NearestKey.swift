@@ -1,7 +1,9 @@
 /// Finds the known name that a misspelled one most likely means. Pure.
 package enum NearestKey {
-    /// The nearest of `names`: one with the same last part, or the one with the fewest changes, at most a third of the
-    /// characters, or one that begins with `name`. Nil if there is none.
+    /// The nearest of `names`; nil if none is near. The first rule that finds a name applies:
+    /// 1. It has the same last part.
+    /// 2. It takes the fewest changes: at most one, or a third of the characters of `name`.
+    /// 3. It begins with `name`, which has 8 characters or more.
     package static func of(_ name: String, among names: [String]) -> String? {
         let wanted = Array(name.lowercased().utf8.prefix(100))
         // `maxOverflow` means `pool.maxOverflow`, at any edit distance.

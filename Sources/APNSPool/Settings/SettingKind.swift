@@ -47,7 +47,7 @@ package enum SettingKind: Sendable, Hashable {
         var expected: String?
     }
 
-    /// The kind's name, with the unit.
+    /// The kind's name in the documentation, such as `whole number`, `time` or `bytes`.
     package var name: String {
         switch self {
         case .string: "text"

@@ -79,7 +79,8 @@ package struct SettingsDraft {
         let count = self.faults.count
         self.setAuthentication()
         self.hasUsableAuthentication = self.faults.count == count
-        // This checks the whole configuration: an incomplete one would cause misleading errors.
+        // `validate()` checks the whole configuration. After an error that is incomplete, and checking it would cause
+        // misleading errors.
         guard self.faults.isEmpty else { return }
         self.check { configuration throws(APNSConfigurationError) in try configuration.validate() }
     }

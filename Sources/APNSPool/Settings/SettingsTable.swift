@@ -171,7 +171,7 @@ package enum SettingsTable {
         .duration("timeouts.response", \.timeouts.response, .milliseconds(1)...(.seconds(86_400)))
             .meaning("The time limit for the response to one attempt."),
         .duration("timeouts.connect", \.timeouts.connect, .milliseconds(1)...(.seconds(3600)))
-            .meaning("The time limit for look-up, TCP, TLS and APNs' first SETTINGS together."),
+            .meaning("The time limit for look-up, TCP, the tunnel of a proxy, TLS and APNs' first SETTINGS together."),
         .duration("timeouts.drain", \.timeouts.drain, .zero ... .seconds(86_400))
             .meaning("The time limit for a graceful shutdown."),
     ]

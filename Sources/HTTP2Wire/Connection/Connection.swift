@@ -10,7 +10,8 @@ package protocol ConnectionDelegate: AnyObject {
     /// The peer accepts no more streams on this connection. Open ones may finish.
     func connection(_ id: Int, isGoingAway error: WireError)
     func connection(_ id: Int, finished results: [StreamResult])
-    /// The connection has ended. Called once, after the last result.
+    /// The connection has ended. Called once, after the results of all requests submitted so far. A request that is
+    /// submitted later still gets its result.
     func connection(_ id: Int, isClosed error: WireError)
 }
 
@@ -81,14 +82,14 @@ package final class Connection {
     private var busySince: NIODeadline
     /// The channels being connected: one for each address that is tried, or the one to the proxy.
     private(set) var pendingChannels: [any Channel] = []
-    private var resolver: SystemResolver?
+    private var resolver: ConnectionResolver?
     /// When requests stop waiting for a larger send window, unless it grows before.
     private var windowDeadline: NIODeadline?
     private var seenWindowUpdates: UInt64 = 0
     private var timer: LoopTimer?
     private var timerDeadline = NIODeadline.distantFuture
     private var goAway: WireError?
-    /// Set if a submission of this tick violated an invariant of ours. The connection ends at the next flush.
+    /// The error of a request or PING of this tick that could not be submitted. The connection ends at the next flush.
     private var broken: WireError?
     /// The first error explains the end; later ones are only its consequences.
     private var firstError: WireError?
@@ -135,8 +136,9 @@ package final class Connection {
         self.connectDeadline = self.now + self.configuration.connectTimeout
         self.arm(self.connectDeadline)
 
-        // The bootstrap's own timeout, which follows the loop's time, starts after ours and never fires first. The
-        // handler is added only to the channel that was established: Happy Eyeballs makes a channel for each address.
+        // The bootstrap's own timeout follows the loop's time and starts after ours. It fires first only if a test's
+        // clock stands still. The handler is added only to the channel that was established: Happy Eyeballs makes a
+        // channel for each address.
         let bootstrap = ClientBootstrap(group: self.loop)
             .connectTimeout(self.configuration.connectTimeout)
             .channelOption(.socketOption(.so_keepalive), value: 1)
@@ -150,7 +152,7 @@ package final class Connection {
         if let address = try? SocketAddress(ipAddress: host, port: port) {
             connected = bootstrap.connect(to: address)
         } else {
-            // A resolver must be used once it has been made, because it holds promises.
+            // A resolver holds promises that must be completed, so one is made only if it is then used.
             connected = bootstrap.resolver(resolver ?? self.makeResolver()).connect(host: host, port: port)
         }
         connected.assumeIsolated().whenComplete { result in
@@ -165,8 +167,12 @@ package final class Connection {
         }
     }
 
-    private func makeResolver() -> SystemResolver {
-        let resolver = SystemResolver(loop: self.loop, entry: self.addressEntry, names: self.configuration.nameResolver)
+    private func makeResolver() -> ConnectionResolver {
+        let resolver = ConnectionResolver(
+            loop: self.loop,
+            entry: self.addressEntry,
+            names: self.configuration.nameResolver
+        )
         self.resolver = resolver
         return resolver
     }
@@ -319,7 +325,7 @@ package final class Connection {
         }
     }
 
-    /// Sends all submitted requests in one write, and delivers the results that are available.
+    /// Sends all submitted requests together, and delivers the results that are available.
     package func flush() {
         if let broken {
             self.broken = nil
@@ -351,7 +357,7 @@ package final class Connection {
     /// The number of streams and held requests without a result.
     package var openStreams: Int { self.session?.openCount ?? 0 }
 
-    /// When the last frame of a response arrived, or when the connection last went from no open stream to one,
+    /// When a frame of any response last arrived, or when the connection last went from no open stream to one,
     /// whichever is later. Requests that were held for a path check count as opened when they are sent.
     package var quietSince: NIODeadline { max(self.lastResponse, self.busySince) }
 
@@ -491,7 +497,8 @@ package final class Connection {
         if isOpen { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
     }
 
-    /// How long requests wait for a larger send window before they use the current one: a few round trips.
+    /// How long requests wait for a larger send window before `SendWindowRule` is relaxed by one level: a few round
+    /// trips.
     private static let windowPatience = TimeAmount.milliseconds(500)
 
     private func watchWindow(_ session: HTTP2Session?) {

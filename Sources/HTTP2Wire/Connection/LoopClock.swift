@@ -1,7 +1,8 @@
 package import NIOCore
 
-/// The only source of time for a connection and its timers. By default it is the event loop's own time. A client passes
-/// its own clock, so that a test that advances that clock advances every timer of the connection.
+/// The source of time for a connection and its timers. By default it is the event loop's own time. A client passes its
+/// own clock, so that a test that advances that clock advances every timer of the connection. Only NIO's own connect
+/// timeout, which starts later, follows the loop.
 ///
 /// `NIODeadline` counts nanoseconds from the zero of this clock. All calls are made on `loop`.
 package protocol LoopClock: Sendable {

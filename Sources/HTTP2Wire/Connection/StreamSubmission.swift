@@ -5,7 +5,7 @@ package struct StreamSubmission: Sendable {
     package var request: HTTP2Request
     /// The submitter's identifier of the stream, returned with its result.
     package var tag: UInt64
-    /// When the stream is reset if no response has arrived, by the connection's clock.
+    /// The time on the connection's clock at which the stream is reset if no response has arrived.
     package var deadline: NIODeadline
     /// Whether its body must leave `SendWindowRule.bulkReserve` of the send window to others.
     package var isBulk: Bool

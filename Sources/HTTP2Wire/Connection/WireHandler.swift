@@ -35,8 +35,8 @@ final class WireHandler: ChannelInboundHandler {
     /// The size of one TLS record. Input is processed in pieces of this size, with output between them, because one
     /// large read full of PINGs would reach nghttp2's limit of unsent acknowledgements.
     private static let pieceSize = 16384
-    /// The maximum number of bytes encrypted per loop tick, so that one connection does not delay the others on its
-    /// loop.
+    /// When more encrypted bytes than this wait to be written, encryption continues in a later loop tick, so that one
+    /// connection does not delay the others on its loop.
     private static let outputLimit = 256 * 1024
     /// The maximum number of bytes that may wait for a channel that is not writable. No frames are encrypted in that
     /// state, so further bytes are only records that TLS sends by itself, in reply to the peer's.
@@ -111,7 +111,7 @@ final class WireHandler: ChannelInboundHandler {
 
     // MARK: For the owner
 
-    /// Sends the session's frames: one write for everything that was submitted in this tick.
+    /// Sends the session's frames: one write for what was submitted in this tick, up to `outputLimit`.
     func flush() {
         guard let context, self.state != .closed else { return }
         if self.state == .open {

@@ -16,8 +16,8 @@ extension HTTP2Session {
     /// Opens a stream for a request.
     ///
     /// This method never lets nghttp2 queue a request: if the peer allows no further stream, nothing is submitted. A
-    /// request whose body does not fit into the connection's send window is held until it fits, and counts as open
-    /// meanwhile.
+    /// request is held while the path is checked, or while the send window does not admit its body. A held request
+    /// counts as open.
     ///
     /// - Parameters:
     ///   - request: The request.
@@ -204,7 +204,7 @@ extension HTTP2Session {
         }
     }
 
-    /// Withdraws every request that nghttp2 still holds.
+    /// Withdraws every held request, and every request whose HEADERS nghttp2 has not produced yet.
     func giveUpUnwritten(cause: StreamCause) {
         self.giveUpHeld(cause: cause)
         guard self.unwrittenCount > 0 else { return }

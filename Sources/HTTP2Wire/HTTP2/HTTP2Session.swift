@@ -11,7 +11,7 @@ import NIOCore
 
 /// Events that a session receives from its peer, apart from the results of streams.
 package enum HTTP2Event: Sendable, Hashable {
-    /// The peer's SETTINGS. This event occurs at least once, before all others.
+    /// The peer's SETTINGS. It may occur several times; the first time precedes all other events.
     case settings(maxConcurrentStreams: Int)
     case goAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8])
     case pingAcknowledged
@@ -19,9 +19,9 @@ package enum HTTP2Event: Sendable, Hashable {
 
 /// Owns one `nghttp2_session`: an HTTP/2 session that consumes and produces bytes, without a socket.
 ///
-/// It is a class because nghttp2 keeps its address. Confined to the event loop of its connection. The C callbacks only
-/// write into properties of this class, such as `streams`, `events`, `results` and `requests`. No task is resumed and
-/// no request is submitted until the call that caused the callbacks has returned.
+/// It is a class because nghttp2 keeps its address. Confined to the event loop of its connection. The C callbacks
+/// record what happened in properties of this class, such as `streams`, `events`, `results` and `requests`. No task is
+/// resumed and no request is submitted until the call that caused the callbacks has returned.
 package final class HTTP2Session {
     package enum Role: Sendable {
         case client
@@ -97,7 +97,7 @@ package final class HTTP2Session {
     var hasGoAway = false
     /// How many of `results` precede the first GOAWAY in the bytes just read; `nil` if there was none.
     var resultsBeforeGoAway: Int?
-    /// Why nghttp2 itself ended the session: the peer violated the protocol.
+    /// How the peer ended the session: it violated the protocol, or its header block exceeded our limit.
     var violation: WireError?
     private(set) var hasSubmittedGoAway = false
     /// The number of streams and held requests without a result.
@@ -440,7 +440,7 @@ package final class HTTP2Session {
         String(cString: nghttp2_strerror(code))
     }
 
-    /// Maps an nghttp2 error. Only an error that a correct caller cannot cause is a broken invariant. Lack of memory,
+    /// Maps an nghttp2 error. An error that shows a mistake in this library is a broken invariant. Lack of memory,
     /// floods and errors of the peer are not.
     static func error(_ code: Int32) -> WireError {
         switch code {

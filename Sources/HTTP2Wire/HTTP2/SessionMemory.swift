@@ -11,8 +11,8 @@ import CAPNSNghttp2
 /// The memory allocator of one `nghttp2_session`. It keeps freed blocks by size and reuses them, without the locking
 /// and merging of a general allocator. nghttp2 requests six blocks per request, always in the same few sizes.
 ///
-/// Confined to the session's event loop. It keeps at most `keptBytes` of each size, and frees everything with the
-/// session.
+/// Confined to the session's event loop. It keeps no further block of a size that has reached `keptBytes`, and frees
+/// everything with the session.
 final class SessionMemory {
     /// Blocks up to this size in bytes are kept. Larger ones are rare and are freed immediately.
     static let largestKept = step * (classCount - 1) + padding

@@ -59,7 +59,7 @@ extension HTTP2Session {
 
     /// Sends SETTINGS with these identifiers and values, in this order (RFC 9113, section 6.5.1).
     ///
-    /// - Throws: `protocolViolation` for values that the protocol forbids, which nghttp2 does not send.
+    /// - Throws: `invariantBroken` for values that the protocol forbids, which nghttp2 does not send.
     package func submitSettings(_ settings: [(identifier: UInt16, value: UInt32)]) throws(WireError) {
         if settings.contains(where: { $0.identifier == 3 }) { self.announcedLimit = nil }
         let entries = settings.map { nghttp2_settings_entry(settings_id: Int32($0.identifier), value: $0.value) }

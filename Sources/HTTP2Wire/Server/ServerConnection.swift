@@ -52,7 +52,8 @@ package final class ServerConnection {
     /// Whether a stream that the client opened is not closed yet.
     package func hasStream(_ streamID: Int32) -> Bool { self.session?.streams.index(of: streamID) != nil }
 
-    /// Responds to a request. The response is sent at the end of the tick, or by `flush()`.
+    /// Responds to a request. A response submitted during a call of the delegate is sent after it. Any other response
+    /// is sent by `flush()`.
     package func respond(streamID: Int32, status: Int, fields: FieldList, body: [UInt8]) {
         self.perform { session throws(WireError) in
             try session.respond(streamID: streamID, status: status, fields: fields, body: body)
@@ -140,7 +141,7 @@ package final class ServerConnection {
         if !reads { self.gate?.stopReading() }
     }
 
-    /// Reads at most this many bytes from the socket in each interval.
+    /// Processes at most this many bytes of input in each interval. A later call changes only the number of bytes.
     package func readSlowly(bytes: Int, every interval: TimeAmount) {
         self.gate?.readSlowly(bytes: bytes, every: interval)
     }

@@ -127,7 +127,7 @@ final class ServerGate: ChannelDuplexHandler {
     }
 
     /// Passes at most this many bytes of input in each interval. Reads the socket again only when all bytes read so far
-    /// have passed.
+    /// have passed. A later call changes only the number of bytes, not the interval.
     func readSlowly(bytes: Int, every interval: TimeAmount) {
         guard self.slowBytes == nil else {
             self.slowBytes = max(bytes, 1)

@@ -11,9 +11,9 @@ struct OpenSSLErrors {
         ERR_clear_error()
     }
 
-    /// Initializes OpenSSL without its handler for `exit()`. That handler frees OpenSSL's tables while the threads of
-    /// a server may still use them. A thread that ends after the handler has run never frees its error queue. The
-    /// process ends anyway, so nothing needs to be freed. Has no effect if another library initialized OpenSSL before.
+    /// Initializes OpenSSL without its handler for `exit()`. That handler would free OpenSSL's tables while the threads
+    /// of a server may still use them. It would also leak the error queue of a thread that ends after it. The process
+    /// ends anyway, so nothing needs to be freed. Has no effect if another library initialized OpenSSL before.
     private static let withoutExitHandler: Int32 = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
 
     static func drain() -> OpenSSLErrors {

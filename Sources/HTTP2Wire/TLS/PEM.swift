@@ -27,7 +27,7 @@ enum PEM {
         while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
             found.append(X509Certificate(owning: pointer))
         }
-        let errors = OpenSSLErrors.drain()  // the last read always fails: there is no further block
+        let errors = OpenSSLErrors.drain()  // the last read always fails: no block follows, or it is damaged
         guard !found.isEmpty else {
             throw WireError(code, "the text holds no certificate in PEM form: \(errors.text)")
         }

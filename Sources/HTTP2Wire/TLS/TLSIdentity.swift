@@ -26,7 +26,7 @@ package struct TLSIdentity: Sendable, Hashable {
             /// The key or the PKCS#12 file is encrypted, and no passphrase was given.
             case passphraseMissing
             case passphraseWrong
-            /// The encryption is one that OpenSSL 3 reads only with its legacy provider.
+            /// The encryption is one that OpenSSL 3 reads only with its legacy provider, or not at all.
             case encryptionTooOld
             case keyMismatch
         }

@@ -9,8 +9,8 @@ import Synchronization
     import Darwin
 #endif
 
-/// The trust roots of a configuration, in an OpenSSL store. Contexts with the same roots share one store, so that a
-/// process reads a file of roots once and keeps one copy of it.
+/// The trust roots of a configuration, in an OpenSSL store. Contexts with the same roots share one store while any of
+/// them is alive, so that a process does not read and keep a file of roots for each context.
 ///
 /// `@unchecked Sendable`: the pointer is set once in `init`, and the store is complete before it is shared. Roots that
 /// OpenSSL later finds in a directory are added under the store's own lock.

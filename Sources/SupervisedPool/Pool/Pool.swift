@@ -56,8 +56,8 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         self.core.mailbox.post(.register(worker, id), isUrgent: true)
     }
 
-    /// Reports a change of a worker's state. Reports from an earlier generation are dropped. Never blocks, and may be
-    /// called from any thread.
+    /// Reports a change of a worker's state. Reports from an earlier generation are published as events, but have no
+    /// effect. Never blocks, and may be called from any thread.
     public func report(_ report: WorkerReport, from id: WorkerID) {
         self.core.mailbox.post(.report(report, id), isUrgent: true)
     }

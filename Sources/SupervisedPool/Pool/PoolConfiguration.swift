@@ -41,7 +41,8 @@ public struct PoolConfiguration: Sendable, Hashable {
     /// down to whole streams. 0 to 90; 20 by default.
     public var interactiveReservePercent: Int
     /// The minimum time between two connects that the pool asks for. Up to 20 % is added at random. Zero is allowed;
-    /// 1 s by default. If nothing is connected, a connect that a checkout needs is not delayed by it.
+    /// 1 s by default. If no worker is ready and a checkout needs one, an idle worker is asked without this delay,
+    /// unless that worker was asked within this time.
     public var connectSpacing: Duration
     /// How long an overflow worker may go without a checkout before it is disconnected. 1 ms or more; 5 min by default.
     public var idleTimeout: Duration

@@ -22,7 +22,7 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         public static let unavailable = Code(rawValue: "unavailable")
         /// No worker can become ready until you change the configuration or the environment; see ``PoolError/fault``.
         public static let configurationFault = Code(rawValue: "configurationFault")
-        /// The pool is draining and accepts no more checkouts.
+        /// The pool is draining and accepts no more checkouts, or ``Pool/failWaiters()`` was called.
         public static let shuttingDown = Code(rawValue: "shuttingDown")
         /// The pool has ended.
         public static let poolStopped = Code(rawValue: "poolStopped")
@@ -76,7 +76,7 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
     public var fault: PoolFault? { self.storage.fault }
 
     public var description: String {
-        var text = "checkout failed (\(self.code)) after \(self.waited): \(self.advice) Pool: \(self.status)."
+        var text = "pool error (\(self.code)) after \(self.waited): \(self.advice) Pool: \(self.status)."
         if let retryAfter { text += " Retry after \(retryAfter)." }
         if let fault { text += " Last fault: \(fault)." }
         return text

@@ -336,7 +336,7 @@ extension PoolStateMachine {
         if self.configuration.whenUnavailable == .fail { self.failWaiters(.unavailable, now: now, into: &actions) }
     }
 
-    /// Asks a worker to connect if one is needed. Only one worker connects at a time.
+    /// Asks a worker to connect if one is needed. Asks none while a worker is connecting.
     mutating func openWorkers(
         _ now: MonotonicInstant,
         _ unqueuedDemand: Int,
@@ -413,7 +413,7 @@ extension PoolStateMachine {
         return best?.index
     }
 
-    /// Disconnects idle overflow workers and replaces old sessions, one at a time.
+    /// Disconnects all idle overflow workers. Replaces old sessions, one at a time.
     mutating func disconnectWorkers(
         _ now: MonotonicInstant,
         using random: inout some RandomNumberGenerator,

@@ -13,9 +13,9 @@ enum PoolAction {
 /// Makes every decision of a pool: which checkout gets which stream, which one waits, and which worker connects. It is
 /// not generic, and has no tasks, clocks, locks or randomness of its own.
 ///
-/// Inputs from the mailbox (`register`, `report`, `checkin`, `cancel`) only update the state.
-/// ``settle(now:using:into:)`` then makes all the decisions in one place. `checkout` leases a free stream without
-/// settling and without allocating.
+/// Inputs from the mailbox, such as `register`, `report` and `checkin`, only update the state; `cancel` also fails its
+/// waiter. ``settle(now:using:into:)`` then makes all the decisions in one place. `checkout` leases a free stream
+/// without settling and without allocating.
 struct PoolStateMachine {
     enum Phase: Sendable {
         /// The pool is not running yet: checkouts wait. → running, stopped

@@ -27,7 +27,7 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
         public enum State: Sendable, Hashable {
             /// No worker is registered at this index, or it has ended.
             case absent
-            /// It has no session and has not been asked to open one.
+            /// It has no session, and has not reported that it is opening one.
             case idle
             /// It is opening a session.
             case connecting

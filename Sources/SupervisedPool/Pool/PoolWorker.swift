@@ -86,8 +86,8 @@ public struct PoolFault: Error, Sendable, CustomStringConvertible {
     /// A description for humans. It is printed and logged.
     public let description: String
     /// Whether a connection cannot succeed until the configuration or the environment changes, for example because a
-    /// certificate is untrusted or a host does not exist. Checkouts then fail immediately until the worker's backoff
-    /// ends.
+    /// certificate is untrusted or a host does not exist. If no worker is ready, checkouts fail immediately until the
+    /// worker's backoff ends.
     public let isConfiguration: Bool
     /// The error that caused the fault, if any.
     public let underlying: (any Error)?

@@ -4,9 +4,9 @@ struct WaiterID: Hashable, Sendable {
     let generation: UInt32
 }
 
-/// The waiting checkouts: FIFO lists over one slab, so that adding, taking and cancelling are O(1) and allocate nothing
-/// once the slab has grown, and a heap of deadlines. Heap entries may outlive their waiters; they are removed in bulk
-/// when more than about half of them are stale.
+/// The waiting checkouts: FIFO lists over one slab, and a heap of deadlines. In the lists, adding, taking and
+/// cancelling are O(1) and allocate nothing once the slab has grown. Adding a deadline to the heap is O(log n). Heap
+/// entries may outlive their waiters; they are removed in bulk when more than about half of them are stale.
 struct WaiterQueue {
     /// The lists. Checkouts are served in the order of the first four; the others do not wait for a stream.
     enum ListName: Int, CaseIterable {

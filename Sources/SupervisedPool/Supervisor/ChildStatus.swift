@@ -10,7 +10,8 @@ public struct ChildStatus: Sendable, Hashable {
         case running
         /// Asked to stop, or cancelled.
         case stopping
-        /// It has ended and will be restarted, either immediately or after its backoff.
+        /// It has ended. It will be restarted, either immediately or after its backoff, or the supervisor has not
+        /// reacted to its end yet.
         case restarting
     }
 

@@ -1,6 +1,6 @@
 /// The events that a supervisor publishes. Later versions may add cases.
 public enum SupervisorEvent: Sendable {
-    /// A child reported that it has started.
+    /// A child reported that it has started, or ended without an error before it reported that.
     case childStarted(ChildSpec.ID, generation: Int)
     /// A child threw or did not start in time, or ended without an error although it is permanent.
     case childFailed(ChildFailure)

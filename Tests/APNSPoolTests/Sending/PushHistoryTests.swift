@@ -157,6 +157,15 @@ struct PushHistoryTests {
         #expect(run.asked == asked)
     }
 
+    @Test("A retry whose random delay would miss the deadline uses no budget") func delayBeyondTheDeadline() {
+        let run = run(deadline: .seconds(30))
+        _ = run.end(rejected(503))
+        run.now = run.now.advanced(by: .seconds(30) - .nanoseconds(1))
+        let asked = run.asked
+        #expect(finish(run.end(rejected(503))).status == 503)
+        #expect(run.asked == asked)
+    }
+
     @Test func aPushIsNotResentAtOnceToAnOverloadedAPNs() {
         let run = run()
         run.isDegraded = true

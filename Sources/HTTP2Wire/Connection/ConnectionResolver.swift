@@ -2,10 +2,10 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Looks up a host anew for one connection, and sets the order of each family's addresses. NIO's Happy Eyeballs
-/// (RFC 8305) starts with the first address, so connections spread over the addresses that DNS returns, and avoid those
-/// that their siblings use.
-final class SystemResolver: Resolver, Sendable {
+/// Looks up a host for one connection, without a cache, and sets the order of each family's addresses. NIO's Happy
+/// Eyeballs (RFC 8305) starts with the first address, so connections spread over the addresses that DNS returns, and
+/// avoid those that their siblings use.
+final class ConnectionResolver: Resolver, Sendable {
     private let names: NameResolver
     private let entry: AddressBook.Entry
     private let v4: EventLoopPromise<[SocketAddress]>
