@@ -25,14 +25,14 @@ private final class WriteCounter: ChannelOutboundHandler {
 
 /// A delegate that records its calls and runs a scripted action inside each. Confined to one loop.
 final class ScriptedDelegate: ConnectionDelegate {
-    enum Told: Equatable {
+    enum Event: Equatable {
         case ready
         case limit(Int)
         case goingAway(WireError.Code)
         case finished([Ended])
         case closed(WireError.Code)
     }
-    var told: [Told] = []
+    var events: [Event] = []
     var onReady: () -> Void = {}
     var onFinished: ([StreamResult]) -> Void = { _ in }
     var onClosed: () -> Void = {}
@@ -40,27 +40,27 @@ final class ScriptedDelegate: ConnectionDelegate {
     var onClosedError: (WireError) -> Void = { _ in }
 
     var tags: [UInt64] {
-        self.told.flatMap { told -> [UInt64] in
-            guard case .finished(let ended) = told else { return [] }
+        self.events.flatMap { event -> [UInt64] in
+            guard case .finished(let ended) = event else { return [] }
             return ended.map(\.tag)
         }
     }
 
     func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
-        self.told.append(.ready)
+        self.events.append(.ready)
         self.onReady()
     }
-    func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) { self.told.append(.limit(limit)) }
+    func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) { self.events.append(.limit(limit)) }
     func connection(_ id: Int, isGoingAway error: WireError) {
-        self.told.append(.goingAway(error.code))
+        self.events.append(.goingAway(error.code))
         self.onGoingAway(error)
     }
     func connection(_ id: Int, finished results: [StreamResult]) {
-        self.told.append(.finished(results.map { Ended($0.tag, $0.ending, $0.cause) }))
+        self.events.append(.finished(results.map { Ended($0.tag, $0.ending, $0.cause) }))
         self.onFinished(results)
     }
     func connection(_ id: Int, isClosed error: WireError) {
-        self.told.append(.closed(error.code))
+        self.events.append(.closed(error.code))
         self.onClosedError(error)
         self.onClosed()
     }
@@ -186,7 +186,7 @@ struct ConnectionLifeTests {
     @Test func requestsOfOneTickLeaveInOneWrite() throws {
         let link = try MemoryLink()
         try link.shakeHands()
-        #expect(link.delegate.told == [.ready])
+        #expect(link.delegate.events == [.ready])
         let before = link.writes
         link.submit(1...100)
         #expect(link.writes == before + 1)
@@ -236,7 +236,7 @@ struct ConnectionLifeTests {
     @Test func eachResultIsReportedOnceAndBeforeTheClose() throws {
         let link = try MemoryLink()
         link.submit(1...1)
-        #expect(link.delegate.told == [.finished([Ended(1, .notSent, .noCapacity)])])
+        #expect(link.delegate.events == [.finished([Ended(1, .notSent, .noCapacity)])])
         try link.shakeHands()
         link.submit(2...4)
         try link.exchange()
@@ -245,7 +245,7 @@ struct ConnectionLifeTests {
         try link.exchange()
         link.submit(5...5)
         #expect(
-            link.delegate.told == [
+            link.delegate.events == [
                 .finished([Ended(1, .notSent, .noCapacity)]), .ready, .finished([Ended(2, .response, .responded)]),
                 .finished([Ended(3, .response, .responded), Ended(4, .unknown, .closedLocally)]),
                 .closed(.closedLocally), .finished([Ended(5, .notSent, .noCapacity)]),
@@ -253,7 +253,7 @@ struct ConnectionLifeTests {
         )
         #expect(link.received.contains { $0.kind == .goAway })
         link.finish()
-        #expect(link.delegate.told.count == 6)
+        #expect(link.delegate.events.count == 6)
     }
 
     @Test func unwrittenRequestsAreNotSentOnClose() throws {
@@ -265,7 +265,7 @@ struct ConnectionLifeTests {
         link.connection.close()
         try link.exchange()
         #expect(
-            link.delegate.told.dropFirst() == [
+            link.delegate.events.dropFirst() == [
                 .finished((1...3).map { Ended($0, .notSent, .closedLocally) }), .closed(.closedLocally),
             ]
         )
@@ -281,7 +281,7 @@ struct ConnectionLifeTests {
             closeNotify: true
         )
         #expect(
-            link.delegate.told == [
+            link.delegate.events == [
                 .ready, .goingAway(.clientCertificateRefused), .closed(.clientCertificateRefused),
             ]
         )
@@ -292,7 +292,7 @@ struct ConnectionLifeTests {
         let link = try MemoryLink()
         try link.shakeHands()
         try link.send(.goAway(.max))
-        #expect(link.delegate.told == [.ready, .goingAway(.goAway), .closed(.goAway)])
+        #expect(link.delegate.events == [.ready, .goingAway(.goAway), .closed(.goAway)])
         link.finish()
     }
 
@@ -305,8 +305,8 @@ struct ConnectionLifeTests {
         link.submit(3...3)
         try link.send(.goAway(1, debug: "Shutdown"), .headers(1, status: 200, end: true))
         #expect(link.delegate.tags.sorted() == [1, 2, 3])
-        #expect(link.delegate.told.last == .closed(.goAway))
-        #expect(link.delegate.told.contains(.finished([Ended(3, .notSent, .noCapacity)])))
+        #expect(link.delegate.events.last == .closed(.goAway))
+        #expect(link.delegate.events.contains(.finished([Ended(3, .notSent, .noCapacity)])))
         link.finish()
     }
 
@@ -317,7 +317,7 @@ struct ConnectionLifeTests {
         try link.exchange()
         try link.send(Frame(.continuation, flags: 4, stream: 1))
         #expect(
-            link.delegate.told.dropFirst() == [
+            link.delegate.events.dropFirst() == [
                 .finished([Ended(1, .unknown, .connectionLost)]), .closed(.protocolViolation),
             ]
         )
@@ -332,10 +332,10 @@ struct ConnectionLifeTests {
         try link.exchange()
         link.connection.drain()
         link.submit(2...2)
-        #expect(link.delegate.told.last == .finished([Ended(2, .notSent, .noCapacity)]))
+        #expect(link.delegate.events.last == .finished([Ended(2, .notSent, .noCapacity)]))
         try link.send(.headers(1, status: 200, end: true))
         #expect(
-            link.delegate.told.suffix(2) == [.finished([Ended(1, .response, .responded)]), .closed(.closedLocally)]
+            link.delegate.events.suffix(2) == [.finished([Ended(1, .response, .responded)]), .closed(.closedLocally)]
         )
         link.finish()
     }
@@ -350,7 +350,7 @@ struct ConnectionLifeTests {
                 StreamSubmission(request: $1, tag: UInt64($0), deadline: .distantFuture)
             }
         )
-        #expect(link.delegate.told.last == .closed(.invariantBroken))
+        #expect(link.delegate.events.last == .closed(.invariantBroken))
         #expect(link.delegate.tags.sorted() == [0, 1, 2])
         link.finish()
     }
@@ -362,7 +362,7 @@ struct ConnectionLifeTests {
         // 64 KiB in one piece of ciphertext.
         try link.sendTogether(pings)
         #expect(link.received.filter { $0.kind == .ping && $0.flags == Frame.ack }.count == 3800)
-        #expect(link.delegate.told == [.ready])
+        #expect(link.delegate.events == [.ready])
         link.finish()
     }
 
@@ -393,9 +393,9 @@ struct ConnectionLifeTests {
         try link.shakeHands()
         try link.send(.headers(1, status: 200, end: true))
         #expect(link.delegate.tags.sorted() == Array(1...9))
-        #expect(link.delegate.told.filter { $0 == .closed(.closedLocally) }.count == 1)
+        #expect(link.delegate.events.filter { $0 == .closed(.closedLocally) }.count == 1)
         // Only the request submitted after the close gets its result after it.
-        #expect(link.delegate.told.last == .finished([Ended(8, .notSent, .noCapacity)]))
+        #expect(link.delegate.events.last == .finished([Ended(8, .notSent, .noCapacity)]))
         link.finish()
     }
 
@@ -403,7 +403,7 @@ struct ConnectionLifeTests {
         let link = try MemoryLink()
         link.delegate.onReady = { [unowned link] in link.connection.close() }
         try link.shakeHands()
-        #expect(link.delegate.told == [.ready, .closed(.closedLocally)])
+        #expect(link.delegate.events == [.ready, .closed(.closedLocally)])
         link.finish()
     }
 
@@ -419,7 +419,7 @@ struct ConnectionLifeTests {
             .goAway(3)
         )
         let ended = [Ended(1, .response, .responded), Ended(2, .response, .responded)]
-        #expect(link.delegate.told == [.ready, .finished(ended), .goingAway(.goAway), .closed(.goAway)])
+        #expect(link.delegate.events == [.ready, .finished(ended), .goingAway(.goAway), .closed(.goAway)])
         link.finish()
     }
 
@@ -431,7 +431,7 @@ struct ConnectionLifeTests {
         try link.exchange()
         try link.send(.headers(1, status: 200, end: true), .goAway(3), .headers(3, status: 200, end: true))
         #expect(
-            link.delegate.told == [
+            link.delegate.events == [
                 .ready,
                 .finished([Ended(1, .response, .responded)]),
                 .goingAway(.goAway),
@@ -462,9 +462,9 @@ struct ConnectionLifeTests {
     @Test func aSilentServerCausesAConnectTimeout() throws {
         let link = try MemoryLink { $0.connectTimeout = .seconds(3) }
         link.loop.advanceTime(by: .milliseconds(2999))
-        #expect(link.delegate.told.isEmpty)
+        #expect(link.delegate.events.isEmpty)
         link.loop.advanceTime(by: .milliseconds(1))
-        #expect(link.delegate.told == [.closed(.connectTimeout)])
+        #expect(link.delegate.events == [.closed(.connectTimeout)])
         link.finish()
     }
 
@@ -486,7 +486,7 @@ struct ConnectionLifeTests {
         #expect(link.pings == 2)
         link.loop.advanceTime(by: .seconds(5))
         #expect(
-            link.delegate.told == [.ready, .finished([Ended(1, .unknown, .connectionLost)]), .closed(.pingTimeout)]
+            link.delegate.events == [.ready, .finished([Ended(1, .unknown, .connectionLost)]), .closed(.pingTimeout)]
         )
         link.finish()
     }
@@ -498,10 +498,10 @@ struct ConnectionLifeTests {
         link.submit(2...2, within: .seconds(1))
         try link.exchange()
         link.loop.advanceTime(by: .seconds(1))
-        #expect(link.delegate.told.last == .finished([Ended(2, .unknown, .deadline)]))
+        #expect(link.delegate.events.last == .finished([Ended(2, .unknown, .deadline)]))
         link.loop.advanceTime(by: .seconds(1))
         try link.exchange()
-        #expect(link.delegate.told.last == .finished([Ended(1, .unknown, .deadline)]))
+        #expect(link.delegate.events.last == .finished([Ended(1, .unknown, .deadline)]))
         #expect(link.received.filter { $0.kind == .reset } == [.reset(3, .cancel), .reset(1, .cancel)])
         link.finish()
     }
@@ -533,7 +533,7 @@ struct ConnectionLifeTests {
         link.loop.advanceTime(by: .milliseconds(500))
         try link.exchange()
         #expect(headers() == 16)
-        #expect(link.delegate.told == [.ready])
+        #expect(link.delegate.events == [.ready])
         link.loop.advanceTime(by: .seconds(2))
         #expect(link.delegate.tags.sorted() == Array(1...16))
         link.finish()

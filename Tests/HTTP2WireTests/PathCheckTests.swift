@@ -19,7 +19,7 @@ extension MemoryLink {
 
 /// PINGs on idle connections, and the check before an idle connection is used again.
 struct PathCheckTests {
-    private static let ready = ScriptedDelegate.Told.ready
+    private static let ready = ScriptedDelegate.Event.ready
 
     @Test("An idle connection sends a PING each minute and closes if one is not acknowledged")
     func idle() throws {
@@ -36,7 +36,7 @@ struct PathCheckTests {
         try link.exchange()
         #expect(link.pings == 2)
         link.loop.advanceTime(by: .seconds(5))
-        #expect(link.delegate.told == [.ready, .closed(.pingTimeout)])
+        #expect(link.delegate.events == [.ready, .closed(.pingTimeout)])
         link.finish()
     }
 
@@ -53,7 +53,7 @@ struct PathCheckTests {
         try link.acknowledgePing()
         try link.exchange()
         #expect(link.requests == 2 && link.pings == 1)
-        #expect(link.delegate.told == [.ready])
+        #expect(link.delegate.events == [.ready])
         link.finish()
     }
 
@@ -78,7 +78,7 @@ struct PathCheckTests {
         link.loop.advanceTime(by: .seconds(2))
         try link.exchange()
         let ended = [Ended(1, .notSent, .connectionLost), Ended(2, .notSent, .connectionLost)]
-        #expect(link.delegate.told == [.ready, .finished(ended), .closed(.pingTimeout)])
+        #expect(link.delegate.events == [.ready, .finished(ended), .closed(.pingTimeout)])
         #expect(link.requests == 0)
         link.finish()
     }
@@ -94,7 +94,7 @@ struct PathCheckTests {
         try link.exchange()
         #expect(link.requests == 0)
         link.loop.advanceTime(by: .seconds(2))
-        #expect(link.delegate.told.last == .closed(.pingTimeout))
+        #expect(link.delegate.events.last == .closed(.pingTimeout))
         link.finish()
     }
 
@@ -106,9 +106,9 @@ struct PathCheckTests {
         link.submit(1...1, within: .milliseconds(500))
         link.submit(2...3, within: .seconds(30))
         link.connection.cancel(tag: 2)
-        #expect(link.delegate.told.last == .finished([Ended(2, .notSent, .cancelled)]))
+        #expect(link.delegate.events.last == .finished([Ended(2, .notSent, .cancelled)]))
         link.loop.advanceTime(by: .milliseconds(500))
-        #expect(link.delegate.told.last == .finished([Ended(1, .notSent, .deadline)]))
+        #expect(link.delegate.events.last == .finished([Ended(1, .notSent, .deadline)]))
         try link.exchange()
         try link.acknowledgePing()
         try link.exchange()

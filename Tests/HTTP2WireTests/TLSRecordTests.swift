@@ -41,7 +41,7 @@ struct TLSRecordTests {
             if sendsData { self.nothing.withUnsafeBytes { _ = link.server.write($0) } }
             try link.channel.writeInbound(link.server.takeOutput())
         }
-        #expect(link.delegate.told == [.ready, .closed(.tlsFailure)])
+        #expect(link.delegate.events == [.ready, .closed(.tlsFailure)])
         #expect(link.writtenBytes - before < 600_000)
         link.finish()
     }
@@ -56,7 +56,7 @@ struct TLSRecordTests {
             self.requestReply(link.server)
             try link.channel.writeInbound(link.server.takeOutput())
         }
-        #expect(link.delegate.told == [.ready, .closed(.tlsFailure)])
+        #expect(link.delegate.events == [.ready, .closed(.tlsFailure)])
         link.finish()
     }
 
@@ -70,7 +70,7 @@ struct TLSRecordTests {
             try link.send(.headers(stream, status: 200, end: true))
         }
         #expect(link.delegate.tags.sorted() == [1, 2, 3])
-        #expect(!link.delegate.told.contains { if case .closed = $0 { true } else { false } })
+        #expect(!link.delegate.events.contains { if case .closed = $0 { true } else { false } })
         link.finish()
     }
 
@@ -122,7 +122,7 @@ struct TLSRecordTests {
         let link = try MemoryLink()
         try link.shakeHands()
         try link.channel.writeInbound(ByteBuffer(bytes: bytes))
-        #expect(link.delegate.told == [.ready, .closed(.tlsFailure)])
+        #expect(link.delegate.events == [.ready, .closed(.tlsFailure)])
         link.finish()
     }
 
@@ -139,7 +139,7 @@ struct TLSRecordTests {
         try link.shakeHands()
         #expect(link.server.appendAlert(alert))
         try link.exchange()
-        #expect(link.delegate.told == [.ready, .closed(code)])
+        #expect(link.delegate.events == [.ready, .closed(code)])
         link.finish()
     }
 
@@ -152,7 +152,7 @@ struct TLSRecordTests {
         link.channel.isWritable = true  // without an event
         try link.send(closeNotify: true)
         #expect(
-            link.delegate.told.dropFirst() == [
+            link.delegate.events.dropFirst() == [
                 .finished((1...3).map { Ended($0, .notSent, .connectionLost) }), .closed(.closedByPeer),
             ]
         )
