@@ -58,7 +58,8 @@ struct Page: ParsableCommand {
         let page = """
             # Benchmarks
 
-            `make bench-report` writes this page. \(machine)
+            This page has the measurements of the library, for those who compare it or tune it. `make bench-report` \
+            writes this page. \(machine)
 
             **Compare ratios, not times.** Times differ between machines, and between hours on one machine. Figures \
             that were measured side by side in the same minutes can be compared. Client and server run on the same \
