@@ -67,11 +67,11 @@ lint: toolchain ## Check the format of the sources, and file names, retired name
 	swift format lint --strict --recursive $(SOURCES)
 	.ci/lint
 
-format: toolchain ## Bring the sources into form
+format: toolchain ## Format the sources
 	@# Only regular files, because it would replace a symbolic link with a copy; and not the packages in build folders.
 	find $(SOURCES) -name '.build*' -prune -o -type f -name '*.swift' -exec swift format --in-place {} +
 
-docs: toolchain ## Write the documentation of all products to .build/docs; fails for a symbol without any
+docs: toolchain ## Write the documentation of all products to .build/docs; fails for an undocumented symbol or a dead link
 	@.ci/install-packages build
 	.ci/docs APNSPool APNSModel APNSSimulator APNSTesting APNSSealing SupervisedPool
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tries the service against a simulated APNs: single requests, then load, SIGTERM in the middle of it, and the count of
 # what became of each request. Fails (status 1) if a request that the server took has no outcome, if the simulator took a
-# push that nobody was told of, or if anything takes too long.
+# push whose outcome no caller received, or if anything takes too long.
 #
 #   APNS=<the tool apns> SERVICE=<the built service> Docs/Examples/NotificationService/try.sh
 #
@@ -159,12 +159,12 @@ kill -INT "$simulator_pid"
 wait "$simulator_pid" || fail "the simulator ended with status $?"
 simulator_pid=
 
-# --- The books.
+# --- The comparison with the simulator's record.
 
 answers=$(grep -vc '^000 ' "$work/results" || true)
 refused=$(grep -c '^000 ' "$work/results" || true)
 accepted=$(grep -c '^200 ' "$work/results" || true)
-[ $((answers + refused)) -eq "$requests" ] || fail "$answers answers and $refused refused are not $requests requests"
+[ $((answers + refused)) -eq "$requests" ] || fail "$answers responses and $refused refused are not $requests requests"
 [ "$refused" -gt 0 ] || fail "the load was over before SIGTERM: nothing was tried"
 
 # Each response is an outcome, and the outcome of its own request.

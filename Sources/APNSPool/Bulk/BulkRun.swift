@@ -52,7 +52,7 @@ final class BulkRun: BulkEngine {
     private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
     private var hasEntered = false
     private var isCancellationHandled = false
-    /// Whether the consumer's service group is shutting down gracefully.
+    /// Whether the call has seen that the consumer's service group is shutting down gracefully.
     private var isShutdownHandled = false
     private var isOver = false
 

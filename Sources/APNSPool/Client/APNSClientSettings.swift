@@ -9,8 +9,7 @@ public struct APNSClientSettings: Sendable {
     /// The time limits; all of them can change. Pushes and bulk calls that have started keep their deadlines. A new
     /// `connect` applies to the next connect.
     public var timeouts: APNSClientConfiguration.Timeouts
-    /// The minimum time between two broadcasts to one channel. Broadcasts that already wait keep their
-    /// send times.
+    /// The minimum time between two broadcasts to one channel. Broadcasts that already wait keep their send times.
     public var broadcastSpacing: Duration
 
     init(_ configuration: APNSClientConfiguration) {

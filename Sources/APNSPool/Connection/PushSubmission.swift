@@ -22,7 +22,7 @@ struct PushSubmission: Sendable {
 #endif
 
 /// A batch of pushes of a bulk call on its way to a connection's event loop. Their results are delivered to the call in
-/// arrays. Their streams are returned to the pool together with them.
+/// arrays. Their streams are returned to the pool just before each delivery.
 struct PushBatch: Sendable {
     /// One request for each of the `indices`.
     var requests: RequestBatch

@@ -43,8 +43,8 @@ public struct APNSAppSender: PushSender {
     // MARK: State
 
     /// The health of the app's client. It is also `serving` if no client runs because there is nothing to send: the
-    /// next push starts one. It is `starting` while the app waits for its turn, and `failing` with `configuration` for
-    /// an unknown app or environment.
+    /// next push starts one. It is `starting` before the group runs and while the app waits for its turn, `stopped`
+    /// from the group's shutdown on, and `failing` with `configuration` for an unknown app or environment.
     public var health: APNSHealth {
         get async {
             switch self.core.standing(self.app, self.environment) {

@@ -12,8 +12,7 @@ public struct APNSApp: Sendable {
     /// The app's bundle ID. Pushes to other topics are not sent (`configuration`). Topics that begin with the bundle ID
     /// and a dot, such as those of VoIP or complications, belong to the app.
     public var topic: String
-    /// The app's key or certificate. Apps with the same credential share connections unless `isolation` forbids
-    /// it.
+    /// The app's key or certificate. Apps with the same credential share connections unless `isolation` forbids it.
     public var authentication: APNSAuthentication
     /// The environments that the app uses. Default: production and development.
     public var environments: Set<APNSEnvironment>

@@ -1,7 +1,7 @@
 import APNSModel
+import HTTP2Wire
 import Logging
 import NIOPosix
-import HTTP2Wire
 import SupervisedPool
 import Synchronization
 

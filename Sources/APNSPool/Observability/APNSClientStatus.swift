@@ -122,7 +122,7 @@ extension APNSClientStatus {
     /// and the settings that differ from the defaults. It is meant for people, and its format may change.
     ///
     /// It has a few dozen lines. It contains no keys, provider tokens or device tokens. It does contain hosts, and the
-    /// key ID and team ID or the certificate's name.
+    /// key id and team id or the certificate's name.
     public var description: String {
         let details = self.details
         var lines = [

@@ -61,8 +61,8 @@ struct PushHistory: Sendable {
     ///
     /// - Parameters:
     ///   - isDegraded: whether APNs is overloaded. If so, even the second attempt after 503 or 500 is delayed.
-    ///   - takeBudget: takes one retry from the budget. Called once, only if the response was 503 or 500 and a retry is
-    ///     otherwise possible.
+    ///   - takeBudget: takes one retry from the budget. Called at most once: if the response was 503 or 500 and a
+    ///     retry is otherwise possible.
     mutating func decide(
         _ end: AttemptEnd,
         policy: APNSClientConfiguration.Retry,

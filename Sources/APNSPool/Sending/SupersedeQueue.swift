@@ -103,7 +103,7 @@ final class SupersedeEntry: Sendable {
         return self.queue.claim(self)
     }
 
-    /// Whether the push may be written. Returns false if a newer push superseded it.
+    /// Records that the push is about to be written. Returns false if a newer push superseded it: do not write it.
     func beginWrite() -> Bool { self.queue.beginWrite(self) }
 
     /// Ends the turn after the push has its outcome. Has no effect if the push never had the turn.

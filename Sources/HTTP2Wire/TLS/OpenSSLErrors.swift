@@ -4,8 +4,8 @@ import CAPNSOpenSSL
 struct OpenSSLErrors {
     private var codes: [UInt] = []
 
-    /// Empties this thread's error queue. Whoever uses OpenSSL calls it first, because some of OpenSSL's results can
-    /// only be told apart by the errors in the queue.
+    /// Empties this thread's error queue. Call it before any use of OpenSSL: some results differ only in the errors in
+    /// the queue, and the first call initializes OpenSSL.
     static func clear() {
         _ = self.withoutExitHandler
         ERR_clear_error()
