@@ -406,7 +406,7 @@ final class ClientGroupCore: Sendable {
                 case .start(let clientID, let connections):
                     group.addTask { await self.runClient(clientID, connections) }
                 case .stop(let client):
-                    client.runtime.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
+                    client.runtime.lifecycle.beginDrain(within: self.live.settings.timeouts.drain)
                 }
             }
             // The group was cancelled or shut down.
@@ -421,7 +421,7 @@ final class ClientGroupCore: Sendable {
             return state.clients.values.compactMap(\.client)
         }
         for client in clients {
-            client.runtime.lifecycle.beginDrain(within: self.configuration.client.timeouts.drain)
+            client.runtime.lifecycle.beginDrain(within: self.live.settings.timeouts.drain)
         }
         self.over.open()
         self.job.finish()

@@ -119,6 +119,20 @@ struct ClientGroupTests: GroupOfClients {
         }
     }
 
+    @Test("A group drains its clients within the time that was set last")
+    func changedDrainTime() async throws {
+        try await self.withGroup(configure: { $0.client.timeouts.drain = .seconds(60) }) { group, simulator in
+            try group.add(self.app(0, simulator))
+            simulator.inject(Fault(.stall()))
+            async let outcome = self.deliver(group, 0, simulator)
+            try await simulator.waitUntil { $0.requestsReceived == 1 }
+            try group.update { $0.timeouts.drain = .zero }
+            group.shutdown()
+            // With the earlier time, the push would end at its deadline.
+            #expect(await outcome.error?.code == .shuttingDown)
+        }
+    }
+
     @Test(
         "A long call of an app that should yield blocks neither its own pushes nor an app that finds an idle connection"
     )
