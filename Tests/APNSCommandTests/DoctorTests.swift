@@ -52,8 +52,12 @@ struct DoctorTests {
             let (report, status) = try await self.examine(server.options, ["APNS_POOL_SIZE": "2"])
             #expect(status == 0, "\(report)")
             #expect(report.steps.allSatisfy { $0.state == "ok" }, "\(report.steps)")
-            let names = ["settings", "credential", "name", "TCP", "TLS", "HTTP/2", "clock"]
-            #expect(Array(report.steps.map(\.name).prefix(7)) == names)
+            let names = ["libraries", "settings", "credential", "name", "TCP", "TLS", "HTTP/2", "clock"]
+            #expect(Array(report.steps.map(\.name).prefix(8)) == names)
+            let libraries = try #require(report.step("libraries")).found
+            #expect(libraries.contains { $0.hasPrefix("OpenSSL 3.") })
+            #expect(libraries.contains { $0.wholeMatch(of: /nghttp2 1\.\d+\.\d+/) != nil })
+            #expect(libraries.contains { $0.contains("backport") })
             #expect(report.steps.last?.name == "topic")
             let size = try #require(report.settings.first { $0.option == "--pool-size" })
             #expect(size.value == "2" && size.origin == "APNS_POOL_SIZE")

@@ -26,6 +26,7 @@ struct Doctor {
 
     mutating func examine() async -> DoctorReport {
         self.report.settings = self.options.given
+        self.examineLibraries()
         self.examineSettings()
         let client = await self.examineCredential()
         if let probe = self.reach() { self.examineServer(probe) }
@@ -34,6 +35,17 @@ struct Doctor {
     }
 
     // MARK: Checks without network
+
+    private mutating func examineLibraries() {
+        self.report.pass(
+            "libraries",
+            [
+                LinkedVersions.openSSL,
+                "nghttp2 \(LinkedVersions.nghttp2)",
+                "Distributions backport security fixes without changing these versions: ask the package manager.",
+            ]
+        )
+    }
 
     private mutating func examineSettings() {
         var lines = ["server \(self.host), port \(self.port)"]
