@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
 
@@ -54,6 +54,17 @@ chaos: toolchain ## Random faults against 200,000 pushes, and 300 lives of a cli
 	swift build --build-tests
 	CHAOS_PUSHES=$(or $(CHAOS_PUSHES),200000) STORMS=$(or $(STORMS),300) $(if $(SEED),SEED=$(SEED)) \
 		timeout 1800 swift test --no-parallel --skip-build --filter '^APNSPoolTests\.(Chaos|LifecycleStorm)Tests'
+
+chaos-long: toolchain ## Random faults against ten million pushes; about an hour (SEED=n repeats one)
+	@.ci/install-packages test
+	swift build --build-tests
+	CHAOS_PUSHES=$(or $(CHAOS_PUSHES),10000000) $(if $(SEED),SEED=$(SEED)) \
+		timeout 14400 swift test --no-parallel --skip-build --filter '^APNSPoolTests\.ChaosTests'
+
+soak: toolchain ## Mixed load with faults for HOURS=2; fails if memory, descriptors, threads or delays grow
+	@.ci/install-packages build
+	swift build -c release --package-path Benchmarks
+	Benchmarks/.build/release/throughput soak --hours $(or $(HOURS),2)
 
 example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SIGTERM in the middle, nothing lost
 	@.ci/install-packages test

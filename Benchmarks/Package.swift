@@ -20,16 +20,22 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift.git", from: "0.2.0"),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
     ],
     targets: [
+        .systemLibrary(name: "CMalloc"),
         .executableTarget(
             name: "throughput",
             dependencies: [
+                .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .target(name: "CMalloc", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings
         ),

@@ -31,7 +31,7 @@ enum Server {
     }
 
     /// At once, also where standard output is a pipe, which `print` would buffer.
-    private static func announce(_ text: String) {
+    static func announce(_ text: String) {
         let bytes = Array(text.utf8)
         _ = bytes.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
     }

@@ -12,11 +12,14 @@ struct ServerBehaviour: Sendable, Equatable {
     var stallAt: Int?
     /// For how long.
     var stallSeconds = 60.0
+    /// Whether it has the faults of a soak.
+    var hasSoakFaults = false
 
     /// What the server's process is started with.
     var arguments: [String] {
         var arguments = ["--rtt", "\(rtt)", "--service-time", "\(serviceTime)", "--stream-limit", "\(streamLimit)"]
         if let stallAt { arguments += ["--stall-at", "\(stallAt)", "--stall-seconds", "\(stallSeconds)"] }
+        if hasSoakFaults { arguments.append("--soak-faults") }
         return arguments
     }
 
@@ -37,6 +40,10 @@ struct ServerBehaviour: Sendable, Equatable {
             configuration.faults.faults.append(
                 Fault(.pause(.seconds(stallSeconds), everywhere: true), when: .nth(stallAt))
             )
+        }
+        if hasSoakFaults {
+            configuration.faults.faults += SoakFaults.all
+            configuration.seed = SoakFaults.seed
         }
         return configuration
     }

@@ -22,6 +22,9 @@ struct SimulatorOptions: ParsableArguments {
     @Option(help: ArgumentHelp("For so long.", valueName: "SECONDS", visibility: .hidden))
     var stallSeconds = 60.0
 
+    @Flag(help: ArgumentHelp("The simulator has the faults of 'soak'.", visibility: .hidden))
+    var soakFaults = false
+
     func validate() throws {
         guard (0...60_000).contains(rtt) else { throw ValidationError("--rtt must be 0 to 60000 ms") }
         guard (0...60_000).contains(serviceTime) else { throw ValidationError("--service-time must be 0 to 60000 ms") }
@@ -36,7 +39,8 @@ struct SimulatorOptions: ParsableArguments {
             serviceTime: serviceTime,
             streamLimit: streamLimit,
             stallAt: stallAt,
-            stallSeconds: stallSeconds
+            stallSeconds: stallSeconds,
+            hasSoakFaults: soakFaults
         )
     }
 }
