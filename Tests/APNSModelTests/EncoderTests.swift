@@ -21,7 +21,7 @@ struct EncoderTests {
         return Data(payload.dropFirst(#"{"aps":{},"v":"#.utf8.count).dropLast())
     }
 
-    private func expectEqual(_ value: some Encodable & Sendable, _ comment: Comment? = nil) throws {
+    func expectEqual(_ value: some Encodable & Sendable, _ comment: Comment? = nil) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes
         let ours = try ours(value)

@@ -1,10 +1,12 @@
 import APNSBasics
 
-/// Random numbers that a seed repeats (SplitMix64). A failing test prints the seed.
+/// Random numbers that a seed repeats (SplitMix64), or that a fuzzer chooses. A failing test prints the seed.
 public struct SeededRandom: RandomNumberGenerator, Sendable, CustomStringConvertible {
-    /// The seed of the sequence.
+    /// The seed of the sequence. A fuzzer's sequence continues with it after its bytes.
     public let seed: UInt64
     private var numbers: SplitMix64
+    /// The bytes that determine the first numbers, two for each.
+    private var bytes: ArraySlice<UInt8> = []
 
     /// Starts the sequence of `seed`, by default a new one each time.
     public init(seed: UInt64 = UInt64.random(in: .min ... .max)) {
@@ -12,7 +14,22 @@ public struct SeededRandom: RandomNumberGenerator, Sendable, CustomStringConvert
         self.numbers = SplitMix64(seed: seed)
     }
 
-    public mutating func next() -> UInt64 { numbers.next() }
+    /// Starts a sequence that these bytes determine. A number takes two bytes, so that a fuzzer that changes a byte
+    /// changes one decision.
+    public init(bytes: [UInt8]) {
+        self.init(seed: 0)
+        self.bytes = bytes[...]
+    }
+
+    /// Whether no byte determines the next number.
+    public var isUsedUp: Bool { bytes.isEmpty }
+
+    public mutating func next() -> UInt64 {
+        guard let high = bytes.popFirst() else { return numbers.next() }
+        let low = bytes.popFirst() ?? 0
+        // `random(in:using:)` takes the highest bits, and rejects some numbers whose product has small low bits.
+        return UInt64(high) << 56 | UInt64(low) << 48 | 0x5555_5555_5555
+    }
 
     public var description: String { "seed \(seed)" }
 }

@@ -368,11 +368,26 @@ struct ConnectionStateModelTests {
     @Test(arguments: 0..<UInt64(TestScale.times(80)))
     func sessionsAreNeverLostAndReportsMatchTheState(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
+        self.run(&random, isOver: { steps, _ in steps == 400 })
+    }
+
+    @Test("No input that a fuzzer chooses breaks the machine") func fuzzConnectionMachine() throws {
+        try Fuzz.run("connection-machine") { bytes in
+            var random = SeededRandom(bytes: bytes)
+            self.run(&random, isOver: { _, random in random.isUsedUp })
+        }
+    }
+
+    /// - Parameter isOver: is called with the number of steps so far.
+    private func run(_ random: inout SeededRandom, isOver: (Int, SeededRandom) -> Bool) {
+        let seed = random.seed
         let isBase = Bool.random(using: &random)
         var machine = ConnectionStateMachine(isBase: isBase, streamCap: 100, backoff: Backoff())
         var world = World()
         var now = MonotonicInstant(nanoseconds: 0)
-        for _ in 0..<400 {
+        var steps = 0
+        while !isOver(steps, random) {
+            steps += 1
             // Mostly an open session, sometimes one that is closed or never existed.
             let session = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
             let flag = Bool.random(using: &random)

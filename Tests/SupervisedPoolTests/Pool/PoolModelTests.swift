@@ -22,17 +22,7 @@ struct PoolModelTests {
                     return
                 }
             }
-            // At the end all streams are returned, and every waiter gets a result.
-            while let (origin, count) = model.held.first {
-                model.checkin(origin, count)
-                model.follow()
-            }
-            model.bench.advance(.seconds(100))
-            model.follow()
-            let status = model.bench.machine.status(model.bench.now)
-            #expect(model.mistakes.isEmpty, "\(model.mistakes). \(Self.run.replay(seed))")
-            #expect(model.waiting.isEmpty && status.queueDepth == 0, "\(Self.run.replay(seed))")
-            #expect(status.leased == 0 && model.bench.machine.leasedInAll == 0, "\(Self.run.replay(seed))")
+            self.finish(&model, Self.run.replay(seed))
             seen.merge(model.seen, uniquingKeysWith: +)
         }
         guard Self.run.seeds.count > 1, Self.run.commandsPerRun >= 1000 else { return }
@@ -47,6 +37,32 @@ struct PoolModelTests {
         ] {
             #expect(seen[event, default: 0] > 0, "\(event) never happened in \(seen)")
         }
+    }
+
+    @Test("No command that a fuzzer chooses breaks the pool") func fuzzPoolMachine() throws {
+        try Fuzz.run("pool-machine") { bytes in
+            var random = SeededRandom(bytes: bytes)
+            var model = PoolModel(seed: 0, self.configuration(&random))
+            while !random.isUsedUp, model.mistakes.isEmpty {
+                self.command(&model, &random)
+                model.follow()
+            }
+            self.finish(&model, "\(bytes.count) bytes")
+        }
+    }
+
+    /// At the end all streams are returned, and every waiter gets a result.
+    private func finish(_ model: inout PoolModel, _ comment: String) {
+        while let (origin, count) = model.held.first {
+            model.checkin(origin, count)
+            model.follow()
+        }
+        model.bench.advance(.seconds(100))
+        model.follow()
+        let status = model.bench.machine.status(model.bench.now)
+        #expect(model.mistakes.isEmpty, "\(model.mistakes). \(comment)")
+        #expect(model.waiting.isEmpty && status.queueDepth == 0, "\(comment)")
+        #expect(status.leased == 0 && model.bench.machine.leasedInAll == 0, "\(comment)")
     }
 
     private func configuration(_ random: inout SeededRandom) -> PoolConfiguration {
