@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
 
@@ -66,6 +66,10 @@ soak: toolchain ## Mixed load with faults for HOURS=2; fails if memory, descript
 	swift build -c release --package-path Benchmarks
 	Benchmarks/.build/release/throughput soak --hours $(or $(HOURS),2)
 
+fuzz: toolchain ## Let libFuzzer choose the inputs of the fuzz targets, each for SECONDS=60 (TARGETS="settings …"; UPDATE=1 keeps new inputs)
+	@.ci/install-packages test
+	.ci/fuzz $(or $(SECONDS),60) $(TARGETS)
+
 example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SIGTERM in the middle, nothing lost
 	@.ci/install-packages test
 	swift build --package-path Docs/Examples/NotificationService
@@ -85,6 +89,10 @@ format: toolchain ## Format the sources
 docs: toolchain ## Write the documentation of all products to .build/docs; fails for an undocumented symbol or a dead link
 	@.ci/install-packages build
 	.ci/docs APNSPool APNSModel APNSSimulator APNSTesting APNSSealing SupervisedPool
+
+sbom: toolchain ## Write a bill of materials in CycloneDX form to .build/sbom.cdx.json, and validate it
+	@.ci/install-packages build
+	.ci/sbom --check
 
 check-readme: toolchain ## Run what the README shows, in a new package; some minutes the first time
 	@.ci/install-packages build

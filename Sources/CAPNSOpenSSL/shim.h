@@ -30,6 +30,7 @@ static inline void capns_ctx_set_mode(SSL_CTX *ctx, long mode) { SSL_CTX_set_mod
 static inline void capns_ctx_disable_session_cache(SSL_CTX *ctx) {
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 }
+static inline void capns_ctx_disable_tickets(SSL_CTX *ctx) { SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET); }
 static inline void capns_ctx_forbid_renegotiation_and_compression(SSL_CTX *ctx) {
   SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 }

@@ -265,6 +265,37 @@ struct TLSFailureTests {
         #expect(self.code { $0.caPEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" } != nil)
     }
 
+    @Test("A damaged certificate after a good one is an error, and other text after it is not")
+    func damagedChain() throws {
+        let first = try CertificateAuthority().certificatePEM
+        let second = try CertificateAuthority().certificatePEM
+        let damaged = second.replacing("\n", with: "\n!", maxReplacements: 3)
+        #expect(self.code { $0.caPEM = first + damaged + second } == .trustRootsUnreadable)
+        #expect(self.code { $0.caPEM = first + second + "and so on\n" } == nil)
+        let identity = try CertificateAuthority().issue(names: ["a"])
+        #expect(
+            self.code {
+                $0.certificateChainPEM = identity.certificateChainPEM + damaged
+                $0.privateKeyPEM = identity.privateKeyPEM
+            } == .certificateUnusable
+        )
+    }
+
+    /// OpenSSL would otherwise ask for a passphrase on the terminal.
+    @Test("A certificate in an encrypted block is refused without a question") func encryptedCertificate() async {
+        await #expect(processExitsWith: .success) {
+            // Without a terminal, a question would fail, so the error's text must show that there was none.
+            let pem = try CertificateAuthority().certificatePEM
+            let header = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n\n"
+            let begin = "-----BEGIN CERTIFICATE-----\n"
+            let error = #expect(throws: WireError.self) {
+                _ = try PEM.certificates(in: pem.replacing(begin, with: begin + header), code: .trustRootsUnreadable)
+            }
+            #expect(error?.message.contains("bad password read") == true, "\(error?.message ?? "")")
+            #expect(error?.message.contains("processing") == false, "\(error?.message ?? "")")
+        }
+    }
+
     @Test func certificatesAndKeysThatDoNotMatchAreRejected() throws {
         let authority = try CertificateAuthority()
         let one = try authority.issue(names: ["a"])
@@ -317,6 +348,14 @@ struct TLSFailureTests {
                 if (try? SHA256Digest.hexadecimal(of: [1])) == nil { _exit(1) }
             }
             _ = try SHA256Digest.hexadecimal(of: [0])
+            exit(0)
+        }
+        // A simulator's first use of OpenSSL.
+        await #expect(processExitsWith: .success) {
+            atexit {
+                if (try? SHA256Digest.hexadecimal(of: [1])) == nil { _exit(1) }
+            }
+            _ = try CertificateAuthority()
             exit(0)
         }
     }

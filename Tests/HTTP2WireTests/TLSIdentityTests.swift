@@ -30,6 +30,13 @@ struct TLSIdentityTests {
         #expect(identity.fingerprint.count == 64)
     }
 
+    @Test("A topic may be longer than a common name can be") func longTopic() throws {
+        let topic = "com.example." + String(repeating: "long", count: 30)
+        let identity = try self.client([topic])
+        #expect(identity.topics == [topic])
+        #expect(identity.commonName == String("Apple Push Services: \(topic)".prefix(64)))
+    }
+
     @Test func theExtensionListsAllTopics() throws {
         let topics = ["com.example.app", "com.example.app.voip", "com.example.app.complication"]
         #expect(try self.client(topics).topics == topics)

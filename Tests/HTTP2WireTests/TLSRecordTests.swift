@@ -27,6 +27,12 @@ struct TLSRecordTests {
         return link
     }
 
+    @Test("A server gives no session ticket in TLS 1.2, so no later handshake resumes a session")
+    func noTicket() throws {
+        let link = try self.link(.tls12)
+        #expect(SSL_get_options(link.server.ssl) & (UInt64(1) << 14) != 0)  // SSL_OP_NO_TICKET
+    }
+
     @Test(
         "A client ends the connection to a server that requests TLS replies and reads none",
         arguments: [TLSConfiguration.Version.tls13, .tls12],

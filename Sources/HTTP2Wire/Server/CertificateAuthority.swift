@@ -26,7 +26,7 @@ package final class CertificateAuthority {
             validFrom: -86_400,
             validTo: 10 * 365 * 86_400
         )
-        X509_set_issuer_name(certificate.pointer, X509_get_subject_name(certificate.pointer))
+        try Self.setIssuer(of: certificate, to: certificate)
         try Self.add(NID_basic_constraints, "critical,CA:TRUE", to: certificate)
         try Self.add(NID_key_usage, "critical,keyCertSign,cRLSign", to: certificate)
         // Without it, two roots with the same name cannot be distinguished (RFC 5280, section 4.2.1.1).
@@ -77,7 +77,7 @@ package final class CertificateAuthority {
             validFrom: validFrom,
             validTo: validTo
         )
-        X509_set_issuer_name(certificate.pointer, X509_get_subject_name(self.certificate.pointer))
+        try Self.setIssuer(of: certificate, to: self.certificate)
         let alternatives = names.map { name in
             let isAddress = name.contains(":") || name.allSatisfy { $0.isNumber || $0 == "." }
             return "\(isAddress ? "IP" : "DNS"):\(name)"
@@ -116,7 +116,7 @@ package final class CertificateAuthority {
             validFrom: validFrom,
             validTo: validTo
         )
-        X509_set_issuer_name(certificate.pointer, X509_get_subject_name(self.certificate.pointer))
+        try Self.setIssuer(of: certificate, to: self.certificate)
         try Self.add(NID_basic_constraints, "critical,CA:FALSE", to: certificate)
         try Self.add(NID_ext_key_usage, "clientAuth", to: certificate)
         try Self.add(NID_authority_key_identifier, "keyid:always", to: certificate, issuer: self.certificate)
@@ -137,8 +137,7 @@ package final class CertificateAuthority {
         let text = Hexadecimal.text(of: wrapped(0x30, items))
         guard let item = X509V3_EXT_nconf(nil, nil, "1.2.840.113635.100.6.3.6", "DER:" + text)
         else { throw self.failure("the list of topics is not valid") }
-        X509_add_ext(certificate.pointer, item, -1)
-        X509_EXTENSION_free(item)
+        try self.add(item, to: certificate)
     }
 
     private static func failure(_ what: String) -> WireError {
@@ -150,6 +149,7 @@ package final class CertificateAuthority {
     }
 
     private static func makeKey() throws(WireError) -> EVPKey {
+        OpenSSLErrors.clear()
         guard let key = capns_new_p256_key() else { throw self.failure("no P-256 key could be made") }
         return EVPKey(owning: key)
     }
@@ -165,25 +165,44 @@ package final class CertificateAuthority {
         OpenSSLErrors.clear()
         guard let pointer = X509_new() else { throw self.failure("no certificate could be made") }
         let certificate = X509Certificate(owning: pointer)
-        X509_set_version(pointer, 2)  // X.509 version 3
-        ASN1_INTEGER_set(X509_get_serialNumber(pointer), serial)
-        X509_gmtime_adj(X509_getm_notBefore(pointer), validFrom)
-        X509_gmtime_adj(X509_getm_notAfter(pointer), validTo)
-        let parts = [("UID", userID), ("CN", commonName)]
-        for case (let field, let value?) in parts {
-            let text = Array(value.utf8)
-            X509_NAME_add_entry_by_txt(
-                X509_get_subject_name(pointer),
-                field,
-                MBSTRING_FLAG | 1,  // MBSTRING_ASC
-                text,
-                Int32(clamping: text.count),
-                -1,
-                0
-            )
-        }
-        guard X509_set_pubkey(pointer, key.pointer) == 1 else { throw self.failure("the key does not fit") }
+        guard X509_set_version(pointer, 2) == 1,  // X.509 version 3
+            ASN1_INTEGER_set(X509_get_serialNumber(pointer), serial) == 1,
+            X509_gmtime_adj(X509_getm_notBefore(pointer), validFrom) != nil,
+            X509_gmtime_adj(X509_getm_notAfter(pointer), validTo) != nil,
+            X509_set_pubkey(pointer, key.pointer) == 1
+        else { throw self.failure("no certificate could be made") }
+        if let userID { try self.add(userID, as: "UID", to: pointer) }
+        // The longest common name that X.509 allows (RFC 5280, appendix A.1, ub-common-name).
+        try self.add(String(commonName.prefix(64)), as: "CN", to: pointer)
         return certificate
+    }
+
+    private static func add(_ value: String, as field: String, to pointer: OpaquePointer) throws(WireError) {
+        let text = Array(value.utf8)
+        let added = X509_NAME_add_entry_by_txt(
+            X509_get_subject_name(pointer),
+            field,
+            MBSTRING_FLAG,  // MBSTRING_UTF8
+            text,
+            Int32(clamping: text.count),
+            -1,
+            0
+        )
+        guard added == 1 else { throw self.failure("the name '\(value)' is not valid") }
+    }
+
+    private static func setIssuer(of certificate: X509Certificate, to issuer: X509Certificate) throws(WireError) {
+        guard X509_set_issuer_name(certificate.pointer, X509_get_subject_name(issuer.pointer)) == 1 else {
+            throw self.failure("the issuer could not be set")
+        }
+    }
+
+    /// Takes over the reference to the extension.
+    private static func add(_ item: OpaquePointer, to certificate: X509Certificate) throws(WireError) {
+        defer { X509_EXTENSION_free(item) }
+        guard X509_add_ext(certificate.pointer, item, -1) == 1 else {
+            throw self.failure("an extension could not be added")
+        }
     }
 
     /// Adds an extension.
@@ -200,8 +219,7 @@ package final class CertificateAuthority {
         guard let item = X509V3_EXT_conf_nid(nil, &context, id, value) else {
             throw self.failure("the certificate extension '\(value)' is not valid")
         }
-        X509_add_ext(certificate.pointer, item, -1)
-        X509_EXTENSION_free(item)
+        try self.add(item, to: certificate)
     }
 
     private static func sign(_ certificate: X509Certificate, with key: EVPKey) throws(WireError) {

@@ -25,6 +25,14 @@ struct OpenSSLErrors {
         }
     }
 
+    /// Whether the last error in this thread's queue has this reason in this library of OpenSSL. The queue stays as it
+    /// is.
+    static func lastIs(_ reason: Int32, of library: Int32) -> Bool {
+        let code = ERR_peek_last_error()
+        // As in `ERR_GET_LIB` and `ERR_GET_REASON` of OpenSSL 3.
+        return (code >> 23) & 0xFF == UInt(library) && code & 0x7F_FFFF == UInt(reason)
+    }
+
     /// The reason of the first error: the low 23 bits, as in `ERR_GET_REASON` of OpenSSL 3.
     var firstReason: Int32 { self.codes.first.map { Int32($0 & 0x7F_FFFF) } ?? 0 }
 

@@ -19,18 +19,27 @@ final class EVPKey: @unchecked Sendable {
 
 /// Reads and writes PEM text (RFC 7468) with OpenSSL.
 enum PEM {
+    /// Refuses encrypted blocks. With neither a callback nor an argument, OpenSSL would prompt on the terminal.
+    private static let noPassphrase:
+        @convention(c) (
+            UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?
+        ) -> Int32 = { _, _, _, _ in -1 }
+
     static func certificates(in text: String, code: WireError.Code) throws(WireError) -> [X509Certificate] {
         var found: [X509Certificate] = []
         OpenSSLErrors.clear()
         let bio = self.memory(Array(text.utf8))
         defer { BIO_free(bio) }
-        while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
+        while let pointer = PEM_read_bio_X509(bio, nil, Self.noPassphrase, nil) {
             found.append(X509Certificate(owning: pointer))
         }
-        let errors = OpenSSLErrors.drain()  // the last read always fails: no block follows, or it is damaged
+        // The last read always fails: no block follows, or it is damaged (PEM_read_bio(3)).
+        let isEnd = OpenSSLErrors.lastIs(PEM_R_NO_START_LINE, of: ERR_LIB_PEM)
+        let errors = OpenSSLErrors.drain()
         guard !found.isEmpty else {
             throw WireError(code, "the text holds no certificate in PEM form: \(errors.text)")
         }
+        guard isEnd else { throw WireError(code, "certificate \(found.count + 1) is damaged: \(errors.text)") }
         return found
     }
 
@@ -41,8 +50,7 @@ enum PEM {
         guard let bio = self.memory(text) else { return nil }
         defer { BIO_free(bio) }
         guard let passphrase else {
-            // With neither a callback nor an argument, OpenSSL would prompt on the terminal.
-            return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil).map(EVPKey.init(owning:))
+            return PEM_read_bio_PrivateKey(bio, nil, Self.noPassphrase, nil).map(EVPKey.init(owning:))
         }
         // With an argument and no callback, OpenSSL uses the argument as the passphrase.
         return passphrase.withCString {
@@ -54,8 +62,7 @@ enum PEM {
         OpenSSLErrors.clear()
         let bio = self.memory(Array(text.utf8))
         defer { BIO_free(bio) }
-        // Without the callback, OpenSSL prompts on the terminal for a passphrase.
-        guard let pointer = PEM_read_bio_PUBKEY(bio, nil, { _, _, _, _ in 0 }, nil) else {
+        guard let pointer = PEM_read_bio_PUBKEY(bio, nil, Self.noPassphrase, nil) else {
             throw WireError(.certificateUnusable, OpenSSLErrors.drain().text)
         }
         return EVPKey(owning: pointer)

@@ -110,7 +110,7 @@ package struct SystemTrustRoots: Sendable, Hashable {
 
     /// Makes a lookup add all certificates with this subject to its store.
     private static func load(_ subject: OpaquePointer?, by lookup: OpaquePointer) {
-        let result = X509_OBJECT_new()
+        guard let result = X509_OBJECT_new() else { return }
         if X509_LOOKUP_by_subject(lookup, X509_LU_X509, subject, result) == 1 {
             // The lookup lends its result without a reference, but freeing the object releases one.
             X509_up_ref(X509_OBJECT_get0_X509(result))

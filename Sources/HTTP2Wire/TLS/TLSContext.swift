@@ -24,13 +24,15 @@ package final class TLSContext: @unchecked Sendable {
         self.trustStore = verifies ? try TrustStore.shared(for: configuration) : nil
         OpenSSLErrors.clear()
         guard let pointer = SSL_CTX_new(role == .client ? TLS_client_method() : TLS_server_method()) else {
-            throw WireError(.handshakeFailed, "OpenSSL could not create a context: \(OpenSSLErrors.drain().text)")
+            throw Self.failure("OpenSSL could not create a context")
         }
         self.pointer = pointer
         self.role = role
         if let trustStore { SSL_CTX_set1_cert_store(pointer, trustStore.pointer) }
-        _ = capns_ctx_set_min_proto_version(pointer, configuration.minimumVersion.openSSL)
-        _ = capns_ctx_set_max_proto_version(pointer, configuration.maximumVersion.openSSL)
+        // If this failed unnoticed, OpenSSL's own limits would apply, which may allow older versions.
+        guard capns_ctx_set_min_proto_version(pointer, configuration.minimumVersion.openSSL) == 1,
+            capns_ctx_set_max_proto_version(pointer, configuration.maximumVersion.openSSL) == 1
+        else { throw Self.failure("this OpenSSL does not support the TLS versions") }
         // RELEASE_BUFFERS: an idle connection does not keep 2 × 16 KiB of record buffers.
         capns_ctx_set_mode(pointer, Int(SSL_MODE_RELEASE_BUFFERS))
         capns_ctx_forbid_renegotiation_and_compression(pointer)
@@ -40,14 +42,19 @@ package final class TLSContext: @unchecked Sendable {
         case .client:
             SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
             let protocols: [UInt8] = [2, UInt8(ascii: "h"), UInt8(ascii: "2")]
-            _ = SSL_CTX_set_alpn_protos(pointer, protocols, UInt32(protocols.count))
+            // Unlike other functions, it returns 0 for success.
+            guard SSL_CTX_set_alpn_protos(pointer, protocols, UInt32(protocols.count)) == 0 else {
+                throw Self.failure("OpenSSL could not set the application protocol")
+            }
         case .server:
             SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
             if configuration.requiresClientCertificate {
                 SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
             }
-            // No tickets: TLS 1.3 would send two after each handshake, and no client here resumes a session.
+            // No tickets: TLS 1.3 would send two after each handshake, and no client here resumes a session. In TLS 1.2
+            // they are a feature of their own, and resuming a session with a client certificate would fail.
             SSL_CTX_set_num_tickets(pointer, 0)
+            capns_ctx_disable_tickets(pointer)
             if configuration.offersHTTP11Only {
                 capns_ctx_select_alpn_http11(pointer)
             } else if !configuration.ignoresALPN {
@@ -62,6 +69,10 @@ package final class TLSContext: @unchecked Sendable {
         case (_?, nil): throw WireError(.certificateUnusable, "a certificate was given without its private key")
         case (nil, _?): throw WireError(.certificateUnusable, "a private key was given without its certificate")
         }
+    }
+
+    private static func failure(_ what: String) -> WireError {
+        WireError(.handshakeFailed, "\(what): \(OpenSSLErrors.drain().text)")
     }
 
     deinit {
@@ -101,6 +112,10 @@ package final class TLSContext: @unchecked Sendable {
             X509_up_ref(certificate.pointer)
             if capns_ctx_add_chain_certificate(self.pointer, certificate.pointer) != 1 {
                 X509_free(certificate.pointer)
+                throw WireError(
+                    .certificateUnusable,
+                    "the certificate's chain cannot be used: \(OpenSSLErrors.drain().text)"
+                )
             }
         }
     }

@@ -25,6 +25,8 @@ final class TLSSession {
     var trafficSecret = ServerTrafficSecret()
     private let context: TLSContext
     private let peerName: String
+    /// Whether a call has failed. OpenSSL then allows no further input, output or `SSL_shutdown` (SSL_get_error(3)).
+    private var isBroken = false
     /// The number of bytes received since the last application data.
     private var bytesWithoutData = 0
 
@@ -117,6 +119,7 @@ final class TLSSession {
             if let error = self.countWithoutData(before) { return .failed(error) }
             return .incomplete
         default:
+            self.isBroken = true
             return .failed(self.handshakeError(OpenSSLErrors.drain()))
         }
     }
@@ -136,6 +139,7 @@ final class TLSSession {
         case SSL_ERROR_ZERO_RETURN:
             return .closeNotify
         default:
+            self.isBroken = true
             return .failed(Self.recordError(OpenSSLErrors.drain()))
         }
     }
@@ -153,12 +157,14 @@ final class TLSSession {
     /// Encrypts `bytes` into records of at most 16 KiB. Our buffers never make OpenSSL ask for a retry.
     func write(_ bytes: UnsafeRawBufferPointer) -> WireError? {
         if bytes.isEmpty { return nil }
+        if self.isBroken { return WireError(.tlsFailure, "the TLS session has failed") }
         OpenSSLErrors.clear()
         let result = SSL_write(self.ssl, bytes.baseAddress, Int32(clamping: bytes.count))
         if result == Int32(clamping: bytes.count) {
             self.trafficSecret.recordCount &+= UInt64((bytes.count + 16383) / 16384)
             return nil
         }
+        self.isBroken = true
         return Self.recordError(OpenSSLErrors.drain())
     }
 
@@ -179,6 +185,7 @@ final class TLSSession {
 
     /// Sends `close_notify` once, and does not wait for the peer's (RFC 8446, section 6.1).
     func closeNotify() {
+        if self.isBroken { return }
         OpenSSLErrors.clear()
         _ = SSL_shutdown(self.ssl)
         OpenSSLErrors.clear()

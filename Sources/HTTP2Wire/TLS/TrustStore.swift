@@ -79,7 +79,13 @@ final class TrustStore: @unchecked Sendable {
         }
         if let caPEM {
             for certificate in try PEM.certificates(in: caPEM, code: .trustRootsUnreadable) {
-                _ = X509_STORE_add_cert(pointer, certificate.pointer)
+                // A certificate that is already in the store is no error.
+                guard X509_STORE_add_cert(pointer, certificate.pointer) == 1 else {
+                    throw WireError(
+                        .trustRootsUnreadable,
+                        "a CA certificate cannot be used: \(OpenSSLErrors.drain().text)"
+                    )
+                }
             }
         }
         system?.add(to: pointer)
