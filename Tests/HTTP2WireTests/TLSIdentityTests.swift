@@ -30,6 +30,12 @@ struct TLSIdentityTests {
         #expect(identity.fingerprint.count == 64)
     }
 
+    @Test("A name in UTF-16 is read as text") func nameInUTF16() throws {
+        let text = Array(OldFiles.utf16Name.utf8)
+        let identity = try TLSIdentity.read(certificate: text, key: text, passphrase: nil)
+        #expect(identity.commonName == "Grüße")
+    }
+
     @Test("A topic may be longer than a common name can be") func longTopic() throws {
         let topic = "com.example." + String(repeating: "long", count: 30)
         let identity = try self.client([topic])
@@ -151,6 +157,24 @@ struct TLSIdentityTests {
 
 /// Written by OpenSSL's tool, in formats that this library only reads. The passphrase is "secret".
 enum OldFiles {
+    /// A certificate whose name is a BMPString (UTF-16), and its key.
+    static let utf16Name = """
+        -----BEGIN CERTIFICATE-----
+        MIIBJTCBzQIULOoHiBDtSX4ZnR30PDrvkeKAP6UwCgYIKoZIzj0EAwIwFTETMBEG
+        A1UEAx4KAEcAcgD8AN8AZTAgFw0yNjExMjMwODIyMzdaGA8yMTI2MTAzMDA4MjIz
+        N1owFTETMBEGA1UEAx4KAEcAcgD8AN8AZTBZMBMGByqGSM49AgEGCCqGSM49AwEH
+        A0IABDmidkTXlauYmL9NshrLOG0ko2KPSwiocvpins8I2mobsnxNMcCY7qwtD/VT
+        sOlzw6yRHctz4tct6sg/DzfPXE8wCgYIKoZIzj0EAwIDRwAwRAIgdf81eqk6zggL
+        H1oi9v4szNIMsQ9DvzuXkR3JYsNyhRICIBheqFImPSl5WA6RKbdRLKMzQygtzuLv
+        eyle4RFSbElq
+        -----END CERTIFICATE-----
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgZ4ZOEV5fngRFSsxM
+        9eDVt2F33a8bqxLhddXx7+g9SsyhRANCAAQ5onZE15WrmJi/TbIayzhtJKNij0sI
+        qHL6Yp7PCNpqG7J8TTHAmO6sLQ/1U7Dpc8OskR3Lc+LXLerIPw83z1xP
+        -----END PRIVATE KEY-----
+        """
+
     static let certificate = """
         -----BEGIN CERTIFICATE-----
         MIICAjCCAamgAwIBAgIUJi98hki/JTarTPVYIpVhuRmeP88wCgYIKoZIzj0EAwIw

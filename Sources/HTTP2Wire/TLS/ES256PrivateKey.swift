@@ -91,7 +91,9 @@ extension EVPKey {
             OpenSSLErrors.clear()
             throw .wrongCurve("without a name")
         }
-        let id = OBJ_sn2nid(name)
+        // OpenSSL's provider calls the curve prime256v1. Another provider may use NIST's name.
+        let nistID = EC_curve_nist2nid(name)
+        let id = nistID == NID_undef ? OBJ_sn2nid(name) : nistID
         if id == NID_X9_62_prime256v1 { return }
         let known = EC_curve_nid2nist(id).map { String(cString: $0) }
         throw .wrongCurve(known ?? String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self))

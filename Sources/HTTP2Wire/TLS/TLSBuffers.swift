@@ -17,7 +17,8 @@ final class TLSBuffers {
     ///
     /// `nonisolated(unsafe)`: written only here, and OpenSSL reads a method without changing it.
     nonisolated(unsafe) private static let method: OpaquePointer? = {
-        guard let method = BIO_meth_new(BIO_get_new_index() | capns_bio_type_source_sink, "capns buffers") else {
+        let index = BIO_get_new_index()
+        guard index >= 0, let method = BIO_meth_new(index | capns_bio_type_source_sink, "capns buffers") else {
             return nil
         }
         BIO_meth_set_read(method) { bio, target, count in

@@ -158,9 +158,12 @@ final class TLSSession {
     func write(_ bytes: UnsafeRawBufferPointer) -> WireError? {
         if bytes.isEmpty { return nil }
         if self.isBroken { return WireError(.tlsFailure, "the TLS session has failed") }
+        guard let count = Int32(exactly: bytes.count) else {
+            return WireError(.invariantBroken, "\(bytes.count) bytes are too many for one write")
+        }
         OpenSSLErrors.clear()
-        let result = SSL_write(self.ssl, bytes.baseAddress, Int32(clamping: bytes.count))
-        if result == Int32(clamping: bytes.count) {
+        let result = SSL_write(self.ssl, bytes.baseAddress, count)
+        if result == count {
             self.trafficSecret.recordCount &+= UInt64((bytes.count + 16383) / 16384)
             return nil
         }
