@@ -1,4 +1,5 @@
 import APNSPool
+import APNSSimulator
 import Foundation
 import Testing
 
@@ -26,7 +27,7 @@ struct CredentialsTests {
         arguments: [true, false]
     )
     func writtenEnvironment(needsToken: Bool) async throws {
-        let simulator = try await LocalSimulator.start(wantsToken: needsToken, recordsPushes: true)
+        let simulator = try await LocalSimulator.start(wantsToken: needsToken, recording: .pushes)
         let folder = try Folder()
         let place = folder.url.appendingPathComponent("it's a place")
         try Credentials(simulator, folder: place, needsToken: needsToken).write()
@@ -56,13 +57,13 @@ struct CredentialsTests {
         let folder = try Folder()
         let now = Int64(Date().timeIntervalSince1970)
         #expect(SavedCredentials(folder: folder.url, needsToken: needsToken, now: now) == nil)
-        let first = try await LocalSimulator.start(wantsToken: needsToken, recordsPushes: false)
+        let first = try await LocalSimulator.start(wantsToken: needsToken, recording: .counts)
         try Credentials(first, folder: folder.url, needsToken: needsToken).write()
         let variables = try self.load(folder.path("apns.env"))
         await first.stop()
 
         let saved = try #require(SavedCredentials(folder: folder.url, needsToken: needsToken, now: now))
-        let second = try await LocalSimulator.start(wantsToken: needsToken, recordsPushes: false, saved: saved)
+        let second = try await LocalSimulator.start(wantsToken: needsToken, recording: .counts, saved: saved)
         let endpoint = "https://localhost:\(second.port)"
         let arguments = ["send", "--title", "Hey", "--endpoint", endpoint, token(1)]
         var before = variables
@@ -81,8 +82,8 @@ struct CredentialsTests {
     func unusableCredentials() async throws {
         let folder = try Folder()
         let now = Int64(Date().timeIntervalSince1970)
-        let simulator = try await LocalSimulator.start(recordsPushes: false)
-        let other = try await LocalSimulator.start(recordsPushes: false)
+        let simulator = try await LocalSimulator.start(recording: .counts)
+        let other = try await LocalSimulator.start(recording: .counts)
         let credentials = Credentials(simulator, folder: folder.url, needsToken: true)
         func isUsable(_ time: Int64 = now) -> Bool {
             SavedCredentials(folder: folder.url, needsToken: true, now: time) != nil

@@ -109,6 +109,7 @@ struct NameResolverTests {
                 $0.nameResolver = resolver
                 $0.connectTimeout = time
             }
+            if time < .seconds(1) { #expect(await probe.closeError?.message.contains("look-up") == true) }
             await probe.close()
             return beginning
         }

@@ -116,6 +116,59 @@ struct PathCheckTests {
         link.finish()
     }
 
+    /// A connection with one open stream on which no byte has arrived for two seconds: the PING is sent.
+    private func silentLink() throws -> MemoryLink {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.submit(1...1, within: .seconds(30))
+        try link.exchange()
+        link.loop.advanceTime(by: .seconds(2))
+        try link.exchange()
+        #expect(link.pings == 1 && link.requests == 1)
+        link.submit(2...3, within: .seconds(30))
+        try link.exchange()
+        #expect(link.requests == 1)
+        return link
+    }
+
+    @Test("Requests that arrive during a silence wait for the PING, and count as not sent if the path is lost")
+    func silence() throws {
+        let link = try self.silentLink()
+        link.loop.advanceTime(by: .seconds(5))
+        let ended = [
+            Ended(2, .notSent, .connectionLost), Ended(3, .notSent, .connectionLost),
+            Ended(1, .unknown, .connectionLost),
+        ]
+        let results = link.delegate.events.dropFirst().dropLast()
+        #expect(results.elementsEqual([.finished(ended)]), "\(link.delegate.events)")
+        #expect(link.delegate.events.last == .closed(.pingTimeout))
+        #expect(link.requests == 1)
+        link.finish()
+    }
+
+    @Test("After a silence, the acknowledgement of the PING sends the requests, but does not count as a response")
+    func endOfSilence() throws {
+        let link = try self.silentLink()
+        let quietSince = link.connection.quietSince
+        try link.acknowledgePing()
+        try link.exchange()
+        #expect(link.requests == 3)
+        #expect(link.connection.quietSince == quietSince)
+        link.submit(4...4, within: .seconds(30))
+        try link.exchange()
+        #expect(link.requests == 4)
+        link.finish()
+    }
+
+    @Test("After a silence, any bytes send the requests")
+    func bytesAfterSilence() throws {
+        let link = try self.silentLink()
+        try link.send(.settings(maxConcurrentStreams: 500))
+        try link.exchange()
+        #expect(link.requests == 3)
+        link.finish()
+    }
+
     @Test("After two seconds or four round trips without a response, a PING is sent")
     func patience() {
         var check = PathCheck(limits: PathCheck.Limits(), now: .uptimeNanoseconds(0))

@@ -1,4 +1,5 @@
 import APNSPool
+import APNSSimulator
 import SupervisedPool
 
 /// Sends pushes to a simulator with faults.
@@ -63,7 +64,7 @@ struct Demo: Sendable {
 
     func run() async throws -> Report {
         let isRecorded = self.pushes <= Self.mostRecorded
-        let simulator = try await LocalSimulator.start(recordsPushes: isRecorded)
+        let simulator = try await LocalSimulator.start(recording: isRecorded ? .pushes : .counts)
         do {
             var report = try await self.run(simulator)
             report.isRecorded = isRecorded

@@ -39,14 +39,18 @@ struct LocalSimulator: Sendable {
     /// - Parameters:
     ///   - port: the port; 0 for any free one.
     ///   - wantsToken: whether requests need a provider token signed by `key`.
-    ///   - recordsPushes: whether to record each push, to count those that were processed twice.
+    ///   - host: the address to listen on.
+    ///   - names: host names and addresses in the certificate, besides those of this machine's loopback interface.
+    ///   - recording: what the ledger records. Pushes that were processed twice are counted unless it is `counts`.
     ///   - faults: the initial faults.
     ///   - seed: the seed of the faults.
     ///   - saved: the certificate authority and key of an earlier simulator; nil creates new ones.
     static func start(
         port: Int = 0,
         wantsToken: Bool = true,
-        recordsPushes: Bool,
+        host: String = "127.0.0.1",
+        names: [String] = [],
+        recording: Simulator.Recording,
         faults: FaultScript = FaultScript(),
         seed: UInt64 = 1,
         saved: SavedCredentials? = nil
@@ -56,7 +60,9 @@ struct LocalSimulator: Sendable {
         configuration.certificateAuthority = saved?.authority
         let key = saved?.key ?? SimulatedKey()
         configuration.credential = wantsToken ? .keys([Simulator.Key(key)]) : .none
-        configuration.recordsPushes = recordsPushes
+        configuration.host = host
+        configuration.certificateNames += names
+        configuration.recording = recording
         configuration.faults = faults
         configuration.seed = seed
         return LocalSimulator(key: key, simulator: try await Simulator.start(configuration))
@@ -83,6 +89,9 @@ struct LocalSimulator: Sendable {
             faults: ledger.faults
         )
     }
+
+    /// Every push that was recorded, in the order in which they were decided.
+    var pushes: [PushRecord] { self.simulator.record.pushes }
 
     // MARK: Faults
 

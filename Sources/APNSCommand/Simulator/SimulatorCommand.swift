@@ -1,6 +1,7 @@
 import APNSPool
 import APNSSimulator
 import ArgumentParser
+import NIOCore
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -41,6 +42,22 @@ struct SimulatorCommand: AsyncParsableCommand {
     var port: String = "2197"
 
     @Option(
+        help: ArgumentHelp(
+            "The address to listen on; 0.0.0.0 or :: for all of this machine's addresses.",
+            valueName: "address"
+        )
+    )
+    var listen: String = "127.0.0.1"
+
+    @Option(
+        help: ArgumentHelp(
+            "A host name or address under which clients reach the simulator, for its certificate. Can be repeated.",
+            valueName: "host"
+        )
+    )
+    var name: [String] = []
+
+    @Option(
         help: ArgumentHelp("A fault script as JSON.", valueName: "file"),
         completion: .file(extensions: ["json"])
     )
@@ -66,12 +83,50 @@ struct SimulatorCommand: AsyncParsableCommand {
     )
     var writeCredentials: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The file to which all pushes are written at the end: a JSON object on each line.",
+            valueName: "file"
+        ),
+        completion: .file(extensions: ["ndjson"])
+    )
+    var ledger: String?
+
     @Flag(help: "Accept requests without a provider token.")
     var withoutToken = false
 
     func validate() throws {
         _ = try self.portNumber()
         _ = try self.seedNumber()
+        guard Self.isAddress(self.listen) else {
+            throw ValidationError("--listen: '\(self.listen)' is not an IP address.")
+        }
+        for name in self.name where !Self.isName(name) {
+            throw ValidationError("--name: '\(name)' is not a host name or IP address.")
+        }
+    }
+
+    private static func isAddress(_ text: String) -> Bool { (try? SocketAddress(ipAddress: text, port: 0)) != nil }
+
+    /// Whether a certificate can contain this name. Its first label may be `*`.
+    private static func isName(_ text: String) -> Bool {
+        if self.isAddress(text) { return true }
+        let labels = text.split(separator: ".", omittingEmptySubsequences: false)
+        return text.utf8.count <= 253
+            && labels.enumerated().allSatisfy { index, label in
+                (index == 0 && label == "*")
+                    || (1...63).contains(label.utf8.count)
+                        && label.utf8.allSatisfy { byte in
+                            byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte)
+                                || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                        }
+            }
+    }
+
+    /// The host under which clients reach the simulator.
+    private var host: String {
+        if let name = self.name.first(where: { !$0.hasPrefix("*") }) { return name }
+        return ["127.0.0.1", "::1", "0.0.0.0", "::"].contains(self.listen) ? "localhost" : self.listen
     }
 
     private func portNumber() throws -> Int {
@@ -92,10 +147,12 @@ struct SimulatorCommand: AsyncParsableCommand {
             let now = Int64(Date().timeIntervalSince1970)
             return SavedCredentials(folder: $0, needsToken: !self.withoutToken, now: now)
         }
+        let ledger = try self.ledger.map { try LedgerFile(path: $0) }
         let simulator = try await self.start(script, seed: seed, saved)
         Interrupts.handle()
         let folder = given ?? FileManager.default.temporaryDirectory.appending(path: "apns-simulator-\(simulator.port)")
-        let credentials = Credentials(simulator, folder: folder, needsToken: !self.withoutToken)
+        let needsToken = !self.withoutToken
+        let credentials = Credentials(simulator, host: self.host, folder: folder, needsToken: needsToken)
         try credentials.write()
         Standard.output.print(credentials.explanation)
         if let saved {
@@ -106,6 +163,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         await Interrupts.wait()
         await simulator.stop()
         if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) }
+        try ledger?.write(simulator.pushes)
         let counts = simulator.counts
         if !counts.faults.isEmpty {
             let faults = counts.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
@@ -137,13 +195,15 @@ struct SimulatorCommand: AsyncParsableCommand {
             return try await LocalSimulator.start(
                 port: port,
                 wantsToken: !self.withoutToken,
-                recordsPushes: false,
+                host: self.listen,
+                names: self.name + [self.listen],
+                recording: self.ledger == nil ? .counts : .pushesWithoutPayload,
                 faults: script,
                 seed: seed,
                 saved: saved
             )
         } catch {
-            Standard.error.print("apns: --port \(port): \(error)")
+            Standard.error.print("apns: --port \(port), --listen \(self.listen): \(error)")
             throw ExitStatus.configuration
         }
     }
@@ -154,16 +214,18 @@ struct Credentials {
     private static let exampleToken = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
 
     private let simulator: LocalSimulator
+    private let host: String
     private let folder: URL
     private let needsToken: Bool
 
-    init(_ simulator: LocalSimulator, folder: URL, needsToken: Bool) {
+    init(_ simulator: LocalSimulator, host: String = "localhost", folder: URL, needsToken: Bool) {
         self.simulator = simulator
+        self.host = host.contains(":") ? "[\(host)]" : host
         self.folder = folder
         self.needsToken = needsToken
     }
 
-    private var endpoint: String { "https://localhost:\(self.simulator.port)" }
+    private var endpoint: String { "https://\(self.host):\(self.simulator.port)" }
     private var caFile: String { self.path(SavedCredentials.authorityFile) }
     private var keyFile: String { self.path(SavedCredentials.keyFile(self.simulator.keyID)) }
     private var environmentFile: String { self.path(SavedCredentials.environmentFile) }

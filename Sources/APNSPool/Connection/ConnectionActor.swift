@@ -336,23 +336,18 @@ actor ConnectionActor: PoolWorker {
     }
 
     private func report(_ report: ConnectionStateMachine.Report, fault: WireError?) {
+        func poolFault(isConfiguration: Bool) -> PoolFault? {
+            fault.map { PoolFault(description: $0.description, isConfiguration: isConfiguration, underlying: $0) }
+        }
         let workerReport: WorkerReport =
             switch report {
             case .connecting: .connecting
             case .ready(let capacity): .ready(capacity: capacity)
             case .capacity(let capacity): .capacity(capacity)
             case .draining: .draining
+            case .lost: .lost(fault: poolFault(isConfiguration: false))
             case .backingOff(let until, let isConfiguration):
-                .backingOff(
-                    until: until,
-                    fault: fault.map {
-                        PoolFault(
-                            description: $0.description,
-                            isConfiguration: isConfiguration,
-                            underlying: $0
-                        )
-                    }
-                )
+                .backingOff(until: until, fault: poolFault(isConfiguration: isConfiguration))
             case .idle: .idle
             }
         self.pool.report(workerReport, from: self.id)

@@ -57,6 +57,7 @@ struct ConnectionStateMachine {
         case ready(capacity: Int)
         case capacity(Int)
         case draining
+        case lost
         case backingOff(until: MonotonicInstant, isConfiguration: Bool)
         case idle
     }
@@ -201,8 +202,8 @@ struct ConnectionStateMachine {
         switch self.state {
         case .ready(session) where fault == .lostPath && self.isProven,
             .holding(session, _) where fault == .lostPath && self.isProven:
-            // Another connection may well work.
-            return [.report(.draining)] + self.open()
+            // Another connection may well work, so the worker does not wait.
+            return [.report(.lost)] + self.open()
         case .connecting(session), .ready(session), .holding(session, _):
             return self.backOff(fault, now, &generator)
         default:

@@ -87,6 +87,11 @@ extension Logger {
             break
         case .draining:
             self.info("draining: a new connection takes over", metadata: ["connection": "\(id)"])
+        case .lost(let fault):
+            self.notice(
+                "connection lost, connecting again",
+                metadata: ["connection": "\(id)", "fault": "\(fault.map { "\($0)" } ?? "unknown")"]
+            )
         case .backingOff(_, let fault):
             self.notice(
                 "connection lost or refused, backing off",

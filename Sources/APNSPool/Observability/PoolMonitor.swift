@@ -38,14 +38,15 @@ final class PoolMonitor: Sendable {
         switch (event, line) {
         case (_, .first?):
             self.logger.log(event)
-        case (.reported(_, .backingOff(_, let fault)), .again(let time, let count)?):
+        case (.reported(_, .backingOff(_, let fault)), .again(let time, let count)?),
+            (.reported(_, .lost(let fault)), .again(let time, let count)?):
             self.logger.notice(
-                "connections are still lost or refused, backing off",
+                "connections are still lost or refused",
                 metadata: ["fault": "\(Self.text(fault))", "lasted": "\(time.rounded)", "count": "\(count)"]
             )
-        case (.reported(let id, .backingOff(_, let fault)), nil):
+        case (.reported(let id, .backingOff(_, let fault)), nil), (.reported(let id, .lost(let fault)), nil):
             self.logger.debug(
-                "connection lost or refused again, backing off",
+                "connection lost or refused again",
                 metadata: ["connection": "\(id)", "fault": "\(Self.text(fault))"]
             )
         default:
@@ -62,18 +63,15 @@ final class PoolMonitor: Sendable {
         case .reported(_, .latency), .reported(_, .capacity), .askedToConnect, .askedToDisconnect, .missed:
             return line
         case .reported(let id, .connecting):
-            guard let began = self.client?.connectTimes.begin(self.clock) else { break }
-            self.state.withLock { $0.connecting[id.index] = began }
+            self.beganConnecting(id.index)
         case .reported(let id, .ready):
             self.connected(id.index)
         case .reported(let id, .backingOff(_, let fault)):
-            let now = self.clock.now
-            line = self.state.withLock { state in
-                state.connecting[id.index] = nil
-                if let fault { state.lastFault = fault.description }
-                return state.faults.seen(Self.text(fault), now: now)
-            }
-            self.client?.reportLoss(fault?.description)
+            self.state.withLock { $0.connecting[id.index] = nil }
+            line = self.lost(fault)
+        case .reported(let id, .lost(let fault)):
+            line = self.lost(fault)
+            self.beganConnecting(id.index)
         case .unavailable(_, let fault):
             if let fault { self.state.withLock { $0.lastFault = fault.description } }
         case .configurationFault(let fault, _):
@@ -83,6 +81,20 @@ final class PoolMonitor: Sendable {
         }
         self.client?.signal()
         return line
+    }
+
+    private func beganConnecting(_ index: Int) {
+        guard let began = self.client?.connectTimes.begin(self.clock) else { return }
+        self.state.withLock { $0.connecting[index] = began }
+    }
+
+    private func lost(_ fault: PoolFault?) -> FaultLog<String>.Line? {
+        let now = self.clock.now
+        self.client?.reportLoss(fault?.description)
+        return self.state.withLock { state in
+            if let fault { state.lastFault = fault.description }
+            return state.faults.seen(Self.text(fault), now: now)
+        }
     }
 
     private func connected(_ index: Int) {

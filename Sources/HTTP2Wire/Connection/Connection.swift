@@ -158,7 +158,7 @@ package final class Connection {
         connected.assumeIsolated().whenComplete { result in
             switch result {
             case .failure(let error):
-                var error = Self.connectError(error, host: host)
+                var error = WireError(connecting: error, to: host)
                 if let proxy = self.configuration.proxy { error.message = "the proxy '\(proxy)': \(error.message)" }
                 self.wireIsClosed(nil, error)
             case .success(let channel):
@@ -429,16 +429,16 @@ package final class Connection {
                 self.delegate?.connection(self.id, isGoingAway: goAway)
             }
         case .pingAcknowledged:
-            if self.pathCheck.acknowledged(self.now) { self.sendHeld() }
+            // The requests that a check has held count as opened now; see `quietSince`.
+            if self.pathCheck.acknowledged(self.now) { self.busySince = self.now }
+            self.sendHeld()
         }
     }
 
     /// Sends the requests that waited for the path check, because the path works.
     private func sendHeld() {
-        guard let session else { return }
+        guard let session, session.waitsForPathCheck else { return }
         session.waitsForPathCheck = false
-        // The requests count as opened now; see `quietSince`.
-        self.busySince = self.now
         do throws(WireError) {
             try session.openHeld()
             self.watchWindow(session)
@@ -468,13 +468,12 @@ package final class Connection {
         guard self.state != .closed else { return }
         let now = self.now
         if self.state == .connecting, now >= self.connectDeadline {
-            let way = self.configuration.proxy.map { "TCP, the tunnel of the proxy '\($0)'" } ?? "TCP"
-            self.fail(
-                WireError(
-                    .connectTimeout,
-                    "'\(self.configuration.host)' was not ready within the connect timeout (\(way), TLS, SETTINGS)"
-                )
-            )
+            let tcp = self.configuration.proxy.map { "TCP, the tunnel of the proxy '\($0)'" } ?? "TCP"
+            // A channel is made when an address is known.
+            let isLookUp = self.resolver != nil && self.pendingChannels.isEmpty
+            let way = isLookUp ? "the look-up of its address has not ended" : "\(tcp), TLS, SETTINGS"
+            let host = self.configuration.host
+            self.fail(WireError(.connectTimeout, "'\(host)' was not ready within the connect timeout (\(way))"))
             return
         }
         let isOpen = self.state == .ready || self.state == .draining
@@ -484,6 +483,8 @@ package final class Connection {
             return
         }
         let next = self.session?.expire(now: now)
+        // A request that is written before the acknowledgement may be lost, too.
+        if decision == .ping { self.session?.waitsForPathCheck = true }
         if let error = (decision == .ping ? self.sendPing(self.session) : nil) ?? self.relaxWindow(now) {
             self.fail(error)
             return
@@ -522,17 +523,6 @@ package final class Connection {
         self.watchWindow(session)
         return nil
     }
-
-    private static func connectError(_ error: any Error, host: String) -> WireError {
-        guard let error = error as? NIOConnectionError else { return WireHandler.ioError(error) }
-        let attempts = error.connectionErrors.map { WireHandler.ioError($0.error) }
-        if let first = attempts.first {
-            // A refused connection says more than the timeout of another address.
-            return attempts.first { $0.code == .connectRefused } ?? first
-        }
-        return [error.dnsAError, error.dnsAAAAError].compactMap { $0 as? WireError }.first
-            ?? WireError(.hostNotFound, "the host '\(host)' has no address")
-    }
 }
 
 extension Connection: WireOwner {
@@ -543,7 +533,8 @@ extension Connection: WireOwner {
 
     func wireDidRead(_ session: HTTP2Session) {
         let now = self.now
-        if self.pathCheck.read(now) { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
+        let works = self.pathCheck.read(now)
+        if works { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
         if session.responseFrames != self.seenResponseFrames {
             self.seenResponseFrames = session.responseFrames
             self.lastResponse = now
@@ -552,6 +543,7 @@ extension Connection: WireOwner {
         self.deliverResponsesBeforeGoAway(of: session)
         self.handleEvents(of: session)
         if !wasReady, self.state == .ready { self.arm(self.pathCheck.deadline(openStreams: 0)) }
+        if works { self.sendHeld() }
         self.deliverResults()
     }
 

@@ -1,3 +1,5 @@
+import NIOPosix
+
 /// Why a connection could not be established, or why it ended.
 package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of error. Later versions may add kinds.
@@ -70,4 +72,20 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     var streamCause: StreamCause { self.code == .closedLocally ? .closedLocally : .connectionLost }
 
     package var description: String { "\(self.message) (\(self.code))" }
+}
+
+extension WireError {
+    /// The error of a connection that could not be established.
+    init(connecting error: any Error, to host: String) {
+        guard let error = error as? NIOConnectionError else {
+            self = WireHandler.ioError(error)
+            return
+        }
+        let attempts = error.connectionErrors.map { WireHandler.ioError($0.error) }
+        let lookUps = [error.dnsAError, error.dnsAAAAError].compactMap { $0 as? WireError }
+        // A refused connection says more than the timeout of another address.
+        self =
+            attempts.first { $0.code == .connectRefused } ?? attempts.first ?? lookUps.first
+            ?? WireError(.hostNotFound, "the host '\(host)' has no address")
+    }
 }

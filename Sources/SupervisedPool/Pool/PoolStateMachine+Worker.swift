@@ -183,11 +183,12 @@ extension PoolStateMachine {
             guard wasReady else { return }
             self.workers[index].state = .draining
             self.workers[index].capacity = 0
-        case .connecting:
+        case .connecting, .lost:
             self.workers[index].closeSession()
             self.workers[index].state = .connecting
             self.workers[index].isOutdated = false
             self.workers[index].isKeepPending = false
+            if case .lost(let fault) = report { self.failed(fault, now, now) }
         case .backingOff(let until, let fault):
             if self.workers[index].isSessionOpen, self.workers[index].readySince.advanced(by: Self.stableAfter) <= now {
                 self.mayShortenBackoff = true

@@ -118,6 +118,8 @@ public enum WorkerReport: Sendable {
     case latency(Duration)
     /// The session accepts no more work. Leased streams may finish.
     case draining
+    /// Its session was lost, and it is opening another one at once.
+    case lost(fault: PoolFault? = nil)
     /// The worker failed to connect, or its session was lost. It connects again by itself at that time.
     case backingOff(until: MonotonicInstant, fault: PoolFault? = nil)
     /// It has no connection and waits until it is asked to connect.

@@ -38,7 +38,7 @@ struct ConnectionStateMachineTests {
             machine.closed(session: session, fault: .lostPath, now: self.start, using: &random)
         }
         var machine = self.ready()
-        #expect(lose(&machine, 1) == [.report(.draining), .report(.connecting), .open(session: 2)])
+        #expect(lose(&machine, 1) == [.report(.lost), .report(.connecting), .open(session: 2)])
         _ = machine.ready(session: 2, limit: 100)
         _ = lose(&machine, 2)
         #expect(try self.backOffEnd(machine) > self.start)

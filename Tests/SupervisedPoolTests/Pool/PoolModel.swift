@@ -130,7 +130,7 @@ struct PoolModel {
             guard workers[index].state == .ready else { return }
             workers[index].state = .draining
             workers[index].capacity = 0
-        case .connecting:
+        case .connecting, .lost:
             close()
             workers[index].state = .connecting
         case .backingOff(let until, _):

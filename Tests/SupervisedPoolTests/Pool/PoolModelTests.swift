@@ -113,7 +113,8 @@ struct PoolModelTests {
         case 180..<183:
             model.report(.draining, index)
         case 183..<187:
-            model.report(Bool.random(using: &random) ? .connecting : .idle, index)
+            let reports: [WorkerReport] = [.connecting, .idle, .lost()]
+            model.report(reports[Int.random(in: 0..<3, using: &random)], index)
         case 187..<189:
             let until = model.bench.now.advanced(by: .milliseconds(Int.random(in: 0...20_000, using: &random)))
             let fault = Bool.random(using: &random) ? PoolFault(description: "x", isConfiguration: true) : nil

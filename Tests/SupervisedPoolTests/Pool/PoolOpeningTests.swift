@@ -117,6 +117,18 @@ struct PoolOpeningTests {
         #expect(!bench.takeLog().contains { $0.contains("shortenBackoff") })
     }
 
+    @Test("While a worker replaces a lost session, waiting pushes open no other connection")
+    func lostSession() {
+        let configuration = PoolConfiguration(maxOverflow: 1, connectSpacing: .zero, maximumLifetime: nil)
+        var bench = PoolBench.ready(configuration, capacities: [5])
+        bench.register(1)
+        bench.report(.lost(fault: PoolFault(description: "no response")), 0)
+        for _ in 0..<3 { _ = bench.checkout() }
+        #expect(bench.takeLog() == [])
+        bench.report(.ready(capacity: 5), 0)
+        #expect(bench.takeLog() == ["lease 0", "lease 0", "lease 0"])
+    }
+
     /// Runs two workers whose connects fail, with backoffs of 1, 2, 4 … 30 s, and a checkout every 100 ms.
     ///
     /// - Parameter sessionEvery: one in this many attempts succeeds, and its session is lost at once.

@@ -13,7 +13,7 @@ struct PoolTransitionTests {
     ]
     private static let reports: [WorkerReport] = [
         .connecting, .ready(capacity: 3), .capacity(7), .latency(.milliseconds(5)), .draining,
-        .backingOff(until: until), .idle, .gone,
+        .lost(), .backingOff(until: until), .idle, .gone,
     ]
 
     /// A pool with a worker in `state`. The pool does nothing by itself.
@@ -38,7 +38,7 @@ struct PoolTransitionTests {
         let capacity = state == .ready ? 5 : 0
         if state == .absent { return (.absent, 0) }
         switch report {
-        case .connecting: return (.connecting, 0)
+        case .connecting, .lost: return (.connecting, 0)
         case .ready(let capacity): return (.ready, capacity)
         case .capacity(let new): return (state, state == .ready ? new : 0)
         case .latency: return (state, capacity)
