@@ -75,6 +75,19 @@ struct BulkUnitTests {
         #expect(throws: EarlierResults.Mistake.self) { try plain.add(Array("x".utf8)) }
     }
 
+    @Test("A row with a huge line number costs no memory for the lines before it")
+    func hugeLine() throws {
+        var results = EarlierResults(resendsUnknown: false)
+        for line in [7, Int(Int32.max), 1_000_000_000] {
+            try results.add(Array(Self.row("t\(line)", .accepted, line).json.utf8))
+            #expect(results.plan(forLine: line) == .skip)
+        }
+        #expect(results.done == 3)
+        #expect(throws: EarlierResults.Mistake.self) {
+            try results.add(Array(Self.row("t", .accepted, 1 << 31).json.utf8))
+        }
+    }
+
     @Test("A line that was rejected because of the environment or the credential is resent")
     func misconfiguredLines() throws {
         let reasons: [(RejectionReason, Int, isSkipped: Bool)] = [

@@ -18,10 +18,11 @@ struct FuzzTests {
                     source = try JSONSettings.source(text, name: "fuzz")
                 } else {
                     let lines = text.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
-                    let pairs = lines.map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
-                    source = .environment(
-                        Dictionary(pairs.map { ("APNS_\($0[0])", $0.last ?? "") }, uniquingKeysWith: { $1 })
-                    )
+                    let pairs = lines.map { line -> (String, String) in
+                        let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                        return ("APNS_\(parts[0])", String(parts.last ?? ""))
+                    }
+                    source = .environment(Dictionary(pairs, uniquingKeysWith: { $1 }))
                 }
                 var draft = SettingsDraft(APNSClientConfiguration(authentication: .withoutToken))
                 // Without `readFiles`, which would open any path.

@@ -1,3 +1,4 @@
+import NIOCore
 import Testing
 
 @testable import HTTP2Wire
@@ -21,7 +22,7 @@ struct AnnouncedLimitTests {
     }
 
     private func receive(_ session: HTTP2Session, _ bytes: [UInt8]) throws {
-        try bytes.withUnsafeBytes { try session.receive($0) }
+        try bytes.withUnsafeBytes { try session.receive($0, now: .now()) }
     }
 
     private func frames(_ session: HTTP2Session) throws -> [[UInt8]] {

@@ -1,4 +1,5 @@
 import Foundation
+import NIOCore
 import TestSupport
 import Testing
 
@@ -36,7 +37,7 @@ struct FuzzTests {
     ) throws {
         var fault: WireError?
         bytes.withUnsafeBytes {
-            do throws(WireError) { try session.receive($0) } catch { fault = error }
+            do throws(WireError) { try session.receive($0, now: .now()) } catch { fault = error }
         }
         if let fault { throw fault }
         let requests = session.requests

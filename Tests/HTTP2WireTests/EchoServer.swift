@@ -71,7 +71,7 @@ actor ConnectionProbe: ConnectionDelegate {
     private let host: String
     private let port: Int
     private let tls: Result<TLSContext, WireError>
-    private var connection: Connection?
+    private(set) var connection: Connection?
     private weak var formerConnection: Connection?
     private var beginning: CheckedContinuation<Beginning, Never>?
     private var waiting: (count: Int, continuation: CheckedContinuation<[StreamResult], Never>)?

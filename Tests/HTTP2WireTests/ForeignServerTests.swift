@@ -23,6 +23,7 @@ struct ForeignServerTests {
                 #expect(results.allSatisfy { $0.ending == .response && $0.status == 404 && !$0.body.isEmpty })
             }
             #expect(await probe.closeError == nil)
+            await probe.expectFewGlitches()
             await probe.close()
         }
     }
@@ -65,6 +66,7 @@ struct ForeignServerTests {
             #expect(gone.allSatisfy { $0.ending == .response && $0.status == 410 })
             let large = await probe.send([String(repeating: "x", count: 400_000)], path: "/x")
             #expect(large.allSatisfy { $0.ending == .response && [410, 413].contains($0.status) })
+            await probe.expectFewGlitches()
             await probe.close()
         }
 
@@ -151,6 +153,7 @@ struct ForeignServerTests {
             let many = await probe.send(Array(repeating: "{}", count: 80), path: "/plain")
             #expect(many.allSatisfy { $0.ending == .response })
 
+            await probe.expectFewGlitches()
             let last = await one("/goaway")
             #expect(last?.ending == .response)
             let error = await probe.closed()
@@ -171,6 +174,12 @@ struct ForeignServerTests {
 }
 
 extension ConnectionProbe {
+    /// Expects that the server is far from the limit: it used 21 to 53 glitches when this was measured.
+    func expectFewGlitches(at location: SourceLocation = #_sourceLocation) {
+        let lowest = self.connection?.session?.glitches.lowest ?? 0
+        #expect(lowest >= GlitchBudget.capacity - 500, sourceLocation: location)
+    }
+
     init(foreign server: ForeignServer, host: String = "localhost") {
         var tls = TLSConfiguration()
         tls.caPEM = server.caPEM

@@ -38,6 +38,17 @@ struct SessionRobustnessTests {
         ),
         ("WINDOW_UPDATE of 0 on the connection", Frame(.windowUpdate, [0, 0, 0, 0]).bytes),
         ("WINDOW_UPDATE beyond 2^31-1", Frame(.windowUpdate, [0x7F, 0xFF, 0xFF, 0xFF]).bytes),
+        ("WINDOW_UPDATE on an idle stream", Frame(.windowUpdate, stream: 99, bigEndian(1)).bytes),
+        ("WINDOW_UPDATE on a stream of the server's", Frame(.windowUpdate, stream: 2, bigEndian(1)).bytes),
+        ("DATA on a stream of the server's", Frame.data(2, "x", end: false).bytes),
+        ("RST_STREAM on a stream of the server's", Frame.reset(2, .cancel).bytes),
+        ("PRIORITY on stream 0", Frame(.priority, [0, 0, 0, 1, 1]).bytes),
+        ("PRIORITY of 4 bytes", Frame(.priority, stream: 1, [0, 0, 0, 0]).bytes),
+        ("SETTINGS that enable push", Frame.settings([(2, 1)]).bytes),
+        (
+            "CONTINUATION on another stream",
+            Frame.headers(1, status: 200, endHeaders: false).bytes + Frame(.continuation, flags: 4, stream: 3).bytes
+        ),
         ("a frame longer than 16384", Frame(.data, stream: 1, [UInt8](repeating: 0, count: 16385)).bytes),
         ("HTTP/1.1", Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)),
     ]
@@ -70,6 +81,9 @@ struct SessionRobustnessTests {
         Frame.headers(1, [(":status", "200"), ("Upper", "x")], end: true),
         Frame.headers(1, [("x", "y"), (":status", "200")], end: true),
         Frame.headers(1, status: 103, end: true),
+        Frame.headers(1, status: 101, end: false),
+        Frame.headers(1, [(":status", "200"), (":path", "/")], end: true),
+        Frame(.windowUpdate, stream: 1, bigEndian(0x7FFF_FFFF)),
     ])
     func aBrokenMessageEndsOnlyItsStream(_ frame: Frame) throws {
         let script = try FrameScript()
@@ -81,6 +95,20 @@ struct SessionRobustnessTests {
         #expect(script.take().map(\.ending) == [.unknown])
         try script.server(.headers(3, status: 200, end: true))
         #expect(script.take() == [Ended(2, .response, .responded)])
+        #expect(script.client.streams.count == 0 && script.client.violation == nil)
+    }
+
+    @Test("A status below 100 is no response, and a status above 599 is one", arguments: [0, 99, 600, 999])
+    func impossibleStatus(_ status: Int) throws {
+        let script = try FrameScript()
+        try script.submit(1)
+        script.write()
+        let digits = String(String(1000 + status).suffix(3))
+        try script.server(.headers(1, [(":status", digits)], end: true))
+        script.write()
+        let result = try #require(script.takeResults().first)
+        #expect(result.ending == (status < 100 ? .unknown : .response))
+        #expect(result.status == (status < 100 ? 0 : status))
         #expect(script.client.streams.count == 0 && script.client.violation == nil)
     }
 

@@ -122,7 +122,7 @@ struct SocketTests {
             tls: TLSContext(.server, configuration: tls),
             group: MultiThreadedEventLoopGroup.singleton,
             configuration: { HTTP2Session.Configuration() },
-            accept: { SlowServer($0, response: [UInt8](repeating: 7, count: 5_000_000)) }
+            accept: { SlowServer($0, response: [UInt8](repeating: 7, count: 2_000_000)) }
         )
         var client = TLSConfiguration()
         client.caPEM = authority.certificatePEM

@@ -9,7 +9,7 @@ struct EarlierResults: Sendable {
     }
 
     /// What to do with a line.
-    enum Plan {
+    enum Plan: Equatable {
         /// Send it: it has no row.
         case send
         /// Send it again: the next row replaces its row.
@@ -18,16 +18,15 @@ struct EarlierResults: Sendable {
     }
 
     private static let certainties = Certainty.allCases
-    private static let limit = 1 << 31
     /// The outcome of a line that was rejected because of the environment or the credential. Its device token may be
     /// valid.
     private static let misconfigured = UInt8(certainties.count + 1)
 
     let resendsUnknown: Bool
     /// By line: 0 without a row, the index in `certainties` plus one, or `misconfigured`.
-    private var outcomes: [UInt8] = [0]
+    private var outcomes = LineTable<UInt8>(missing: 0)
     /// By line: the fingerprint of the token in the row.
-    private var tokens: [UInt32] = [0]
+    private var tokens = LineTable<UInt32>(missing: 0)
     private(set) var rows = 0
     /// Whether any line has more than one row.
     private(set) var hasSuperseded = false
@@ -39,30 +38,30 @@ struct EarlierResults: Sendable {
     /// Adds a row, without its line end.
     mutating func add(_ bytes: some BidirectionalCollection<UInt8>) throws(Mistake) {
         self.rows += 1
-        guard let row = RowScan(bytes), row.line > 0, row.line < Self.limit,
+        guard let row = RowScan(bytes),
             let place = Self.certainties.firstIndex(of: row.outcome)
         else { throw Mistake(description: "line \(self.rows) is not a row of results") }
-        if row.line >= self.outcomes.count {
-            let more = row.line + 1 - self.outcomes.count
-            self.outcomes.append(contentsOf: repeatElement(0, count: more))
-            self.tokens.append(contentsOf: repeatElement(0, count: more))
-        }
         if self.outcomes[row.line] > 0 { self.hasSuperseded = true }
         self.outcomes[row.line] = row.isMisconfigured ? Self.misconfigured : UInt8(place + 1)
         self.tokens[row.line] = row.token
     }
 
     func outcome(ofLine line: Int) -> Certainty? {
-        guard self.outcomes.indices.contains(line), self.outcomes[line] > 0 else { return nil }
+        guard self.outcomes[line] > 0 else { return nil }
         if self.outcomes[line] == Self.misconfigured { return .rejected }
         return Self.certainties[Int(self.outcomes[line]) - 1]
     }
 
     func plan(forLine line: Int) -> Plan {
-        guard let outcome = self.outcome(ofLine: line) else { return .send }
+        self.plan(for: self.outcomes[line])
+    }
+
+    private func plan(for entry: UInt8) -> Plan {
+        if entry == 0 { return .send }
+        if entry == Self.misconfigured { return .resend(.rejected) }
+        let outcome = Self.certainties[Int(entry) - 1]
         switch outcome {
         case .notSent, .notProcessed: return .resend(outcome)
-        case .rejected where self.outcomes[line] == Self.misconfigured: return .resend(outcome)
         case .unknown where self.resendsUnknown: return .resend(outcome)
         default: return .skip
         }
@@ -77,7 +76,7 @@ struct EarlierResults: Sendable {
     /// How many lines have each outcome.
     var counts: [(certainty: Certainty, count: Int)] {
         var counts = [Int](repeating: 0, count: Self.certainties.count + 2)
-        for outcome in self.outcomes { counts[Int(outcome)] += 1 }
+        for outcome in self.outcomes.values { counts[Int(outcome)] += 1 }
         return zip(Self.certainties, counts.dropFirst()).map { certainty, count in
             (certainty, certainty == .rejected ? count + counts[Int(Self.misconfigured)] : count)
         }
@@ -85,9 +84,7 @@ struct EarlierResults: Sendable {
 
     /// The number of lines that are not sent again.
     var done: Int {
-        self.outcomes.indices.count { line in
-            if case .skip = self.plan(forLine: line) { true } else { false }
-        }
+        self.outcomes.values.count { self.plan(for: $0) == .skip }
     }
 }
 
@@ -101,6 +98,8 @@ struct RowScan {
     /// The fingerprint of the token in its JSON form.
     var token: UInt32
 
+    /// No file has more lines.
+    private static let limit = 1 << 31
     private static let start = Array(#"{"token":""#.utf8)
     private static let middle = Array(#","outcome":""#.utf8)
     private static let end = Array(#","line":"#.utf8)
@@ -133,7 +132,8 @@ struct RowScan {
         while start > quote, (0x30...0x39).contains(bytes[start - 1]) { start -= 1 }
         guard start < bytes.count - 1, start - Self.end.count > quote,
             bytes[(start - Self.end.count)...].starts(with: Self.end),
-            let line = Int(String(decoding: bytes[start..<(bytes.count - 1)], as: UTF8.self))
+            let line = Int(String(decoding: bytes[start..<(bytes.count - 1)], as: UTF8.self)),
+            line > 0, line < Self.limit
         else { return nil }
         self.outcome = outcome
         // The tool writes all keys in between, and none of their values contains this key.

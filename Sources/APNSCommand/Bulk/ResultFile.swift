@@ -58,15 +58,13 @@ final class ResultFile: Sendable {
 
     /// Keeps only the last row of each line. Either the whole change is made or none of it.
     func compact() throws {
-        var left: [UInt32] = []
+        var left = LineTable<UInt32>(missing: 0)
         func number(of row: ArraySlice<UInt8>) throws(EarlierResults.Mistake) -> Int {
             guard let row = RowScan(row) else { throw EarlierResults.Mistake(description: "a row is damaged") }
             return row.line
         }
         _ = try Self.forEachRow(of: self.path) { row throws(EarlierResults.Mistake) in
-            let line = try number(of: row)
-            if line >= left.count { left.append(contentsOf: repeatElement(0, count: line + 1 - left.count)) }
-            left[line] += 1
+            left[try number(of: row)] += 1
         }
         let copy = self.path + ".new"
         let target = try Files.create(copy).orUsageError("--results", copy)

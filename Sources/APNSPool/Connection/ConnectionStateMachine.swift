@@ -66,11 +66,17 @@ struct ConnectionStateMachine {
     static let drainingLimit = 2
     /// The minimum wait before connecting again after a configuration fault.
     static let configurationHoldOff = Duration.seconds(5)
+    /// How long after a flood another one counts as its continuation. Longer than the longest backoff.
+    static let floodMemory = Duration.seconds(300)
 
     private(set) var state = State.idle
     private(set) var draining: [Int] = []
     private var nextSession = 1
     private var backoff: Backoff
+    /// The backoff after floods, a second or longer. Responses do not reset it: otherwise a server that responds once
+    /// and then floods could keep a core busy with new connections.
+    private var floodBackoff: Backoff
+    private var lastFlood: MonotonicInstant?
     /// Updated when a session begins.
     var streamCap: Int
     /// Whether this is a base worker, which reconnects by itself. An overflow worker waits for a request.
@@ -89,6 +95,7 @@ struct ConnectionStateMachine {
         self.isBase = isBase
         self.streamCap = streamCap
         self.backoff = backoff
+        self.floodBackoff = Backoff(minimum: max(backoff.minimum, .seconds(1)), maximum: backoff.maximum)
     }
 
     // MARK: Inputs
@@ -441,6 +448,11 @@ struct ConnectionStateMachine {
         self.adaptiveLimit.reset()
         var wait = self.backoff.next(using: &generator)
         if case .configuration(let holdOff) = fault { wait = max(wait, holdOff, Self.configurationHoldOff) }
+        if fault == .flood {
+            if let lastFlood, lastFlood.duration(to: now) > Self.floodMemory { self.floodBackoff.reset() }
+            self.lastFlood = now
+            wait = max(wait, self.floodBackoff.next(using: &generator))
+        }
         let until = now.advanced(by: wait)
         let isConfiguration = fault.isConfiguration
         self.state = .backingOff(until: until, isConfiguration: isConfiguration)

@@ -69,7 +69,7 @@ package final class Connection {
     /// Kept because a request that is submitted after the end still needs a result.
     private weak var formerDelegate: (any ConnectionDelegate)?
     private var handler: WireHandler?
-    private var session: HTTP2Session?
+    private(set) var session: HTTP2Session?
     private let addressEntry: AddressBook.Entry
     private var state = State.connecting
     private var connectDeadline = NIODeadline.distantFuture
@@ -243,6 +243,7 @@ package final class Connection {
             tls: try TLSSession(context: self.configuration.tls, peerName: self.configuration.host),
             role: .client,
             configuration: configuration,
+            clock: self.configuration.clock,
             owner: self
         )
     }

@@ -43,6 +43,8 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let pingTimeout = Code(rawValue: "ping-timeout")
         package static let tlsFailure = Code(rawValue: "tls-failure")
         package static let protocolViolation = Code(rawValue: "protocol-violation")
+        /// The peer sent too much that advances no request, or requires replies that it does not read.
+        package static let flooded = Code(rawValue: "flooded")
         /// An invariant of our own was violated. The owner of the connection must end; its supervisor counts this as a
         /// failure.
         package static let invariantBroken = Code(rawValue: "invariant-broken")

@@ -45,6 +45,7 @@ final class WireHandler: ChannelInboundHandler {
     private let tls: TLSSession
     private let role: HTTP2Session.Role
     private let configuration: HTTP2Session.Configuration
+    private let clock: any LoopClock
     private var owner: (any WireOwner)?
     private var session: HTTP2Session?
     private var state = State.handshaking
@@ -57,11 +58,13 @@ final class WireHandler: ChannelInboundHandler {
         tls: TLSSession,
         role: HTTP2Session.Role,
         configuration: HTTP2Session.Configuration,
+        clock: any LoopClock = EventLoopClock(),
         owner: any WireOwner
     ) {
         self.tls = tls
         self.role = role
         self.configuration = configuration
+        self.clock = clock
         self.owner = owner
         self.piece = .allocate(byteCount: Self.pieceSize, alignment: 16)
     }
@@ -163,17 +166,32 @@ final class WireHandler: ChannelInboundHandler {
 
     private func processInput() {
         if self.state == .handshaking { self.stepHandshake() }
-        while self.state == .open, let session, let context {
+        guard self.state == .open, let session, let context else { return }
+        let now = self.clock.now(on: context.eventLoop)
+        var hasData = false
+        while self.state == .open {
             switch self.tls.read(into: self.piece) {
             case .bytes(let count):
+                hasData = true
                 do {
-                    try session.receive(UnsafeRawBufferPointer(rebasing: self.piece[..<count]))
+                    try session.receive(
+                        UnsafeRawBufferPointer(rebasing: self.piece[..<count]),
+                        self.tls.overhead,
+                        now: now
+                    )
                     try self.encrypt(context)
                 } catch {
                     self.fail(error)
                     return
                 }
             case .needsMore:
+                // A server may read slowly on purpose, in pieces of a few bytes.
+                if hasData || self.role == .server { return }
+                do {
+                    try session.receivedNothing(now: now)
+                } catch {
+                    self.fail(error)
+                }
                 return
             case .closeNotify:
                 self.fail(WireError(.closedByPeer, "the peer closed the connection"))
@@ -238,7 +256,7 @@ final class WireHandler: ChannelInboundHandler {
         if context.channel.isWritable {
             self.write(context)
         } else if self.tls.outputCount > Self.waitingLimit {
-            self.drop(WireError(.tlsFailure, "the peer makes TLS send replies, but does not read them"))
+            self.drop(WireError(.flooded, "the peer makes TLS send replies, but does not read them"))
         }
     }
 

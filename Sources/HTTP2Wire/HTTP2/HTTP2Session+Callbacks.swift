@@ -165,6 +165,7 @@ extension HTTP2Session {
         let count = min(limit - self.streams[index].body.count, data.count)
         guard count > 0, self.role == .server || self.countKept(count) else { return }
         self.noteProgress(index)
+        self.glitches.kept(count)
         self.streams[index].body.append(contentsOf: data.prefix(count))
     }
 
@@ -177,10 +178,14 @@ extension HTTP2Session {
         let flags = capns_frame_flags(frame)
         switch nghttp2_frame_type(UInt32(capns_frame_type(frame))) {
         case NGHTTP2_HEADERS:
+            self.glitches.decompressed(self.headerBlockBytes)
             guard let index = self.index(session, capns_frame_stream_id(frame)) else { return }
             let hadFinalHeaders = self.streams[index].hasFinalHeaders
             self.headersComplete(index)
-            if self.streams[index].hasFinalHeaders, !hadFinalHeaders { self.noteProgress(index) }
+            if self.streams[index].hasFinalHeaders, !hadFinalHeaders {
+                self.noteProgress(index)
+                self.glitches.streamAdvanced()
+            }
             if flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 { self.remoteComplete(index) }
         case NGHTTP2_DATA:
             guard flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0,
@@ -191,6 +196,7 @@ extension HTTP2Session {
             if let index = self.index(session, capns_frame_stream_id(frame)) { self.noteProgress(index) }
         case NGHTTP2_SETTINGS:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 {
+                self.glitches.costlyFrame(type: capns_frame_type(frame))
                 self.readPeerSettings()
             } else {
                 self.isLimitAcknowledged = true
@@ -202,7 +208,10 @@ extension HTTP2Session {
             }
         case NGHTTP2_PING:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { self.events.append(.pingAcknowledged) }
+        case NGHTTP2_PRIORITY:
+            self.glitches.costlyFrame(type: capns_frame_type(frame))
         case NGHTTP2_GOAWAY:
+            self.glitches.costlyFrame(type: capns_frame_type(frame))
             let last = capns_frame_goaway_last_stream_id(frame)
             self.hasGoAway = true
             if self.resultsBeforeGoAway == nil { self.resultsBeforeGoAway = self.results.count }

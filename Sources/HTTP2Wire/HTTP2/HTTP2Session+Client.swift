@@ -252,7 +252,12 @@ extension HTTP2Session {
             streamID: self.streams[index].streamID,
             lowestGoAwayStreamID: self.lowestGoAwayStreamID
         )
-        if !self.streams[index].isWritten { self.unwrittenCount -= 1 }
+        if !self.streams[index].isWritten {
+            self.unwrittenCount -= 1
+        } else if !self.streams[index].hasFinalHeaders {
+            // This includes streams that we reset: the peer's frames for them may still arrive.
+            self.glitches.streamAdvanced()
+        }
         self.streams[index].isConcluded = true
         self.openCount -= 1
         guard ending == .response else {

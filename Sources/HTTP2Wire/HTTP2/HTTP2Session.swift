@@ -1,5 +1,5 @@
 import CAPNSNghttp2
-import NIOCore
+package import NIOCore
 
 #if canImport(Glibc)
     import Glibc
@@ -120,6 +120,8 @@ package final class HTTP2Session {
     @exclusivity(unchecked) var keptBytes = 0
     /// The decompressed size of the header block being received, in bytes.
     @exclusivity(unchecked) var headerBlockBytes = 0
+    /// What the peer may still send without advancing a request. Unchecked like `bodies`.
+    @exclusivity(unchecked) var glitches: GlitchBudget
     /// How often the peer has enlarged the connection's send window.
     var windowUpdates: UInt64 = 0
 
@@ -137,6 +139,7 @@ package final class HTTP2Session {
         self.variableNames = HeaderBlock(configuration.variableNames.prefix(8).map { HeaderBlock.Field($0, "") })
         self.scratch = .allocate(capacity: 64)
         self.scratch.initialize(repeating: nghttp2_nv())
+        self.glitches = GlitchBudget(prefixCount: role == .server ? Int(NGHTTP2_CLIENT_MAGIC_LEN) : 0)
         self.results.reserveCapacity(64)
         if role == .server { self.announcedLimit = configuration.announcedMaxConcurrentStreams }
 
@@ -198,8 +201,18 @@ package final class HTTP2Session {
     // MARK: Bytes
 
     /// Processes bytes from the peer, and updates `results`, `events` and `requests`.
-    package func receive(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
+    ///
+    /// - Parameters:
+    ///   - bytes: The data of one TLS record.
+    ///   - overhead: What TLS received for it in addition.
+    ///   - now: The time on the connection's clock.
+    package func receive(
+        _ bytes: UnsafeRawBufferPointer,
+        _ overhead: TLSOverhead = TLSOverhead(),
+        now: NIODeadline
+    ) throws(WireError) {
         guard let session, let base = bytes.baseAddress else { return }
+        self.glitches.read(bytes, overhead)
         let taken = capns_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
         if taken < 0 { throw self.violation ?? Self.error(Int32(clamping: taken)) }
         for streamID in self.earlyResponses {
@@ -216,7 +229,22 @@ package final class HTTP2Session {
             // nghttp2 would silently keep unwritten requests until the peer allows more streams, or forever.
             self.giveUpUnwritten(cause: self.hasGoAway ? .goAway : .noCapacity)
         }
+        try self.checkGlitches(now)
         if !self.held.isEmpty { try self.openHeld() }
+    }
+
+    /// Counts a read from the network that brought no data.
+    func receivedNothing(now: NIODeadline) throws(WireError) {
+        self.glitches.readNothing()
+        try self.checkGlitches(now)
+    }
+
+    private func checkGlitches(_ now: NIODeadline) throws(WireError) {
+        guard self.glitches.isExhausted(now: now) else { return }
+        let error = self.violation ?? self.glitches.error
+        self.violation = error
+        try? self.submitGoAway(lastStreamID: nil, code: .enhanceYourCalm)
+        throw error
     }
 
     /// The next frame for the peer, valid until the next call. Empty if there is nothing to send.
@@ -447,6 +475,8 @@ package final class HTTP2Session {
         case NGHTTP2_ERR_INVALID_STATE.rawValue, NGHTTP2_ERR_INVALID_ARGUMENT.rawValue,
             NGHTTP2_ERR_CALLBACK_FAILURE.rawValue:
             WireError(.invariantBroken, "nghttp2: \(self.text(code))")
+        case NGHTTP2_ERR_FLOODED.rawValue:
+            WireError(.flooded, "the peer sends frames that require replies, and does not read the replies")
         case NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue:
             WireError(.protocolViolation, "the peer does not speak HTTP/2")
         default:

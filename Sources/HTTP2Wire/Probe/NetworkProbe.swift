@@ -165,7 +165,7 @@ package final class NetworkProbe {
                 var failure: WireError?
                 buffer.withUnsafeBytes { bytes in
                     do throws(WireError) {
-                        try session.receive(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+                        try session.receive(UnsafeRawBufferPointer(rebasing: bytes[..<count]), now: .now())
                     } catch {
                         failure = error
                     }

@@ -10,6 +10,9 @@ final class TLSBuffers {
     // `@exclusivity(unchecked)`: when OpenSSL calls back into this class, `TLSSession` accesses neither buffer.
     /// Ciphertext from the network.
     @exclusivity(unchecked) var input = ByteBuffer()
+    /// How many records OpenSSL has begun to read since this was set to 0. It reads the header of a record, which has
+    /// five bytes, separately from the rest.
+    @exclusivity(unchecked) var recordCount = 0
     /// Ciphertext for the network.
     @exclusivity(unchecked) var output = ByteBuffer()
 
@@ -34,6 +37,7 @@ final class TLSBuffers {
                     }
                 }
                 buffers.input.moveReaderIndex(forwardBy: taken)
+                if count == 5 { buffers.recordCount &+= 1 }
                 return Int32(taken)
             }
         }

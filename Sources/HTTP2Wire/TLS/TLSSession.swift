@@ -1,6 +1,21 @@
 import CAPNSOpenSSL
 import NIOCore
 
+/// What TLS received for application data in addition to it (RFC 8446, section 5).
+package struct TLSOverhead: Sendable, Equatable {
+    /// The header, tag and padding of the data's record, and records without data before it.
+    var bytes = 0
+    /// The number of records without data before it: session tickets, key updates, and records that contain nothing.
+    var emptyRecords = 0
+
+    package init() {}
+
+    init(bytes: Int, emptyRecords: Int) {
+        self.bytes = bytes
+        self.emptyRecords = emptyRecords
+    }
+}
+
 /// Owns one `SSL`: a TLS session that consumes and produces bytes, without a socket.
 ///
 /// Feed it the bytes from the network, call `handshake`, `read` or `write`, then send its output to the network.
@@ -29,6 +44,8 @@ final class TLSSession {
     private var isBroken = false
     /// The number of bytes received since the last application data.
     private var bytesWithoutData = 0
+    /// What was received for the last application data in addition to it.
+    private(set) var overhead = TLSOverhead()
 
     /// The maximum number of bytes without application data: a handshake, or records that TLS handles itself, such as
     /// key updates and renegotiation requests. A peer that sends nothing else would keep us busy for nothing. OpenSSL
@@ -111,6 +128,7 @@ final class TLSSession {
         let result = SSL_do_handshake(self.ssl)
         if result == 1 {
             self.bytesWithoutData = 0
+            self.buffers.recordCount = 0
             if let error = self.checkApplicationProtocol() { return .failed(error) }
             return .complete
         }
@@ -129,7 +147,13 @@ final class TLSSession {
         let before = self.buffers.input.readableBytes
         let result = SSL_read(self.ssl, buffer.baseAddress, Int32(clamping: buffer.count))
         if result > 0 {
+            let consumed = self.bytesWithoutData + before - self.buffers.input.readableBytes
+            self.overhead = TLSOverhead(
+                bytes: max(0, consumed - Int(result)),
+                emptyRecords: max(0, self.buffers.recordCount - 1)
+            )
             self.bytesWithoutData = 0
+            self.buffers.recordCount = 0
             return .bytes(Int(result))
         }
         switch SSL_get_error(self.ssl, result) {
@@ -151,7 +175,7 @@ final class TLSSession {
     private func countWithoutData(_ before: Int) -> WireError? {
         self.bytesWithoutData += before - self.buffers.input.readableBytes
         guard self.bytesWithoutData > Self.limitWithoutData else { return nil }
-        return WireError(.tlsFailure, "the peer sent \(self.bytesWithoutData) bytes of TLS without any data in them")
+        return WireError(.flooded, "the peer sent \(self.bytesWithoutData) bytes of TLS without any data in them")
     }
 
     /// Encrypts `bytes` into records of at most 16 KiB. Our buffers never make OpenSSL ask for a retry.

@@ -8,7 +8,8 @@ struct ConnectionFaultTests {
         "A connection error determines whether and when to connect again",
         arguments: [
             (WireError.Code.connectRefused, ConnectionFault.network), (.goAway, .network), (.closedByPeer, .network),
-            (.pingTimeout, .lostPath), (.invariantBroken, .brokenInvariant),
+            (.pingTimeout, .lostPath), (.flooded, .flood), (.protocolViolation, .network),
+            (.invariantBroken, .brokenInvariant),
             (.hostNotFound, .configuration(holdOff: .zero)), (.certificateExpired, .configuration(holdOff: .zero)),
         ]
     )

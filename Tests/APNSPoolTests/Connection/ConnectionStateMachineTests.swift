@@ -44,6 +44,33 @@ struct ConnectionStateMachineTests {
         #expect(try self.backOffEnd(machine) > self.start)
     }
 
+    @Test("The backoff after floods grows although each session had a response, and starts again after five minutes")
+    func floods() throws {
+        var random = SeededRandom(seed: 1)
+        var now = self.start
+        func waits(_ fault: ConnectionFault, _ machine: inout Machine) throws -> [Duration] {
+            try (0..<30).map { _ in
+                guard case .connecting(let session) = machine.state else { throw CancellationError() }
+                _ = machine.ready(session: session, limit: 100)
+                _ = machine.receivedSuccess(session: session)
+                _ = machine.closed(session: session, fault: fault, now: now, using: &random)
+                let end = try self.backOffEnd(machine)
+                defer { now = end }
+                _ = machine.wake(now: end)
+                return now.duration(to: end)
+            }
+        }
+        var machine = self.machine()
+        _ = machine.connect()
+        #expect(try waits(.network, &machine).allSatisfy { $0 <= .milliseconds(300) })
+        let floods = try waits(.flood, &machine)
+        #expect(floods.reduce(.zero, +) > .seconds(60))
+        #expect(floods.allSatisfy { $0 >= .seconds(1) && $0 <= .seconds(30) })
+        #expect(try waits(.network, &machine).allSatisfy { $0 <= .milliseconds(300) })
+        now = now.advanced(by: .seconds(301))
+        #expect(try waits(.flood, &machine)[0] <= .seconds(3))
+    }
+
     private func goAway(_ machine: inout Machine, _ session: Int, isConfiguration: Bool = false) -> [Machine.Action] {
         var random = SeededRandom(seed: 1)
         return machine.goingAway(session: session, fault: fault(isConfiguration), now: self.start, using: &random)

@@ -39,6 +39,8 @@ enum ServerStep: Sendable {
     case limit(UInt32)
     /// Sends the frames so far before the following ones. Without it, RST_STREAM would be sent first.
     case flush
+    /// Sends these bytes after the frames so far. The server's own session does not know about them.
+    case bytes([UInt8])
 }
 
 /// A server based on `HTTP2Wire` whose behaviour for each push is a closure, with a record of the processed pushes.
@@ -278,6 +280,9 @@ final class ScriptedSession: ServerConnectionDelegate {
                 self.connection.set(maxConcurrentStreams: limit)
             case .flush:
                 self.connection.flush()
+            case .bytes(let bytes):
+                self.process(push)
+                self.connection.write(bytes)
             }
         }
     }

@@ -8,10 +8,20 @@ final class FrameScript {
     /// All frames that the client has written, in their order.
     private(set) var written: [Frame] = []
     private(set) var results: [StreamResult] = []
+    /// The time of the client's reads.
+    var now = NIODeadline.uptimeNanoseconds(0)
 
-    /// - Parameter limit: the server's MAX_CONCURRENT_STREAMS; nil: no SETTINGS are exchanged.
-    init(limit: UInt32? = 100, settings: [(UInt16, UInt32)] = []) throws {
+    /// - Parameters:
+    ///   - limit: the server's MAX_CONCURRENT_STREAMS; nil: no SETTINGS are exchanged.
+    ///   - settings: the server's other settings.
+    ///   - bodyLimit: how many bytes of a body are kept.
+    init(
+        limit: UInt32? = 100,
+        settings: [(UInt16, UInt32)] = [],
+        bodyLimit: Int = StreamTable.bodyLimit
+    ) throws {
         var configuration = HTTP2Session.Configuration()
+        configuration.responseBodyLimit = bodyLimit
         configuration.variableNames = [":path", "apns-id"]
         self.client = try HTTP2Session(role: .client, configuration: configuration)
         guard let limit else { return }
@@ -31,7 +41,7 @@ final class FrameScript {
         // Not rethrown through the closure: that crashes the compiler (6.3.1).
         let error: WireError? = bytes.withUnsafeBytes {
             do throws(WireError) {
-                try self.client.receive($0)
+                try self.client.receive($0, now: self.now)
                 return nil
             } catch {
                 return error

@@ -1,0 +1,164 @@
+import NIOCore
+
+/// Limits the work that a peer can cause without advancing a request. A value; time is a parameter.
+///
+/// HTTP/2 and TLS allow a peer to send frames that bring nothing, such as PING, SETTINGS, small WINDOW_UPDATE, unknown
+/// types, empty DATA, and frames on closed streams. Each is legal, but an endless sequence of them keeps a core busy.
+/// This budget counts such frames and bytes as *glitches*, the word that HAProxy and nghttp2 1.61 use. A session whose
+/// peer has used up the budget ends.
+///
+/// Every frame and every TLS record costs one glitch, plus one for each KiB, and so does a read from the network that
+/// completes no record. Time and progress earn glitches back: a stream that advances earns more than any known server
+/// spends on it. Therefore the budget decreases only if a peer sends much that advances nothing, and the frames that
+/// bring something need not be told apart from the others.
+struct GlitchBudget {
+    /// How many glitches a peer may cause at once. nghttp2 1.61 has the same limit. 10,000 PINGs take two milliseconds
+    /// of CPU time, as much as a few TLS handshakes; they take about 50 if each is a packet of its own.
+    static let capacity = 10_000
+    /// How many glitches a second a peer may cause for ever. If each of them is a packet of its own, they take less
+    /// than one percent of a core.
+    static let perSecond = 500
+    /// What a stream earns when it advances: a client's stream with its final HEADERS or its end, and a server's stream
+    /// with its request. A response takes two to five frames and records, including the WINDOW_UPDATEs for its request.
+    static let perStream = 16
+    /// How many bytes of a body must be kept to earn one glitch. A DATA frame of this size pays for itself.
+    static let keptBytesPerGlitch = 64
+    /// What is added for a TLS record without data, such as a key update or a session ticket, and for SETTINGS, PRIORITY
+    /// and GOAWAY, which can change every stream. Each takes five to twenty microseconds; a PING takes 0.1.
+    static let perCostlyEvent = 16
+
+    private static let interval = TimeAmount.nanoseconds(1_000_000_000 / Int64(perSecond))
+    /// Below this level, the kinds of glitches are counted, to name the most frequent one.
+    private static let watchLevel = capacity / 4
+    /// The kind of glitches below HTTP/2. Smaller numbers are types of frames.
+    private static let belowHTTP2 = 256
+
+    private var balance = capacity
+    /// The smallest number of glitches that was left after any read.
+    private(set) var lowest = capacity
+    private var refilled: NIODeadline?
+    private var keptBytes = 0
+    /// The glitches below the watch level, by kind.
+    private var kinds: [Int: Int] = [:]
+
+    // The position in the sequence of frames. nghttp2 does not report all frames that it ignores.
+    /// How many bytes to skip before the next frame header.
+    private var skipped: Int
+    /// The first four bytes of the current frame header, as far as they have arrived: length and type.
+    private var header: UInt32 = 0
+    private var headerCount = 0
+
+    /// - Parameter prefixCount: The number of bytes before the first frame: a client's connection preface.
+    init(prefixCount: Int) {
+        self.skipped = prefixCount
+    }
+
+    /// Counts the frames that begin in `bytes`.
+    ///
+    /// - Parameters:
+    ///   - bytes: The data of one TLS record.
+    ///   - overhead: What TLS received for it in addition.
+    mutating func read(_ bytes: UnsafeRawBufferPointer, _ overhead: TLSOverhead) {
+        self.spend(1 + overhead.bytes >> 10 + Self.perCostlyEvent * overhead.emptyRecords, Self.belowHTTP2)
+        var position = 0
+        while position < bytes.count {
+            if self.skipped > 0 {
+                let count = min(self.skipped, bytes.count - position)
+                self.skipped -= count
+                position += count
+            } else if self.headerCount == 0, bytes.count - position >= 9 {
+                let length = Int(bytes[position]) << 16 | Int(bytes[position + 1]) << 8 | Int(bytes[position + 2])
+                self.begin(length: length, type: Int(bytes[position + 3]))
+                position += 9
+            } else {
+                if self.headerCount < 4 { self.header = self.header << 8 | UInt32(bytes[position]) }
+                self.headerCount += 1
+                position += 1
+                guard self.headerCount == 9 else { continue }
+                self.headerCount = 0
+                self.begin(length: Int(self.header >> 8), type: Int(self.header & 0xFF))
+            }
+        }
+    }
+
+    private mutating func begin(length: Int, type: Int) {
+        self.skipped = length
+        self.spend(1 + length >> 10, type)
+    }
+
+    /// A read from the network completed no record with data.
+    mutating func readNothing() {
+        self.spend(1, Self.belowHTTP2)
+    }
+
+    /// SETTINGS, PRIORITY or GOAWAY was processed.
+    mutating func costlyFrame(type: UInt8) {
+        self.spend(Self.perCostlyEvent, Int(type))
+    }
+
+    /// A header block was decompressed to this many bytes. A small block can become a large one.
+    mutating func decompressed(_ bytes: Int) {
+        self.spend(bytes >> 10, 1)
+    }
+
+    /// A stream advanced. Called once for each stream.
+    mutating func streamAdvanced() {
+        self.balance += Self.perStream
+    }
+
+    /// This many more bytes of a body are kept.
+    mutating func kept(_ count: Int) {
+        self.keptBytes += count
+        self.balance += self.keptBytes / Self.keptBytesPerGlitch
+        self.keptBytes %= Self.keptBytesPerGlitch
+    }
+
+    /// Whether the peer has used up the budget. Called after each read.
+    mutating func isExhausted(now: NIODeadline) -> Bool {
+        self.refill(now)
+        if self.balance >= Self.watchLevel {
+            if self.balance > Self.capacity { self.balance = Self.capacity }
+            if !self.kinds.isEmpty { self.kinds.removeAll() }
+        }
+        self.lowest = min(self.lowest, self.balance)
+        return self.balance < 0
+    }
+
+    private mutating func refill(_ now: NIODeadline) {
+        guard let refilled, self.balance < Self.capacity else {
+            self.refilled = now
+            return
+        }
+        let elapsed = now - refilled
+        guard elapsed >= Self.interval else { return }
+        let count = elapsed.nanoseconds / Self.interval.nanoseconds
+        self.balance += Int(min(count, Int64(Self.capacity)))
+        self.refilled = refilled + .nanoseconds(count * Self.interval.nanoseconds)
+    }
+
+    private mutating func spend(_ count: Int, _ kind: Int) {
+        self.balance -= count
+        if self.balance < Self.watchLevel { self.kinds[kind, default: 0] += count }
+    }
+
+    /// Why the session ends.
+    var error: WireError {
+        let kind = self.kinds.max { $0.value < $1.value }?.key ?? Self.belowHTTP2
+        return WireError(
+            .flooded,
+            """
+            the peer sent more than \(Self.capacity) frames and records that advance no request, and more than \
+            \(Self.perSecond) of them a second; most of the last ones were \(Self.name(kind))
+            """
+        )
+    }
+
+    private static func name(_ kind: Int) -> String {
+        let names = [
+            "DATA", "HEADERS", "PRIORITY", "RST_STREAM", "SETTINGS", "PUSH_PROMISE", "PING", "GOAWAY", "WINDOW_UPDATE",
+            "CONTINUATION",
+        ]
+        if kind == Self.belowHTTP2 { return "TLS records with little data" }
+        return kind < names.count ? names[kind] : "frames of the unknown type \(kind)"
+    }
+}
