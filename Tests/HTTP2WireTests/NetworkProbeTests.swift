@@ -24,7 +24,7 @@ private final class FloodingSession: ServerConnectionDelegate {
 }
 
 struct NetworkProbeTests {
-    @Test("A probe times out even if the server never stops sending")
+    @Test("A probe ends even if the server never stops sending")
     func floodingServer() async throws {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: ["localhost"])
@@ -58,7 +58,8 @@ struct NetworkProbeTests {
                 }
             }
         }
-        #expect(code == .connectTimeout)
+        // The time is over, or the server has sent too much.
+        #expect(code == .connectTimeout || code == .flooded)
         #expect(NIODeadline.now() - begin < .seconds(30))
         await listener.close()
     }

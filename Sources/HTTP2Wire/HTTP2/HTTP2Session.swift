@@ -145,14 +145,14 @@ package final class HTTP2Session {
 
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0, let callbacks else {
-            throw WireError(.protocolViolation, "nghttp2 is out of memory")
+            throw Self.error(NGHTTP2_ERR_NOMEM.rawValue)
         }
         defer { nghttp2_session_callbacks_del(callbacks) }
         Self.install(callbacks)
 
         var option: OpaquePointer?
         guard nghttp2_option_new(&option) == 0, let option else {
-            throw WireError(.protocolViolation, "nghttp2 is out of memory")
+            throw Self.error(NGHTTP2_ERR_NOMEM.rawValue)
         }
         defer { nghttp2_option_del(option) }
         // nghttp2 would keep closed streams for a priority tree, which APNs does not use.
@@ -175,7 +175,7 @@ package final class HTTP2Session {
                 }
             }
         guard code == 0, let session else {
-            throw WireError(.protocolViolation, "nghttp2 could not create a session: \(Self.text(code))")
+            throw Self.error(code)
         }
         self.session = session
 
@@ -477,6 +477,8 @@ package final class HTTP2Session {
             WireError(.invariantBroken, "nghttp2: \(self.text(code))")
         case NGHTTP2_ERR_FLOODED.rawValue:
             WireError(.flooded, "the peer sends frames that require replies, and does not read the replies")
+        case NGHTTP2_ERR_NOMEM.rawValue:
+            WireError(.closedLocally, "out of memory")
         case NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue:
             WireError(.protocolViolation, "the peer does not speak HTTP/2")
         default:
