@@ -4,7 +4,7 @@ import NIOCore
 ///
 /// HTTP/2 and TLS allow a peer to send frames that bring nothing, such as PING, SETTINGS, small WINDOW_UPDATE, unknown
 /// types, empty DATA, and frames on closed streams. Each is legal, but an endless sequence of them keeps a core busy.
-/// This budget counts such frames and bytes as *glitches*, the word that HAProxy and nghttp2 1.61 use. A session whose
+/// This budget counts such frames and bytes as *glitches*, the word that HAProxy and nghttp2 1.67 use. A session whose
 /// peer has used up the budget ends.
 ///
 /// Every frame and every TLS record costs one glitch, plus one for each KiB, and so does a read from the network that
@@ -12,7 +12,7 @@ import NIOCore
 /// spends on it. Therefore the budget decreases only if a peer sends much that advances nothing, and the frames that
 /// bring something need not be told apart from the others.
 struct GlitchBudget {
-    /// How many glitches a peer may cause at once. nghttp2 1.61 has the same limit. 10,000 PINGs take two milliseconds
+    /// How many glitches a peer may cause at once. nghttp2 1.69 has the same limit. 10,000 PINGs take two milliseconds
     /// of CPU time, as much as a few TLS handshakes; they take about 50 if each is a packet of its own.
     static let capacity = 10_000
     /// How many glitches a second a peer may cause for ever. If each of them is a packet of its own, they take less
