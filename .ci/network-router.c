@@ -5,10 +5,11 @@
 //   network-router CLIENT_DEVICE SERVER_DEVICE SERVER_NAMESPACE [COMMAND…]
 //   network-router client0 server0 /run/netns/server "both delay 25" "down loss 1"
 //
-// It prints "ready" when both devices exist. The caller then gives them addresses and enables them with `ip`. A queue of
-// 10,000 packets (`ip link set client0 txqueuelen 10000`) prevents losses that no command asked for. Afterwards it
-// reads one command per line from its input, and responds to each with a line: "ok", the counts, or "error: …". It ends
-// at the end of its input. The commands:
+// When both devices exist, it performs the commands of its arguments, with a line "ok" for each, and prints "ready".
+// The caller then gives the devices addresses and enables them with `ip`. A queue of 10,000 packets (`ip link set
+// client0 txqueuelen 10000`) prevents losses that no command asked for. Afterwards the router reads one command per
+// line from its input, and responds to each with a line: "ok", the counts, or "error: …". It ends at the end of its
+// input. The commands:
 //
 //   DIRECTION delay MILLISECONDS   how long each packet is on its way
 //   DIRECTION jitter MILLISECONDS  the largest random addition to the delay; packets keep their order

@@ -92,4 +92,14 @@ static inline void capns_option_set_stream_reset_rate_limit(nghttp2_option *opti
   }
 }
 
+/* nghttp2 1.67 and 1.68 end a session after 1,000 frames that they ignore, such as late responses on streams that were
+   reset. `GlitchBudget` has a limit that takes progress into account, so this one is switched off. */
+extern void nghttp2_option_set_glitch_rate_limit(nghttp2_option *option, uint64_t burst, uint64_t rate)
+    __attribute__((weak));
+static inline void capns_option_disable_glitch_rate_limit(nghttp2_option *option) {
+  if (nghttp2_option_set_glitch_rate_limit) {
+    nghttp2_option_set_glitch_rate_limit(option, UINT32_MAX, UINT32_MAX);
+  }
+}
+
 #endif

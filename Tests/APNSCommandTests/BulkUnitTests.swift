@@ -83,6 +83,9 @@ struct BulkUnitTests {
             #expect(results.plan(forLine: line) == .skip)
         }
         #expect(results.done == 3)
+        var table = LineTable<UInt8>(missing: 0)
+        table[1_000_000_000] = 1
+        #expect(table.values.reduce(0) { count, _ in count + 1 } == 4096)
         #expect(throws: EarlierResults.Mistake.self) {
             try results.add(Array(Self.row("t", .accepted, 1 << 31).json.utf8))
         }

@@ -49,7 +49,7 @@ struct FuzzTests {
             }
             try session.respond(streamID: request.streamID, status: verdict.status, fields: FieldList(), body: [])
         }
-        // A frame for each nine bytes received, and the responses.
+        // At most about a frame for each frame received, which has nine bytes or more, and two for each response.
         var frames = 0
         while try !session.nextFrame().isEmpty {
             frames += 1

@@ -36,7 +36,7 @@ struct GlitchBudgetTests {
         #expect(budget.error.message.contains("PING"))
     }
 
-    @Test("A peer may send 500 frames a second for ever, and not 600")
+    @Test("A peer may send 500 frames and records a second forever, but not 600")
     func rate() {
         // Each record costs one more than its frames.
         for (count, isTooMany) in [(499, false), (599, true)] {

@@ -183,7 +183,7 @@ struct HostileTLSTests {
 
     enum Filler: Sendable, CaseIterable { case keyUpdates, tickets, padding }
 
-    @Test("TLS records between frames that bring nothing count as glitches", arguments: Filler.allCases)
+    @Test("TLS records without data and padding, between useless frames, count as glitches", arguments: Filler.allCases)
     func recordsBetweenFrames(_ filler: Filler) throws {
         let link = try MemoryLink()
         try link.shakeHands()
@@ -209,7 +209,7 @@ struct HostileTLSTests {
             bytes += output.readableBytes
             try self.writeInbound(output, link)
         }
-        // Each record without data costs 16, or each KiB of padding one.
+        // Each record without data costs 16. Each KiB of padding costs one.
         let mostFrames = GlitchBudget.capacity / (filler == .padding ? 16 : 20 * 16) + 1
         #expect(frames <= mostFrames)
         #expect(

@@ -65,7 +65,7 @@ private enum LibFuzzer {
 
     // Unchecked: libFuzzer runs on one thread, which sets `body` before it starts, and calls the callback on it.
     nonisolated(unsafe) private static var body: Fuzz.Body = { _ in }
-    /// What is wrong with the input of the present call.
+    /// Why the input of the current call is at fault.
     nonisolated(unsafe) private static var fault: String?
 
     /// Runs until libFuzzer ends the process. `FUZZ_ARGUMENTS` has its arguments, separated by blanks.

@@ -27,8 +27,9 @@ public struct SeededRandom: RandomNumberGenerator, Sendable, CustomStringConvert
     public mutating func next() -> UInt64 {
         guard let high = bytes.popFirst() else { return numbers.next() }
         let low = bytes.popFirst() ?? 0
-        // `random(in:using:)` takes the highest bits, and rejects some numbers whose product has small low bits.
-        return UInt64(high) << 56 | UInt64(low) << 48 | 0x5555_5555_5555
+        // In all 16-bit groups: `Int.random` takes the highest bits, `Bool.random` bit 17, and narrow types the lowest
+        // bits. The lowest group differs, because `random(in:using:)` rejects numbers such as 0.
+        return (UInt64(high) << 8 | UInt64(low)) &* 0x0001_0001_0001_0001 ^ 0x5555
     }
 
     public var description: String { "seed \(seed)" }

@@ -98,7 +98,7 @@ struct RowScan {
     /// The fingerprint of the token in its JSON form.
     var token: UInt32
 
-    /// No file has more lines.
+    /// A row with this line number or a larger one is damaged.
     private static let limit = 1 << 31
     private static let start = Array(#"{"token":""#.utf8)
     private static let middle = Array(#","outcome":""#.utf8)

@@ -1,6 +1,6 @@
 /// A value for each line of a file. Lines are stored in pages, so that a damaged row with a huge line number needs
-/// memory for one page only.
-struct LineTable<Value: Equatable & Sendable>: Sendable {
+/// memory for one page, and at most 4 MiB for the list of pages.
+struct LineTable<Value: Sendable>: Sendable {
     /// Lines in a page.
     private static var pageSize: Int { 4096 }
 

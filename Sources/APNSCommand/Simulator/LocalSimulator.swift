@@ -90,7 +90,7 @@ struct LocalSimulator: Sendable {
         )
     }
 
-    /// Every push that was recorded, in the order in which they were decided.
+    /// All recorded pushes, in the order in which the simulator decided them.
     var pushes: [PushRecord] { self.simulator.record.pushes }
 
     // MARK: Faults

@@ -51,7 +51,7 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A host name or address under which clients reach the simulator, for its certificate. Can be repeated.",
+            "A host name or address that clients use, to be added to the simulator's certificate. Can be repeated.",
             valueName: "host"
         )
     )

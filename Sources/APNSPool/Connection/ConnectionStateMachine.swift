@@ -14,7 +14,8 @@ import SupervisedPool
 ///    └──────────────── backingOff(until) ◀─────────┘
 /// ```
 ///
-/// Not shown: `holding`, and the way back to `idle` when the pool no longer needs the connection.
+/// Not shown: `holding`, the way back to `idle` when the pool no longer needs the connection, and a proven session
+/// whose path is lost: a new one connects at once.
 ///
 /// Network failures are states here, never errors. Only a broken invariant makes the actor fail.
 struct ConnectionStateMachine {
@@ -73,8 +74,8 @@ struct ConnectionStateMachine {
     private(set) var draining: [Int] = []
     private var nextSession = 1
     private var backoff: Backoff
-    /// The backoff after floods, a second or longer. Responses do not reset it: otherwise a server that responds once
-    /// and then floods could keep a core busy with new connections.
+    /// The backoff after floods, a second or longer, which a request of the pool can shorten as any other. Responses do
+    /// not reset it: otherwise a server that responds once and then floods could keep a core busy with new connections.
     private var floodBackoff: Backoff
     private var lastFlood: MonotonicInstant?
     /// Updated when a session begins.
@@ -187,8 +188,10 @@ struct ConnectionStateMachine {
         switch self.state {
         case .ready(session), .holding(session, _):
             // If the server sent GOAWAY before any successful response, do not reconnect immediately.
-            if self.isProven, !fault.isConfiguration { return self.replace(session) }
-            return self.startDraining(session) + self.backOff(fault, now, &generator)
+            let hasFlooded = self.hasFlooded(now)
+            if self.isProven, !fault.isConfiguration, !hasFlooded { return self.replace(session) }
+            let cause: ConnectionFault = hasFlooded && !fault.isConfiguration ? .flood : fault
+            return self.startDraining(session) + self.backOff(cause, now, &generator)
         default:
             return []
         }
@@ -204,6 +207,8 @@ struct ConnectionStateMachine {
         if fault == .brokenInvariant { return [.fail] }
         if let index = self.draining.firstIndex(of: session) {
             self.draining.remove(at: index)
+            // The next GOAWAY does not lead to a new connection at once.
+            if fault == .flood { self.lastFlood = now }
             return []
         }
         switch self.state {
@@ -429,6 +434,10 @@ struct ConnectionStateMachine {
 
     private mutating func replace(_ session: Int) -> [Action] {
         [.report(.draining)] + self.startDraining(session) + self.open()
+    }
+
+    private func hasFlooded(_ now: MonotonicInstant) -> Bool {
+        self.lastFlood.map { $0.duration(to: now) <= Self.floodMemory } ?? false
     }
 
     private mutating func startDraining(_ session: Int) -> [Action] {

@@ -77,8 +77,8 @@ package final class Connection {
     /// When the last frame arrived that advanced an open stream.
     package private(set) var lastResponse: NIODeadline
     private var seenResponseFrames: UInt64 = 0
-    /// When the connection last went from no open stream to one, or last sent requests that a path check had held. See
-    /// `quietSince`.
+    /// When the connection last went from no open stream to one. If its first requests had to wait for a check of the
+    /// path: when they were sent. See `quietSince`.
     private var busySince: NIODeadline
     /// The channels being connected: one for each address that is tried, or the one to the proxy.
     private(set) var pendingChannels: [any Channel] = []
@@ -359,7 +359,8 @@ package final class Connection {
     package var openStreams: Int { self.session?.openCount ?? 0 }
 
     /// When a frame of any response last arrived, or when the connection last went from no open stream to one,
-    /// whichever is later. Requests that were held for a path check count as opened when they are sent.
+    /// whichever is later. If these first requests had to wait for a check of the path, they count from when they were
+    /// sent.
     package var quietSince: NIODeadline { max(self.lastResponse, self.busySince) }
 
     /// Whether so many stream ids are used up that the connection should be replaced.
@@ -586,6 +587,8 @@ extension Connection: WireOwner {
         let delegate = self.delegate
         self.formerDelegate = delegate
         self.delegate = nil
-        delegate?.connection(self.id, isClosed: self.firstError ?? self.goAway ?? error)
+        // A flood after a GOAWAY must not look like an ordinary end: the wait before the next connection depends on it.
+        let end = error.code == .flooded ? error : self.firstError ?? self.goAway ?? error
+        delegate?.connection(self.id, isClosed: end)
     }
 }

@@ -5,8 +5,8 @@ package import NIOCore
 ///
 /// NAT routers and firewalls forget quiet connections, often after four to six minutes, and most do so silently.
 /// Therefore PINGs keep an idle connection known to them, and a connection that has been quiet for a while is checked
-/// before a request is sent on it. A request that is held for this check has not been sent, so it may use another
-/// connection.
+/// before a request is sent on it. If a busy connection is silent for a few seconds, a PING is sent, too, and new
+/// requests wait until any bytes arrive. A request that is held has not been sent, so it may use another connection.
 package struct PathCheck: Sendable {
     package struct Limits: Sendable, Equatable {
         /// While no stream is open, a PING is sent after this time without incoming bytes.
@@ -40,7 +40,8 @@ package struct PathCheck: Sendable {
     private var pingDeadline: NIODeadline?
     /// When the unacknowledged PING was sent, even if its acknowledgement is no longer awaited.
     private var pingSent: NIODeadline?
-    /// Whether requests wait for an acknowledgement.
+    /// Whether requests wait for an acknowledgement. After a PING of `timer`, they wait for any bytes, and this is
+    /// `false`.
     private(set) var isChecking = false
     /// The round-trip time of the PINGs so far, smoothed as in TCP (RFC 6298).
     private var roundTrip: TimeAmount?

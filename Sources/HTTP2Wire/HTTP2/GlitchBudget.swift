@@ -4,27 +4,28 @@ import NIOCore
 ///
 /// HTTP/2 and TLS allow a peer to send frames that bring nothing, such as PING, SETTINGS, small WINDOW_UPDATE, unknown
 /// types, empty DATA, and frames on closed streams. Each is legal, but an endless sequence of them keeps a core busy.
-/// This budget counts such frames and bytes as *glitches*, the word that HAProxy and nghttp2 1.67 use. A session whose
-/// peer has used up the budget ends.
+/// This budget counts such frames and bytes as *glitches*, the word that HAProxy and nghttp2 1.67 use. A session
+/// ends when its peer has used up the budget.
 ///
-/// Every frame and every TLS record costs one glitch, plus one for each KiB, and so does a read from the network that
-/// completes no record. Time and progress earn glitches back: a stream that advances earns more than any known server
-/// spends on it. Therefore the budget decreases only if a peer sends much that advances nothing, and the frames that
-/// bring something need not be told apart from the others.
+/// Every frame and every TLS record costs one glitch, plus one for each KiB. A read from the network that completes no
+/// record costs one. Time and progress earn glitches back: a stream that advances earns more than any known server
+/// spends on it. So the budget runs low only if a peer sends much that advances nothing, and the session does not have
+/// to decide which frames are useful.
 struct GlitchBudget {
     /// How many glitches a peer may cause at once. nghttp2 1.69 has the same limit. 10,000 PINGs take two milliseconds
-    /// of CPU time, as much as a few TLS handshakes; they take about 50 if each is a packet of its own.
+    /// of CPU time, as much as a few TLS handshakes, or about 50 milliseconds if each PING is a packet of its own.
     static let capacity = 10_000
     /// How many glitches a second a peer may cause for ever. If each of them is a packet of its own, they take less
     /// than one percent of a core.
     static let perSecond = 500
-    /// What a stream earns when it advances: a client's stream with its final HEADERS or its end, and a server's stream
-    /// with its request. A response takes two to five frames and records, including the WINDOW_UPDATEs for its request.
+    /// What a stream earns once: on a client, when its final HEADERS arrive or it ends without them; on a server, when
+    /// its request's HEADERS arrive. A response takes two to five frames and records, including the WINDOW_UPDATEs for
+    /// its request.
     static let perStream = 16
     /// How many bytes of a body must be kept to earn one glitch. A DATA frame of this size pays for itself.
     static let keptBytesPerGlitch = 64
-    /// What is added for a TLS record without data, such as a key update or a session ticket, and for SETTINGS, PRIORITY
-    /// and GOAWAY, which can change every stream. Each takes five to twenty microseconds; a PING takes 0.1.
+    /// The additional cost of a TLS record without data, such as a key update or a session ticket, and of SETTINGS,
+    /// PRIORITY and GOAWAY, which can change every stream. Each takes 5 to 20 microseconds; a PING takes 0.1.
     static let perCostlyEvent = 16
 
     private static let interval = TimeAmount.nanoseconds(1_000_000_000 / Int64(perSecond))
@@ -36,6 +37,7 @@ struct GlitchBudget {
     private var balance = capacity
     /// The smallest number of glitches that was left after any read.
     private(set) var lowest = capacity
+    /// The time up to which time has earned glitches.
     private var refilled: NIODeadline?
     private var keptBytes = 0
     /// The glitches below the watch level, by kind.
@@ -57,9 +59,10 @@ struct GlitchBudget {
     ///
     /// - Parameters:
     ///   - bytes: The data of one TLS record.
-    ///   - overhead: What TLS received for it in addition.
+    ///   - overhead: The bytes and records around this data.
     mutating func read(_ bytes: UnsafeRawBufferPointer, _ overhead: TLSOverhead) {
-        self.spend(1 + overhead.bytes >> 10 + Self.perCostlyEvent * overhead.emptyRecords, Self.belowHTTP2)
+        let kibibytes = overhead.bytes >> 10
+        self.spend(1 + kibibytes + Self.perCostlyEvent * overhead.emptyRecords, Self.belowHTTP2)
         var position = 0
         while position < bytes.count {
             if self.skipped > 0 {
@@ -83,10 +86,13 @@ struct GlitchBudget {
 
     private mutating func begin(length: Int, type: Int) {
         self.skipped = length
-        self.spend(1 + length >> 10, type)
+        // HEADERS and CONTINUATION: each byte can be a field. nghttp2 decompresses blocks on closed streams, too, but
+        // does not report them, so `decompressed` is not called.
+        let shift = type == 1 || type == 9 ? 8 : 10
+        self.spend(1 + (length >> shift), type)
     }
 
-    /// A read from the network completed no record with data.
+    /// Counts a read from the network that completed no record with data.
     mutating func readNothing() {
         self.spend(1, Self.belowHTTP2)
     }
@@ -147,8 +153,9 @@ struct GlitchBudget {
         return WireError(
             .flooded,
             """
-            the peer sent more than \(Self.capacity) frames and records that advance no request, and more than \
-            \(Self.perSecond) of them a second; most of the last ones were \(Self.name(kind))
+            the peer sent too much that advances no request: more than \(Self.capacity) frames and records, and more \
+            than \(Self.perSecond) a second, where large and costly ones count several times; most of the last ones \
+            were \(Self.name(kind))
             """
         )
     }

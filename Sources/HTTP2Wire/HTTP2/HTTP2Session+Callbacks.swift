@@ -184,7 +184,8 @@ extension HTTP2Session {
             self.headersComplete(index)
             if self.streams[index].hasFinalHeaders, !hadFinalHeaders {
                 self.noteProgress(index)
-                self.glitches.streamAdvanced()
+                // A stream that was given up has earned its share at its end.
+                if !self.streams[index].isConcluded { self.glitches.streamAdvanced() }
             }
             if flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 { self.remoteComplete(index) }
         case NGHTTP2_DATA:

@@ -157,6 +157,7 @@ package final class HTTP2Session {
         defer { nghttp2_option_del(option) }
         // nghttp2 would keep closed streams for a priority tree, which APNs does not use.
         nghttp2_option_set_no_closed_streams(option, 1)
+        capns_option_disable_glitch_rate_limit(option)
         if role == .server {
             capns_option_set_stream_reset_rate_limit(option, configuration.resetBurst, configuration.resetRate)
         }
@@ -204,7 +205,7 @@ package final class HTTP2Session {
     ///
     /// - Parameters:
     ///   - bytes: The data of one TLS record.
-    ///   - overhead: What TLS received for it in addition.
+    ///   - overhead: The bytes and records around this data.
     ///   - now: The time on the connection's clock.
     package func receive(
         _ bytes: UnsafeRawBufferPointer,

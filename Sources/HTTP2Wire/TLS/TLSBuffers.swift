@@ -7,11 +7,12 @@ import NIOCore
 /// Owned by one `TLSSession`, which frees the `SSL`, and with it the BIO, before this object. Confined to the session's
 /// event loop.
 final class TLSBuffers {
-    // `@exclusivity(unchecked)`: when OpenSSL calls back into this class, `TLSSession` accesses neither buffer.
+    // `@exclusivity(unchecked)`: when OpenSSL calls back into this class, `TLSSession` accesses none of these.
     /// Ciphertext from the network.
     @exclusivity(unchecked) var input = ByteBuffer()
     /// How many records OpenSSL has begun to read since this was set to 0. It reads the header of a record, which has
-    /// five bytes, separately from the rest.
+    /// five bytes, separately from the rest. Another read of five bytes counts, too: a record of which exactly five
+    /// bytes were missing.
     @exclusivity(unchecked) var recordCount = 0
     /// Ciphertext for the network.
     @exclusivity(unchecked) var output = ByteBuffer()

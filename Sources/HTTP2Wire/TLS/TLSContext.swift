@@ -51,8 +51,8 @@ package final class TLSContext: @unchecked Sendable {
             if configuration.requiresClientCertificate {
                 SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
             }
-            // No tickets: TLS 1.3 would send two after each handshake, and no client here resumes a session. In TLS 1.2
-            // they are a feature of their own, and resuming a session with a client certificate would fail.
+            // No tickets: TLS 1.3 would send two after each handshake, and no client here resumes a session. The second
+            // call is for TLS 1.2, where resuming a session with a client certificate would fail.
             SSL_CTX_set_num_tickets(pointer, 0)
             capns_ctx_disable_tickets(pointer)
             if configuration.offersHTTP11Only {

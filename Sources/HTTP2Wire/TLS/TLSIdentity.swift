@@ -173,11 +173,12 @@ package struct TLSIdentity: Sendable, Hashable {
     private static func text(_ name: OpaquePointer?, _ id: Int32) -> String? {
         let position = X509_NAME_get_index_by_NID(name, id, -1)
         guard position >= 0, let entry = X509_NAME_get_entry(name, position) else { return nil }
-        // Whatever kind of string it is: `X509_NAME_get_text_by_NID` would copy the bytes of UTF-16 as they are.
+        // Converts any kind of string. `X509_NAME_get_text_by_NID` would copy the bytes of UTF-16 unchanged.
         var text: UnsafeMutablePointer<UInt8>?
         let count = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(entry))
-        guard count > 0, let text else { return nil }
+        // An empty name is allocated, too.
         defer { capns_free(text) }
+        guard count > 0, let text else { return nil }
         return String(decoding: UnsafeBufferPointer(start: text, count: Int(count)), as: UTF8.self)
     }
 

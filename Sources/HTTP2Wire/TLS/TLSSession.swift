@@ -1,7 +1,7 @@
 import CAPNSOpenSSL
 import NIOCore
 
-/// What TLS received for application data in addition to it (RFC 8446, section 5).
+/// What a peer sent around one piece of application data: the overhead of TLS records (RFC 8446, section 5).
 package struct TLSOverhead: Sendable, Equatable {
     /// The header, tag and padding of the data's record, and records without data before it.
     var bytes = 0
@@ -44,7 +44,7 @@ final class TLSSession {
     private var isBroken = false
     /// The number of bytes received since the last application data.
     private var bytesWithoutData = 0
-    /// What was received for the last application data in addition to it.
+    /// The overhead of the application data that `read` returned last.
     private(set) var overhead = TLSOverhead()
 
     /// The maximum number of bytes without application data: a handshake, or records that TLS handles itself, such as

@@ -418,7 +418,7 @@ struct ConnectionStateModelTests {
             // Mostly an open session, sometimes one that is closed or never existed.
             let session = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
             let flag = Bool.random(using: &random)
-            let faults: [ConnectionFault] = [.network, .lostPath, .configuration(holdOff: .seconds(20))]
+            let faults: [ConnectionFault] = [.network, .lostPath, .flood, .configuration(holdOff: .seconds(20))]
             let fault = faults.randomElement(using: &random) ?? .network
             switch Int.random(in: 0..<15, using: &random) {
             case 0: world.apply(machine.connect())

@@ -5,8 +5,8 @@ import Testing
 @testable import APNSPool
 @testable import APNSSimulator
 
-/// A client against servers that flood it or send what breaks the protocol, over real sockets. `withServer` checks that
-/// no push, lease, stream or connection remains.
+/// A client against servers that flood it or violate the protocol, over real sockets. `withServer` checks that no push,
+/// lease, stream or connection remains.
 struct HostileServerTests {
     struct Case: CustomStringConvertible, Sendable {
         let description: String
@@ -16,7 +16,7 @@ struct HostileServerTests {
         var endsConnection = true
         let bytes: @Sendable (_ stream: Int32) -> [UInt8]
 
-        /// Frames that repeat without a realistic end: more than any budget allows.
+        /// A flood: these frames, repeated more often than any budget allows.
         init(_ description: String, _ certainty: Certainty = .unknown, first: RawFrame? = nil, flood: RawFrame...) {
             self.description = description
             self.certainty = certainty
@@ -97,7 +97,7 @@ struct HostileServerTests {
         Case("a window that overflows", frames: RawFrame(type: 8, payload: [0x7F, 0xFF, 0xFF, 0xFF])),
     ]
 
-    @Test("A hostile server costs its push at most its certainty; the next push is accepted", arguments: cases)
+    @Test("An attack affects only the outcome of the push that it answers; the next push is accepted", arguments: cases)
     func attacks(_ attack: Case) async throws {
         let script: ScriptedServer.Script = { push in
             push.number == 2 ? [.bytes(attack.bytes(push.streamID))] : [.respond(200)]

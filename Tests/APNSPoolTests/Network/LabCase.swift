@@ -52,8 +52,8 @@ struct LabCase: Sendable {
                 payloadBytes: 4000,
                 mayLoseConnections: true
             ),
-            // Bulk calls have no rate of their own. The send window limits them to 12 bodies a round trip and connection,
-            // so with the defaults the last rows wait longer than a push may take.
+            // A bulk call has no rate of its own. The send window limits it to 12 bodies for each round trip and
+            // connection. With the default options, the last rows therefore wait until their deadlines.
             bulk("bulk call, 300 ms, 4 KB payloads", "both delay 150", allAccepted: false),
             bulk(
                 "bulk call, 300 ms, 4 KB payloads, 4 connections, 50 in flight",
@@ -188,8 +188,8 @@ struct LabCase: Sendable {
         },
         LabCase(name: "NAT forgets a busy connection", isInShort: true) { run in
             try await run.connect()
-            await run.traffic {
-                try? run.network.set("forget")
+            try await run.traffic {
+                try run.network.set("forget")
                 await run.waitForRecovery(within: longestRecovery)
                 await run.waitForAcceptances(20, within: .seconds(30))
             }

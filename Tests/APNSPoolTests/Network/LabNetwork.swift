@@ -42,7 +42,7 @@ final class LabNetwork: Sendable {
     private let output = Pipe()
 
     var clientDevice: String { "client\(self.number)" }
-    /// The server's address. A second one ends with 3, and no machine has the address that ends with 9.
+    /// The server's address. A second one ends with 3. No machine has the addresses that end with 8 and 9.
     var address: String { self.address(2) }
     /// The server's IPv6 address.
     var address6: String { self.address6(2) }

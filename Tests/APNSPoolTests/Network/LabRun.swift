@@ -126,7 +126,7 @@ final class LabRun: Sendable {
     func waitForAcceptances(_ count: Int, within limit: Duration) async {
         let target = self.acceptances.count + count
         let reached = await self.poll(within: limit) { self.acceptances.count >= target }
-        #expect(reached, "\(self.name): not \(count) pushes were accepted within \(limit)")
+        #expect(reached, "\(self.name): fewer than \(count) pushes were accepted within \(limit)")
     }
 
     /// Measures the time from now, the end of the disturbance, until a push is accepted.

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Clients on bad networks, in network namespaces that `make network-lab` makes. Outside of these, the test is skipped.
+/// Clients on bad networks, in network namespaces that `make network-lab` creates. Elsewhere, the test is skipped.
 @Suite(.enabled(if: Lab.router != nil, "make network-lab runs it"))
 struct NetworkLabTests {
     @Test("On each bad network, the server's ledger confirms each outcome, and pushes are accepted again in time")
@@ -15,6 +15,7 @@ struct NetworkLabTests {
             .map { index, labCase in
                 (labCase, try LabRun(labCase, number: index + 1, names: names, server: server))
             }
+        #expect(!runs.isEmpty, "no network has '\(Lab.only)' in its name")
         await withTaskGroup(of: Void.self) { group in
             for (labCase, run) in runs {
                 group.addTask {

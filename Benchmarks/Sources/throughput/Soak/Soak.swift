@@ -11,9 +11,9 @@ struct Soak: ParsableCommand {
         abstract: "Sends mixed load with faults for hours; fails if memory or anything else grows.",
         discussion: """
             The load is single pushes, bulk calls, changes of settings and key, and short-lived clients. The simulator \
-            in a second process refuses, delays, drops and stalls. Every few minutes the load stops until each push has \
-            its outcome, and a row is printed: resident set, heap, descriptors, threads, leases, waiting pushes, pushes \
-            in flight, and the delay of the event loops. The rows must be flat after the first quarter.
+            in a second process refuses, delays, drops and stalls. Every few minutes the load stops until each push \
+            has its outcome, and a row is printed: resident set, heap, descriptors, threads, leases, waiting pushes, \
+            pushes in flight, and the delay of the event loops. The values must be flat after the first quarter.
             """
     )
 

@@ -22,8 +22,8 @@ enum SoakFaults {
         Fault(.goAway(.beforeThisRequest), when: .probability(0.00002)),
         Fault(.dropConnection(isProcessed: true), when: .probability(0.00002)),
         Fault(.handshakeStall(), when: FaultTrigger(times: nil, probability: 0.05)),
-        // What comes back: a pause of all responses, an outage with closed connections, and so on. The intervals are
-        // chosen so that the faults coincide in changing ways.
+        // Faults that repeat: a pause of all responses, an outage with closed connections, and so on. Their intervals
+        // are chosen so that they coincide in changing ways.
         Fault(.pause(.seconds(3), everywhere: true), when: .at(.seconds(31), every: .seconds(113), times: nil)),
         Fault(.listenerDown(.seconds(8)), when: .at(.seconds(47), every: .seconds(191), times: nil)),
         Fault(.dropConnection(), when: .at(.seconds(47), every: .seconds(191), times: nil)),

@@ -74,7 +74,7 @@ struct SoakLoad: Sendable {
                 let now = ContinuousClock.now
                 guard now < end else { break }
                 let due = Int((now - begin) / .milliseconds(1) * rate / 1000)
-                // After a pause of this process, the load continues at its rate instead of catching up.
+                // After a pause of this process, the load catches up by at most one second.
                 sent = max(sent, due - Int(rate))
                 while sent < due {
                     sent += 1
@@ -105,12 +105,14 @@ struct SoakLoad: Sendable {
 
     private func sendBulk(until end: ContinuousClock.Instant) async throws {
         let prepared = try workload.notification().prepared()
+        var isPrepared = false
         while ContinuousClock.now < end {
             // Two seconds of pushes in a call, alternately prepared and encoded one by one.
+            isPrepared.toggle()
             let first = counts.begin(2 * Int(rate))
             let numbers = (first..<first + 2 * Int(rate)).map { UInt64($0) }
             let options = BulkOptions(maxInFlight: 500, rate: .perSecond(rate))
-            if (first / 7) % 2 == 0 {
+            if isPrepared {
                 let deliveries = client.deliveries(
                     of: prepared,
                     to: numbers,
