@@ -38,7 +38,8 @@ actor WireClient: ConnectionDelegate {
             variableNames: [":path", "apns-id"]
         )
         configuration.pathCheck.busy = .milliseconds(200)
-        configuration.pathCheck.acknowledgement = .milliseconds(300)
+        // Longer than a busy machine needs for an acknowledgement.
+        configuration.pathCheck.acknowledgement = .seconds(2)
         let connection = Connection(id: 1, configuration: configuration, loop: self.loop, delegate: self)
         self.connection = connection
         return await withCheckedContinuation {
