@@ -52,6 +52,20 @@ struct SimulatorAddressTests {
         #expect(rows.first.map { sent.output.contains($0.apnsID.description.lowercased()) } == true)
     }
 
+    @Test("An earlier ledger stays until there is another one") func earlierLedger() throws {
+        let folder = try Folder()
+        let path = try folder.write("earlier\n", to: "ledger")
+        var file: LedgerFile? = try LedgerFile(path: path)
+        #expect(folder.lines(of: "ledger") == ["earlier"])
+        file = nil
+        #expect(folder.lines(of: "ledger") == ["earlier"])
+        #expect(!FileManager.default.fileExists(atPath: path + ".new"))
+        file = try LedgerFile(path: path)
+        try file?.write([])
+        #expect(folder.lines(of: "ledger").isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: path + ".new"))
+    }
+
     @Test(arguments: [
         ["--listen", "localhost"], ["--listen", ""], ["--name", ""], ["--name", "a,DNS:b"], ["--name", "a..b"],
         ["--name", "push.*"], ["--ledger", "/nowhere/ledger"],

@@ -17,6 +17,8 @@ final class LabRun: Sendable {
 
     private struct State {
         var entries: [Entry] = []
+        var accepted = 0
+        var lastAcceptance: ContinuousClock.Instant?
         var recovery: Duration?
         var connects = 0
         var losses = 0
@@ -81,7 +83,7 @@ final class LabRun: Sendable {
             apnsID: { $0 }
         )
         for await delivery in deliveries { self.record(delivery.outcome, of: delivery.element, since: nil) }
-        return self.acceptances.count
+        return self.accepted
     }
 
     private static func push(_ payloadBytes: Int) -> PreparedPush {
@@ -91,7 +93,13 @@ final class LabRun: Sendable {
 
     private func record(_ outcome: PushOutcome, of id: APNSID, since start: ContinuousClock.Instant?) {
         self.book.write(id, outcome)
-        self.state.withLock { $0.entries.append(Entry(start: start, end: .now, id: id, outcome: outcome)) }
+        self.state.withLock { state in
+            let entry = Entry(start: start, end: .now, id: id, outcome: outcome)
+            state.entries.append(entry)
+            guard outcome.certainty == .accepted else { return }
+            state.accepted += 1
+            state.lastAcceptance = entry.end
+        }
     }
 
     /// Starts a push at regular intervals during `body`, and then waits for the outcomes of all pushes.
@@ -124,18 +132,22 @@ final class LabRun: Sendable {
 
     /// Waits until so many more pushes have been accepted.
     func waitForAcceptances(_ count: Int, within limit: Duration) async {
-        let target = self.acceptances.count + count
-        let reached = await self.poll(within: limit) { self.acceptances.count >= target }
+        let target = self.accepted + count
+        let reached = await self.poll(within: limit) { self.accepted >= target }
         #expect(reached, "\(self.name): fewer than \(count) pushes were accepted within \(limit)")
     }
 
     /// Measures the time from now, the end of the disturbance, until a push is accepted.
     func waitForRecovery(within limit: Duration) async {
         let start = ContinuousClock.now
-        let reached = await self.poll(within: limit) { self.acceptances.contains { $0.end >= start } }
+        let reached = await self.poll(within: limit) {
+            self.state.withLock { $0.lastAcceptance.map { $0 >= start } ?? false }
+        }
         #expect(reached, "\(self.name): no push was accepted within \(limit)")
-        let first = self.acceptances.map(\.end).filter { $0 >= start }.min()
-        self.state.withLock { $0.recovery = first.map { start.duration(to: $0) } }
+        self.state.withLock { state in
+            let first = state.entries.first { $0.end >= start && $0.outcome.certainty == .accepted }
+            state.recovery = first.map { start.duration(to: $0.end) }
+        }
     }
 
     private func poll(within limit: Duration, _ isMet: () -> Bool) async -> Bool {
@@ -148,9 +160,7 @@ final class LabRun: Sendable {
         return true
     }
 
-    private var acceptances: [Entry] {
-        self.state.withLock { $0.entries.filter { $0.outcome.certainty == .accepted } }
-    }
+    private var accepted: Int { self.state.withLock { $0.accepted } }
 
     /// How many pushes had another outcome than `accepted`.
     var failures: Int {
