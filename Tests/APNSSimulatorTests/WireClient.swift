@@ -119,7 +119,7 @@ actor WireClient: ConnectionDelegate {
         }
     }
 
-    nonisolated func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) {
+    nonisolated func connection(_ id: Int, streamLimitChangedTo limit: Int) {
         self.assumeIsolated { client in
             if client.limits.last != limit { client.limits.append(limit) }
             client.resumeWaiting()

@@ -50,7 +50,7 @@ final class ScriptedDelegate: ConnectionDelegate {
         self.events.append(.ready)
         self.onReady()
     }
-    func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) { self.events.append(.limit(limit)) }
+    func connection(_ id: Int, streamLimitChangedTo limit: Int) { self.events.append(.limit(limit)) }
     func connection(_ id: Int, isGoingAway error: WireError) {
         self.events.append(.goingAway(error.code))
         self.onGoingAway(error)
@@ -536,6 +536,43 @@ struct ConnectionLifeTests {
         #expect(link.delegate.events == [.ready])
         link.loop.advanceTime(by: .seconds(2))
         #expect(link.delegate.tags.sorted() == Array(1...16))
+        link.finish()
+    }
+
+    @Test("A connection reports fewer streams while its send window is full, and as many as before when it has grown")
+    func streamsOfTheWindow() throws {
+        let link = try MemoryLink()
+        try link.shakeHands()
+        link.connection.submit(
+            (1...100).map {
+                StreamSubmission(
+                    request: .test(body: String(repeating: "x", count: 4096)),
+                    tag: $0,
+                    deadline: link.loop.now + .seconds(30),
+                    responseLimit: .milliseconds(2500),
+                    isBulk: true
+                )
+            }
+        )
+        try link.exchange()
+        // The window grows by a body twice, and then by so little that nothing more fits.
+        for increment: UInt32 in [4096, 4096, 1, 1, 1] {
+            #expect(link.delegate.events == [.ready])
+            link.loop.advanceTime(by: .milliseconds(400))
+            try link.send(Frame(.windowUpdate, bigEndian(increment)))
+            link.loop.advanceTime(by: .milliseconds(100))
+        }
+        // Those in flight for 2.5 s have reached their time limit. Later ones and waiting ones have not.
+        #expect(link.delegate.events.dropFirst().first == .limit(4))
+        #expect(link.delegate.tags.sorted() == Array(1...12) + Array(16...100))
+        try link.send(Frame(.windowUpdate, bigEndian(1_000_000)))
+        link.delegate.events.removeAll()
+        link.loop.advanceTime(by: .milliseconds(1900))
+        try link.send(Frame(.windowUpdate, bigEndian(1)))
+        link.loop.advanceTime(by: .milliseconds(2100))
+        let limits = [8, 16, 32, 64, 128, 256, 512, 1000].map { ScriptedDelegate.Event.limit($0) }
+        #expect(link.delegate.events.filter { if case .limit = $0 { true } else { false } } == limits)
+        #expect(link.delegate.tags.sorted() == [13, 14, 15])
         link.finish()
     }
 

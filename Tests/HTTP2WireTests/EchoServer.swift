@@ -207,7 +207,7 @@ actor ConnectionProbe: ConnectionDelegate {
         }
     }
 
-    nonisolated func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) {
+    nonisolated func connection(_ id: Int, streamLimitChangedTo limit: Int) {
         self.assumeIsolated { $0.limits.append(limit) }
     }
 

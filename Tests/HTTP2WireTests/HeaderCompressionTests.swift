@@ -50,7 +50,7 @@ struct HeaderCompressionTests {
         for tag in 1...2 {
             var request = HTTP2Request.test()
             request.credential = HeaderBlock([.init("authorization", "bearer token", indexing)])
-            _ = try script.client.submit(request, tag: UInt64(tag), deadline: .distantFuture)
+            _ = try script.client.submit(request, tag: UInt64(tag), deadline: .distantFuture, now: script.now)
         }
         // 23 is `authorization` in the static table.
         #expect(self.blocks(script).map(\.last) == Array(repeating: .init(form: .literalNever, index: 23), count: 2))
@@ -66,7 +66,7 @@ struct HeaderCompressionTests {
             body: []
         )
         let error = #expect(throws: WireError.self) {
-            try script.client.submit(request, tag: 1, deadline: .distantFuture)
+            try script.client.submit(request, tag: 1, deadline: .distantFuture, now: script.now)
         }
         #expect(error?.code == .invariantBroken)
         #expect(script.client.openCount == 0 && script.client.streams.count == 0)

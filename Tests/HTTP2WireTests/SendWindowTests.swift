@@ -66,6 +66,58 @@ struct SendWindowTests {
         #expect(script.client.openCount == 0)
     }
 
+    @Test("The time limit for the response begins when a waiting request is sent")
+    func responseLimit() throws {
+        let script = try FrameScript()
+        for tag in 1...14 {
+            try script.submit(
+                UInt64(tag),
+                body: body,
+                deadline: .uptimeNanoseconds(tag == 14 ? 25 : 100),
+                responseLimit: .nanoseconds(10),
+                isBulk: true
+            )
+        }
+        script.write()
+        // Requests in flight expire, the waiting ones do not.
+        script.now = .uptimeNanoseconds(10)
+        #expect(script.client.expire(now: script.now) == .uptimeNanoseconds(25))
+        script.write()
+        #expect(script.takeResults().map(\.tag).sorted() == Array(1...12))
+        script.now = .uptimeNanoseconds(20)
+        try script.server(windowUpdate(0, 2 * 4096))
+        #expect(dataBytes(script.write()).count == 2)
+        // The push's own deadline comes before the end of the time limit.
+        #expect(script.client.expire(now: .uptimeNanoseconds(24)) == .uptimeNanoseconds(25))
+        #expect(script.client.expire(now: .uptimeNanoseconds(25)) == .uptimeNanoseconds(30))
+        #expect(script.client.expire(now: .uptimeNanoseconds(29)) == .uptimeNanoseconds(30))
+        #expect(script.client.expire(now: .uptimeNanoseconds(30)) == nil)
+        script.write()
+        #expect(script.take() == [Ended(14, .unknown, .deadline), Ended(13, .unknown, .deadline)])
+    }
+
+    @Test("Requests that wait too long are returned, the last ones first; those that may wait are sent in order")
+    func returned() throws {
+        let script = try FrameScript()
+        for tag in 1...30 { try script.submit(UInt64(tag), body: body, isBulk: true) }
+        // The window has room for three of these.
+        for tag in 101...105 { try script.submit(UInt64(tag), body: body) }
+        script.write()
+        for _ in 0..<4 { #expect(script.checkWindowLimit().isEmpty) }
+        #expect(script.client.streamLimit == 100)
+        // Of the 20 waiting requests, half as many as are in flight may go on waiting: two interactive, five bulk.
+        #expect(script.checkWindowLimit() == Array(18...30))
+        #expect(script.take().allSatisfy { $0.ending == .notSent && $0.cause == .noCapacity })
+        #expect(script.client.streamLimit == 30 && script.client.openCount == 22)
+        try script.server(windowUpdate(0, 100_000))
+        #expect(dataBytes(script.write()).count == 7)
+        // The server may change its own limit meanwhile.
+        try script.server(.settings(maxConcurrentStreams: 25))
+        #expect(script.client.streamLimit == 25)
+        for _ in 0..<2 { script.checkWindowLimit() }
+        #expect(!script.client.hasWindowLimit && script.client.streamLimit == 25)
+    }
+
     @Test("A waiting request counts as not sent when the connection is lost")
     func lostWhileWaiting() throws {
         let script = try FrameScript()
@@ -100,7 +152,7 @@ struct SendWindowTests {
             batch.values += request.values
             batch.entries.append(.init(valueLengths: request.valueLengths, body: [], deadline: .distantFuture))
         }
-        #expect(script.client.submit(batch, firstTag: 1).broken == nil)
+        #expect(script.client.submit(batch, firstTag: 1, now: script.now).broken == nil)
         #expect(dataBytes(script.write()).count == 12)
         try script.server(windowUpdate(0, 4096))
         #expect(dataBytes(script.write()).count == 1)

@@ -83,7 +83,7 @@ struct SessionModelTests {
     }
 
     private func step(_ world: inout World, _ tag: inout UInt64) throws {
-        switch world.number(0...23) {
+        switch world.number(0...24) {
         case 0...6:
             tag += 1
             let deadline = world.now + world.number(1...30)
@@ -152,7 +152,15 @@ struct SessionModelTests {
             let increment = UInt32([100, 6000, 65_535][world.number(0...2)])
             try world.script.server(Frame(.windowUpdate, bigEndian(increment)))
         case 22:
-            try world.script.client.relaxSendWindow()
+            _ = try world.script.client.relaxSendWindow(now: world.script.now)
+        case 23:
+            for tag in world.script.checkWindowLimit() {
+                guard let index = world.unwritten.firstIndex(where: { $0.tag == tag }) else {
+                    Issue.record("\(tag) was withdrawn, although it had ended or was written")
+                    continue
+                }
+                world.end(world.unwritten.remove(at: index), .notSent)
+            }
         default:
             guard world.number(0...3) == 0 else { return }
             let last = world.number(0...2) == 0 ? Int32.max : world.written.randomElement(using: &world.random)?.id ?? 0

@@ -1,5 +1,6 @@
 import APNSModel
 import HTTP2Wire
+import NIOCore
 import SupervisedPool
 
 /// Groups the pushes of one lease into batches, and hands each batch to the connection as soon as it is complete.
@@ -7,6 +8,7 @@ struct BatchBuilder {
     private let lease: UnownedLease<ConnectionActor>
     private let collector: BulkCollector
     private let route: SendRoute
+    private let responseLimit: TimeAmount
     private let isBulk: Bool
     /// The expected number of pushes.
     private let room: Int
@@ -20,12 +22,14 @@ struct BatchBuilder {
         _ lease: UnownedLease<ConnectionActor>,
         collector: BulkCollector,
         route: SendRoute,
+        responseLimit: TimeAmount,
         isBulk: Bool,
         room: Int
     ) {
         self.lease = lease
         self.collector = collector
         self.route = route
+        self.responseLimit = responseLimit
         self.isBulk = isBulk
         self.room = room
     }
@@ -75,6 +79,7 @@ struct BatchBuilder {
                 shared: block,
                 credential: self.route.authorization,
                 body: push.payload,
+                responseLimit: self.responseLimit,
                 isBulk: self.isBulk
             ),
             indices: [],

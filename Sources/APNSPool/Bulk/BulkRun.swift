@@ -343,6 +343,7 @@ final class BulkRun: BulkEngine {
             lease,
             collector: self.collector,
             route: route,
+            responseLimit: self.context.live.responseLimit,
             isBulk: self.options.lane == .bulk,
             room: room
         )
@@ -359,7 +360,7 @@ final class BulkRun: BulkEngine {
                 self.headerBlock(push),
                 to: token,
                 id: id,
-                deadline: self.context.attemptDeadline(waiting.deadline, now: now)
+                deadline: waiting.deadline
             )
         }
         batches.finish()

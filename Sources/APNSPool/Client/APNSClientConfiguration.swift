@@ -98,7 +98,7 @@ public struct APNSClientConfiguration: Sendable {
         /// The deadline of a push that sets none of its own. Covers the queue, connecting, every attempt and the
         /// response. Default 30 s; 1 ms to a day.
         public var deadline: Duration
-        /// The time limit for the response to one attempt. Default 10 s; 1 ms to a day.
+        /// The time limit for the response to one attempt, from when the push is sent. Default 10 s; 1 ms to a day.
         public var response: Duration
         /// The time limit for DNS lookup, TCP, the tunnel of a proxy, TLS and the first SETTINGS frame of APNs together.
         /// Default 10 s; 1 ms to an hour.

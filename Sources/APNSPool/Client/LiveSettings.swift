@@ -23,8 +23,8 @@ final class LiveSettings: Sendable {
     var settings: APNSClientSettings { self.state.withLock { $0.settings } }
     /// The deadline of a push that sets none of its own.
     var deadlineNanoseconds: Int64 { self.deadline.load(ordering: .relaxed) }
-    /// The time limit for the response to one attempt.
-    var responseNanoseconds: Int64 { self.response.load(ordering: .relaxed) }
+    /// The time limit for the response to one attempt, from when the push is sent.
+    var responseLimit: TimeAmount { .nanoseconds(self.response.load(ordering: .relaxed)) }
 
     /// Changes the settings atomically.
     ///

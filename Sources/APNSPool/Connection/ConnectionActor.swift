@@ -225,6 +225,7 @@ actor ConnectionActor: PoolWorker {
                 request: submission.request,
                 tag: tag,
                 deadline: NIODeadline(submission.deadline),
+                responseLimit: submission.responseLimit,
                 isBulk: submission.isBulk
             )
         )
@@ -447,7 +448,7 @@ extension ConnectionActor: ConnectionDelegate {
         }
     }
 
-    nonisolated func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int) {
+    nonisolated func connection(_ id: Int, streamLimitChangedTo limit: Int) {
         self.assumeIsolated { $0.perform($0.machine.limitChanged(session: id, to: limit)) }
     }
 

@@ -82,7 +82,7 @@ struct ConnectionStateMachine {
     var streamCap: Int
     /// Whether this is a base worker, which reconnects by itself. An overflow worker waits for a request.
     private let isBase: Bool
-    /// The number of streams that the peer allows on the current session.
+    /// The number of streams that the peer allows on the current session, or that its send window carries.
     private var limit = 0
     /// Whether the current session has received a response that proves that it works.
     private var isProven = false
@@ -165,6 +165,7 @@ struct ConnectionStateMachine {
         return [.report(.ready(capacity: self.capacity))]
     }
 
+    /// Records that the peer allows another number of streams, or that the send window carries another number.
     mutating func limitChanged(session: Int, to limit: Int) -> [Action] {
         switch self.state {
         case .ready(session):

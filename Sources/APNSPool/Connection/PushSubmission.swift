@@ -1,11 +1,14 @@
 import HTTP2Wire
+import NIOCore
 import SupervisedPool
 
 /// One push on its way to a connection's event loop.
 struct PushSubmission: Sendable {
     var request: HTTP2Request
-    /// The deadline of the attempt.
+    /// The deadline of the push.
     var deadline: MonotonicInstant
+    /// How long the response may take, counted from when the push is written.
+    var responseLimit: TimeAmount
     /// Identifies the push in a cancellation; 0: it is never cancelled.
     var ticket: UInt64
     /// The task that waits for this one push.

@@ -1,6 +1,7 @@
 import APNSModel
 import APNSBasics
 import HTTP2Wire
+import NIOCore
 import SupervisedPool
 import Synchronization
 
@@ -62,7 +63,7 @@ final class SendContext: Sendable {
             result,
             id: history.id,
             attempts: history.attempts,
-            responseTimeout: .nanoseconds(self.live.responseNanoseconds),
+            responseTimeout: .nanoseconds(self.live.responseLimit.nanoseconds),
             isPastDeadline: self.clock.now >= history.deadline,
             isShuttingDown: !self.lifecycle.current.takesPushes
         )
@@ -135,16 +136,6 @@ final class SendContext: Sendable {
     func deadline(after nanoseconds: Int64) -> MonotonicInstant {
         let (sum, overflow) = self.clock.now.nanoseconds.addingReportingOverflow(nanoseconds)
         return MonotonicInstant(nanoseconds: overflow ? .max : sum)
-    }
-
-    /// The deadline of an attempt: the push's deadline or the end of the response timeout, whichever is earlier.
-    func attemptDeadline(_ deadline: MonotonicInstant) -> MonotonicInstant {
-        self.attemptDeadline(deadline, now: self.clock.now)
-    }
-
-    func attemptDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant) -> MonotonicInstant {
-        let (end, overflow) = now.nanoseconds.addingReportingOverflow(self.live.responseNanoseconds)
-        return overflow ? deadline : min(deadline, MonotonicInstant(nanoseconds: end))
     }
 
     /// The end of a push whose `apns-expiration` has passed; nil if it may be sent.

@@ -220,7 +220,8 @@ class SendLoop {
     private func submission(_ ticket: UInt64, _ continuation: StreamContinuation) -> PushSubmission {
         PushSubmission(
             request: self.request(authorization: self.route?.authorization),
-            deadline: self.context.attemptDeadline(self.history.deadline),
+            deadline: self.history.deadline,
+            responseLimit: self.context.live.responseLimit,
             ticket: ticket,
             continuation: continuation,
             isBulk: self.isBulk

@@ -169,7 +169,7 @@ package enum SettingsTable {
                     + "together."
             ),
         .duration("timeouts.response", \.timeouts.response, .milliseconds(1)...(.seconds(86_400)))
-            .meaning("The time limit for the response to one attempt."),
+            .meaning("The time limit for the response to one attempt, from when the push is sent."),
         .duration("timeouts.connect", \.timeouts.connect, .milliseconds(1)...(.seconds(3600)))
             .meaning("The time limit for look-up, TCP, the tunnel of a proxy, TLS and APNs' first SETTINGS together."),
         .duration("timeouts.drain", \.timeouts.drain, .zero ... .seconds(86_400))

@@ -1,58 +1,9 @@
 package import NIOCore
 import NIOPosix
 
-/// Receives the events of a connection. All calls are made on the connection's event loop and pass only values, so that
-/// an actor whose executor is that loop can enter its isolation.
-package protocol ConnectionDelegate: AnyObject {
-    /// The peer's first SETTINGS have arrived: requests may be submitted.
-    func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int)
-    func connection(_ id: Int, maxConcurrentStreamsChangedTo limit: Int)
-    /// The peer accepts no more streams on this connection. Open ones may finish.
-    func connection(_ id: Int, isGoingAway error: WireError)
-    func connection(_ id: Int, finished results: [StreamResult])
-    /// The connection has ended. Called once, after the results of all requests submitted so far. A request that is
-    /// submitted later still gets its result.
-    func connection(_ id: Int, isClosed error: WireError)
-}
-
 /// One TLS and HTTP/2 connection to a server. It is opened once, used until it ends, and never reused. Confined to its
 /// event loop.
 package final class Connection {
-    package struct Configuration: Sendable {
-        /// The host to look up, connect to and verify.
-        package var host: String
-        package var port: Int
-        package var tls: TLSContext
-        /// `nil` for a direct connection. Otherwise the connection looks up and connects to the proxy, and the proxy
-        /// looks up the host.
-        package var proxy: ProxyEndpoint?
-        /// The addresses that the pool's connections use.
-        package var addresses = AddressBook()
-        /// Looks up the host.
-        package var nameResolver = NameResolver.system
-        /// See `HTTP2Session.Configuration`.
-        package var variableNames: [String]
-        /// See `HTTP2Session.Configuration`.
-        package var responseFilter: ResponseFilter?
-        /// See `HTTP2Session.Configuration`.
-        package var responseBodyLimit = StreamTable.bodyLimit
-        /// The time for the look-up, TCP, the proxy's tunnel, TLS and the peer's first SETTINGS together.
-        package var connectTimeout = TimeAmount.seconds(10)
-        /// The clock for all deadlines and timers.
-        package var clock: any LoopClock = EventLoopClock()
-        /// When PINGs are sent, and how long their acknowledgements may take.
-        package var pathCheck = PathCheck.Limits()
-        /// For tests of stream id exhaustion: the id of the first stream, an odd number.
-        package var firstStreamID: Int32?
-
-        package init(host: String, port: Int, tls: TLSContext, variableNames: [String]) {
-            self.host = host
-            self.port = port
-            self.tls = tls
-            self.variableNames = variableNames
-        }
-    }
-
     private enum State {
         /// Look-up, TCP, TLS, or waiting for the peer's SETTINGS.
         case connecting
@@ -86,6 +37,8 @@ package final class Connection {
     /// When requests stop waiting for a larger send window, unless it grows before.
     private var windowDeadline: NIODeadline?
     private var seenWindowUpdates: UInt64 = 0
+    /// The time of the submissions since the last flush; nil if there were none.
+    private var tickTime: NIODeadline?
     private var timer: LoopTimer?
     private var timerDeadline = NIODeadline.distantFuture
     private var goAway: WireError?
@@ -280,16 +233,19 @@ package final class Connection {
         }
         if session.openCount == 0 { self.becomesBusy(session) }
         do {
+            let now = self.submissionTime()
             let submitted = try session.submit(
                 submission.request,
                 tag: submission.tag,
                 deadline: submission.deadline,
-                isBulk: submission.isBulk
+                responseLimit: submission.responseLimit,
+                isBulk: submission.isBulk,
+                now: now
             )
             if submitted == .noCapacity {
                 session.results.append(.notSent(.noCapacity, tag: submission.tag))
-            } else if submission.deadline < self.timerDeadline {
-                self.arm(submission.deadline)
+            } else {
+                self.arm(min(submission.deadline, now + submission.responseLimit))
             }
         } catch {
             session.results.append(.notSent(.faulty, tag: submission.tag))
@@ -304,13 +260,22 @@ package final class Connection {
             return
         }
         if session.openCount == 0 { self.becomesBusy(session) }
-        let (earliest, broken) = session.submit(batch, firstTag: firstTag)
-        if earliest < self.timerDeadline { self.arm(earliest) }
+        let (earliest, broken) = session.submit(batch, firstTag: firstTag, now: self.submissionTime())
+        self.arm(earliest)
         self.broken = self.broken ?? broken
     }
 
-    private func becomesBusy(_ session: HTTP2Session) {
+    /// The time of all submissions of this tick. It is read once, because reading a clock for each push would cost more
+    /// than the rest of this file.
+    private func submissionTime() -> NIODeadline {
+        if let tickTime { return tickTime }
         let now = self.now
+        self.tickTime = now
+        return now
+    }
+
+    private func becomesBusy(_ session: HTTP2Session) {
+        let now = self.submissionTime()
         self.busySince = now
         let decision = self.pathCheck.becomesBusy(now)
         if self.pathCheck.isChecking { session.waitsForPathCheck = true }
@@ -328,6 +293,7 @@ package final class Connection {
 
     /// Sends all submitted requests together, and delivers the results that are available.
     package func flush() {
+        self.tickTime = nil
         if let broken {
             self.broken = nil
             self.fail(broken)
@@ -411,7 +377,7 @@ package final class Connection {
                 self.connectDeadline = .distantFuture
                 self.delegate?.connection(self.id, isReadyWithMaxConcurrentStreams: limit)
             } else if self.state == .ready {
-                self.delegate?.connection(self.id, maxConcurrentStreamsChangedTo: limit)
+                self.delegate?.connection(self.id, streamLimitChangedTo: self.session?.streamLimit ?? limit)
             }
         case .goAway(_, let code, let debugData):
             // A second GOAWAY often lacks the reason that the first one gave.
@@ -433,18 +399,24 @@ package final class Connection {
         case .pingAcknowledged:
             // The requests that a check has held count as opened now; see `quietSince`.
             if self.pathCheck.acknowledged(self.now) { self.busySince = self.now }
-            self.sendHeld()
+            self.pathWorks()
         }
     }
 
-    /// Sends the requests that waited for the path check, because the path works.
-    private func sendHeld() {
+    /// Sends the requests that waited for the path check.
+    private func pathWorks() {
         guard let session, session.waitsForPathCheck else { return }
         session.waitsForPathCheck = false
-        do throws(WireError) {
-            try session.openHeld()
-            self.watchWindow(session)
-            self.handler?.flush()
+        self.sendHeld(session, self.now)
+        self.watchWindow(session)
+        self.handler?.flush()
+    }
+
+    /// Sends held requests, as far as the send window allows.
+    private func sendHeld(_ session: HTTP2Session, _ now: NIODeadline) {
+        guard session.hasHeldRequests else { return }
+        do {
+            self.arm(try session.openHeld(now: now))
         } catch {
             self.fail(error)
         }
@@ -487,7 +459,7 @@ package final class Connection {
         let next = self.session?.expire(now: now)
         // A request that is written before the acknowledgement may be lost, too.
         if decision == .ping { self.session?.waitsForPathCheck = true }
-        if let error = (decision == .ping ? self.sendPing(self.session) : nil) ?? self.relaxWindow(now) {
+        if let error = (decision == .ping ? self.sendPing(self.session) : nil) ?? self.checkWindow(now) {
             self.fail(error)
             return
         }
@@ -501,26 +473,29 @@ package final class Connection {
     }
 
     /// How long requests wait for a larger send window before `SendWindowRule` is relaxed by one level: a few round
-    /// trips.
+    /// trips. Also the interval of `WindowStreamLimit`.
     private static let windowPatience = TimeAmount.milliseconds(500)
 
     private func watchWindow(_ session: HTTP2Session?) {
-        guard let session, session.hasHeldRequests, !session.waitsForPathCheck else { return }
+        guard let session, session.hasHeldRequests || session.hasWindowLimit, !session.waitsForPathCheck else { return }
         let deadline = self.now + Self.windowPatience
         self.windowDeadline = deadline
         self.seenWindowUpdates = session.windowUpdates
         self.arm(deadline)
     }
 
-    private func relaxWindow(_ now: NIODeadline) -> WireError? {
+    private func checkWindow(_ now: NIODeadline) -> WireError? {
         guard let session, let windowDeadline, now >= windowDeadline else { return nil }
         self.windowDeadline = nil
         do {
             if session.hasHeldRequests, session.windowUpdates == self.seenWindowUpdates {
-                try session.relaxSendWindow()
+                self.arm(try session.relaxSendWindow(now: now))
             }
         } catch {
             return error
+        }
+        if !session.waitsForPathCheck, session.checkWindowLimit(), self.state == .ready {
+            self.delegate?.connection(self.id, streamLimitChangedTo: session.streamLimit)
         }
         self.watchWindow(session)
         return nil
@@ -545,7 +520,8 @@ extension Connection: WireOwner {
         self.deliverResponsesBeforeGoAway(of: session)
         self.handleEvents(of: session)
         if !wasReady, self.state == .ready { self.arm(self.pathCheck.deadline(openStreams: 0)) }
-        if works { self.sendHeld() }
+        if works { self.pathWorks() }
+        self.sendHeld(session, now)
         self.deliverResults()
     }
 

@@ -5,15 +5,25 @@ package struct StreamSubmission: Sendable {
     package var request: HTTP2Request
     /// The submitter's identifier of the stream, returned with its result.
     package var tag: UInt64
-    /// The time on the connection's clock at which the stream is reset if no response has arrived.
+    /// The time on the connection's clock at which the request ends, sent or not, if no response has arrived.
     package var deadline: NIODeadline
+    /// How long the response may take once the stream is open. The time for which the request is held before that does
+    /// not count.
+    package var responseLimit: TimeAmount
     /// Whether its body must leave `SendWindowRule.bulkReserve` of the send window to others.
     package var isBulk: Bool
 
-    package init(request: HTTP2Request, tag: UInt64, deadline: NIODeadline, isBulk: Bool = false) {
+    package init(
+        request: HTTP2Request,
+        tag: UInt64,
+        deadline: NIODeadline,
+        responseLimit: TimeAmount = .nanoseconds(.max),
+        isBulk: Bool = false
+    ) {
         self.request = request
         self.tag = tag
         self.deadline = deadline
+        self.responseLimit = responseLimit
         self.isBulk = isBulk
     }
 }

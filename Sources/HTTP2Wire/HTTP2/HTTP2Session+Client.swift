@@ -22,14 +22,17 @@ extension HTTP2Session {
     /// - Parameters:
     ///   - request: The request.
     ///   - tag: The submitter's identifier of the stream.
-    ///   - deadline: When the stream is reset if no response has arrived.
+    ///   - deadline: When the request ends, sent or not, if no response has arrived.
+    ///   - responseLimit: How long the response may take once the stream is open.
     ///   - isBulk: Whether its body must leave `SendWindowRule.bulkReserve` of the send window to other streams.
     /// - Throws: `invariantBroken` if the request is not valid; otherwise the error of nghttp2.
     package func submit(
         _ request: HTTP2Request,
         tag: UInt64,
         deadline: NIODeadline,
-        isBulk: Bool = false
+        responseLimit: TimeAmount = .nanoseconds(.max),
+        isBulk: Bool = false,
+        now: NIODeadline
     ) throws(WireError) -> Submission {
         guard self.hasCapacity else { return .noCapacity }
         let body = request.body.isEmpty ? RefCountTable<[UInt8]>.none : self.bodies.insert(request.body)
@@ -41,12 +44,15 @@ extension HTTP2Session {
             bodyCount: request.body.count,
             tag: tag,
             deadline: deadline,
+            responseLimit: responseLimit,
             isBulk: isBulk
         )
         stream.fixed = try self.fixedFields(request.shared, request.credential)
         defer { self.releaseFixed(stream.fixed) }
         let result: Result<Submission, WireError> = request.values.withUnsafeBufferPointer { values in
-            guard self.mustHold(bodyCount: stream.bodyCount, isBulk: isBulk) else { return self.open(stream, values) }
+            guard self.mustHold(bodyCount: stream.bodyCount, isBulk: isBulk) else {
+                return self.open(stream, values, now: now)
+            }
             self.hold(stream, values)
             return .success(.accepted)
         }
@@ -56,9 +62,13 @@ extension HTTP2Session {
     /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Entries for which there is no
     /// capacity get their result immediately.
     ///
-    /// - Returns: The earliest deadline of the streams. If a request is not valid, or nghttp2 rejects it, `broken` is
+    /// - Returns: The earliest deadline of the requests. If a request is not valid, or nghttp2 rejects it, `broken` is
     ///   the error: that request's result is `faulty`, and the requests after it are not submitted.
-    package func submit(_ batch: RequestBatch, firstTag: UInt64) -> (earliest: NIODeadline, broken: WireError?) {
+    package func submit(
+        _ batch: RequestBatch,
+        firstTag: UInt64,
+        now: NIODeadline
+    ) -> (earliest: NIODeadline, broken: WireError?) {
         var earliest = NIODeadline.distantFuture
         guard !batch.entries.isEmpty else { return (earliest, nil) }
         var broken: WireError?
@@ -86,15 +96,16 @@ extension HTTP2Session {
                     bodyCount: isCommon ? batch.body.count : batch.entries[number].body.count,
                     tag: tag,
                     deadline: batch.entries[number].deadline,
+                    responseLimit: batch.responseLimit,
                     isBulk: batch.isBulk
                 )
                 if self.mustHold(bodyCount: stream.bodyCount, isBulk: stream.isBulk) {
                     self.hold(stream, UnsafeBufferPointer(rebasing: values[position..<end]))
                     earliest = min(earliest, stream.deadline)
                 } else {
-                    switch self.open(stream, UnsafeBufferPointer(rebasing: values[position..<end])) {
+                    switch self.open(stream, UnsafeBufferPointer(rebasing: values[position..<end]), now: now) {
                     case .success(.accepted):
-                        earliest = min(earliest, stream.deadline)
+                        earliest = min(earliest, stream.streamDeadline(now))
                     case .success(.noCapacity):
                         self.results.append(.notSent(.noCapacity, tag: tag))
                     case .failure(let error):
@@ -124,7 +135,11 @@ extension HTTP2Session {
 
     /// Submits one request whose fixed fields are laid out. Returns a `Result`, because closures do not propagate typed
     /// errors.
-    func open(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) -> Result<Submission, WireError> {
+    func open(
+        _ stream: NewStream,
+        _ values: UnsafeBufferPointer<UInt8>,
+        now: NIODeadline
+    ) -> Result<Submission, WireError> {
         guard let count = self.layOut(values, stream.lengths), let fields = self.scratch.baseAddress else {
             return .failure(Self.unfit)
         }
@@ -149,7 +164,7 @@ extension HTTP2Session {
         self.streams[index].fixed = stream.fixed
         self.streams[index].outgoing = stream.body
         self.streams[index].outgoingCount = stream.bodyCount
-        self.streams[index].deadline = stream.deadline
+        self.streams[index].deadline = stream.streamDeadline(now)
         if let filter = self.configuration.responseFilter {
             self.streams[index].echo.set(self.value(filter.echoed, in: values, stream.lengths))
         }

@@ -1,4 +1,5 @@
 import CAPNSNghttp2
+package import NIOCore
 
 extension HTTP2Session {
     /// Whether requests are being held: for the send window, or because the path is being checked.
@@ -37,9 +38,13 @@ extension HTTP2Session {
         self.releaseFixed(request.stream.fixed)
     }
 
-    /// Opens streams for held requests, as far as the send window allows.
-    func openHeld() throws(WireError) {
-        if self.waitsForPathCheck { return }
+    /// Opens streams for held requests, as far as the send window allows. Must be called after the window may have
+    /// grown.
+    ///
+    /// - Returns: The earliest deadline of the opened streams.
+    func openHeld(now: NIODeadline) throws(WireError) -> NIODeadline {
+        var earliest = NIODeadline.distantFuture
+        if self.waitsForPathCheck { return earliest }
         while let request = self.held.first {
             let stream = request.stream
             let window = self.sendWindow
@@ -54,18 +59,20 @@ extension HTTP2Session {
                 // Without an open stream, the server has responded to everything it received. It has no reason to
                 // enlarge the window, so waiting would never end.
                 if window > 0, self.streams.count == 0, self.windowRule.relax(isProof: true) { continue }
-                return
+                return earliest
             }
-            try self.open(request)
+            try self.open(request, now: now)
+            earliest = min(earliest, stream.streamDeadline(now))
         }
+        return earliest
     }
 
     /// Opens a stream for the first held request.
-    private func open(_ request: HeldRequest) throws(WireError) {
+    private func open(_ request: HeldRequest, now: NIODeadline) throws(WireError) {
         let stream = request.stream
         self.openCount -= 1
         self.layOut(entry: stream.fixed)
-        let result = self.held.withValues(of: request) { self.open(stream, $0) }
+        let result = self.held.withValues(of: request) { self.open(stream, $0, now: now) }
         self.held.removeFirst()
         self.drop(request)
         switch result {
@@ -80,10 +87,34 @@ extension HTTP2Session {
     }
 
     /// Relaxes the send window rule until the window grows, because it has not grown for a while.
-    package func relaxSendWindow() throws(WireError) {
+    ///
+    /// - Returns: The earliest deadline of the streams that were opened.
+    package func relaxSendWindow(now: NIODeadline) throws(WireError) -> NIODeadline {
         _ = self.windowRule.relax(isProof: false)
-        try self.openHeld()
+        return try self.openHeld(now: now)
     }
+
+    /// Checks whether the send window limits the streams of this connection. Withdraws the held requests that
+    /// `WindowStreamLimit` does not let wait any longer.
+    ///
+    /// - Returns: Whether the limit has changed.
+    package func checkWindowLimit() -> Bool {
+        let before = self.windowLimit.limit
+        let mayWait = self.windowLimit.check(
+            oldest: self.held.oldest,
+            total: self.held.total,
+            inFlight: self.openCount - self.held.count,
+            maximum: self.peerMaxConcurrentStreams
+        )
+        if let mayWait { self.giveUpHeld(cause: .noCapacity, where: self.held.isBehind(mayWait)) }
+        return self.windowLimit.limit != before
+    }
+
+    /// Whether `checkWindowLimit` must be called again.
+    package var hasWindowLimit: Bool { self.windowLimit.limit != nil }
+
+    /// The number of streams that the peer allows, or the smaller number that the send window carries.
+    package var streamLimit: Int { min(self.peerMaxConcurrentStreams, self.windowLimit.limit ?? .max) }
 
     /// Gives a result to each held request for which `condition` holds.
     func giveUpHeld(cause: StreamCause, where condition: (HeldRequest) -> Bool = { _ in true }) {

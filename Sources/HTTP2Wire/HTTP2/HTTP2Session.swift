@@ -114,6 +114,7 @@ package final class HTTP2Session {
     /// The requests being held.
     @exclusivity(unchecked) var held = HeldRequests()
     @exclusivity(unchecked) var windowRule = SendWindowRule()
+    var windowLimit = WindowStreamLimit()
     /// Client only: bytes of open streams' bodies that nghttp2 has not copied yet.
     @exclusivity(unchecked) var uncopiedBodyBytes = 0
     /// Client only: bytes kept of incomplete responses.
@@ -201,7 +202,8 @@ package final class HTTP2Session {
 
     // MARK: Bytes
 
-    /// Processes bytes from the peer, and updates `results`, `events` and `requests`.
+    /// Processes bytes from the peer, and updates `results`, `events` and `requests`. A client then calls
+    /// `openHeld`.
     ///
     /// - Parameters:
     ///   - bytes: The data of one TLS record.
@@ -231,7 +233,6 @@ package final class HTTP2Session {
             self.giveUpUnwritten(cause: self.hasGoAway ? .goAway : .noCapacity)
         }
         try self.checkGlitches(now)
-        if !self.held.isEmpty { try self.openHeld() }
     }
 
     /// Counts a read from the network that brought no data.

@@ -9,8 +9,14 @@ struct NewStream {
     var body: Int32
     var bodyCount: Int
     var tag: UInt64
+    /// When the request ends, sent or not.
     var deadline: NIODeadline
+    /// How long the response may take, counted from when the stream is opened.
+    var responseLimit: TimeAmount
     var isBulk: Bool
+
+    /// When the stream is reset if no response has arrived, if it is opened now.
+    func streamDeadline(_ now: NIODeadline) -> NIODeadline { min(self.deadline, now + self.responseLimit) }
 }
 
 /// A request that is held until its body fits into the connection's send window, or until the path check has succeeded.
@@ -18,6 +24,8 @@ struct NewStream {
 struct HeldRequest {
     /// While the request is held, it retains its entries `fixed` and `body` once each.
     var stream: NewStream
+    /// How many requests were held before this one.
+    fileprivate(set) var number: Int
     /// The offset of its values, in bytes, among all values that the lane has ever held.
     fileprivate var position: Int
     fileprivate var valueCount: Int
@@ -27,6 +35,8 @@ struct HeldRequest {
 struct HeldRequests {
     private var interactive = Lane()
     private var bulk = Lane()
+    /// How many requests have ever been held.
+    private(set) var total = 0
 
     var isEmpty: Bool { self.interactive.requests.isEmpty && self.bulk.requests.isEmpty }
     var count: Int { self.interactive.requests.count + self.bulk.requests.count }
@@ -43,7 +53,25 @@ struct HeldRequests {
     ///   - stream: The request.
     ///   - values: The values of its variable fields. They are copied.
     mutating func append(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
-        if stream.isBulk { self.bulk.append(stream, values) } else { self.interactive.append(stream, values) }
+        if stream.isBulk {
+            self.bulk.append(stream, values, number: self.total)
+        } else {
+            self.interactive.append(stream, values, number: self.total)
+        }
+        self.total += 1
+    }
+
+    /// The number of the request that has been held longest.
+    var oldest: Int? {
+        [self.interactive, self.bulk].compactMap { $0.requests.first?.number }.min()
+    }
+
+    /// A condition that holds for all requests except the first `count`.
+    func isBehind(_ count: Int) -> (HeldRequest) -> Bool {
+        let interactive = self.interactive.requests.dropFirst(count).first?.number ?? .max
+        let others = max(0, count - self.interactive.requests.count)
+        let bulk = self.bulk.requests.dropFirst(others).first?.number ?? .max
+        return { $0.number >= ($0.stream.isBulk ? bulk : interactive) }
     }
 
     /// Calls `body` with the values of a request that is still held.
@@ -77,9 +105,11 @@ private struct Lane {
     /// How many bytes of capacity an empty lane keeps for later requests.
     private static let keptCapacity = 32 * 1024
 
-    mutating func append(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
+    mutating func append(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>, number: Int) {
         let position = self.discarded + self.values.count
-        self.requests.append(HeldRequest(stream: stream, position: position, valueCount: values.count))
+        self.requests.append(
+            HeldRequest(stream: stream, number: number, position: position, valueCount: values.count)
+        )
         self.values.append(contentsOf: values)
     }
 

@@ -8,7 +8,7 @@ package struct RequestBatch: Sendable {
         package var valueLengths: SIMD8<UInt16>
         /// If empty, the batch's body is used.
         package var body: [UInt8]
-        /// When the stream is reset if no response has arrived.
+        /// When the request ends, sent or not, if no response has arrived.
         package var deadline: NIODeadline
 
         /// How many bytes of the batch's `values` belong to this request.
@@ -29,16 +29,26 @@ package struct RequestBatch: Sendable {
     package var credential: HeaderBlock?
     /// The body of all requests that have no body of their own.
     package var body: [UInt8]
+    /// How long each response may take once its stream is open. The time for which a request is held before that does
+    /// not count.
+    package var responseLimit: TimeAmount
     /// Whether the requests' bodies must leave `SendWindowRule.bulkReserve` of the send window to others.
     package var isBulk: Bool
     /// The values of the variable fields of all requests, concatenated.
     package var values: [UInt8] = []
     package var entries: [Entry] = []
 
-    package init(shared: HeaderBlock, credential: HeaderBlock?, body: [UInt8], isBulk: Bool) {
+    package init(
+        shared: HeaderBlock,
+        credential: HeaderBlock?,
+        body: [UInt8],
+        responseLimit: TimeAmount = .nanoseconds(.max),
+        isBulk: Bool
+    ) {
         self.shared = shared
         self.credential = credential
         self.body = body
+        self.responseLimit = responseLimit
         self.isBulk = isBulk
     }
 }

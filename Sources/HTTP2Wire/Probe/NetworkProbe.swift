@@ -131,7 +131,7 @@ package final class NetworkProbe {
                     valueLengths: lengths,
                     body: []
                 )
-                _ = try session.submit(request, tag: 1, deadline: deadline)
+                _ = try session.submit(request, tag: 1, deadline: deadline, now: .now())
                 isAsked = true
             }
             try self.flush(session, tls, until: deadline)

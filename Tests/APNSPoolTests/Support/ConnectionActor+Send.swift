@@ -1,4 +1,5 @@
 import HTTP2Wire
+import NIOCore
 import SupervisedPool
 
 @testable import APNSPool
@@ -7,7 +8,13 @@ extension ConnectionActor {
     /// Sends one request and waits for its result.
     nonisolated func send(_ request: HTTP2Request, deadline: MonotonicInstant) async -> StreamResult {
         await self.send { ticket, continuation in
-            PushSubmission(request: request, deadline: deadline, ticket: ticket, continuation: continuation)
+            PushSubmission(
+                request: request,
+                deadline: deadline,
+                responseLimit: .hours(1),
+                ticket: ticket,
+                continuation: continuation
+            )
         }
     }
 }

@@ -42,6 +42,7 @@ final class FrameScript {
         let error: WireError? = bytes.withUnsafeBytes {
             do throws(WireError) {
                 try self.client.receive($0, now: self.now)
+                _ = try self.client.openHeld(now: self.now)
                 return nil
             } catch {
                 return error
@@ -74,10 +75,18 @@ final class FrameScript {
         id: String = "",
         body: String = "{}",
         deadline: NIODeadline = .distantFuture,
+        responseLimit: TimeAmount = .nanoseconds(.max),
         isBulk: Bool = false
     ) throws -> HTTP2Session.Submission {
         let request = HTTP2Request.test(path: path, id: id, body: body)
-        return try self.client.submit(request, tag: tag, deadline: deadline, isBulk: isBulk)
+        return try self.client.submit(
+            request,
+            tag: tag,
+            deadline: deadline,
+            responseLimit: responseLimit,
+            isBulk: isBulk,
+            now: self.now
+        )
     }
 
     func cancel(_ tag: UInt64) {
@@ -88,6 +97,16 @@ final class FrameScript {
     func expire(at now: NIODeadline) {
         _ = self.client.expire(now: now)
         self.collect()
+    }
+
+    /// - Returns: the tags of the held requests that were withdrawn.
+    @discardableResult
+    func checkWindowLimit() -> [UInt64] {
+        self.collect()
+        let before = self.results.count
+        _ = self.client.checkWindowLimit()
+        self.collect()
+        return self.results[before...].map(\.tag)
     }
 
     func loseConnection() {
