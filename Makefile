@@ -41,12 +41,14 @@ test-traits: toolchain ## Run the tests of what the traits add: APNSSealing, swi
 
 test-sealing: test-traits
 
-test-tsan: toolchain ## Run the tests of what is concurrent under the Thread Sanitizer
+test-tsan: toolchain ## Run all tests under the Thread Sanitizer
 	@.ci/install-packages test
+	@.ci/promtool > /dev/null
 	.ci/test-tsan
 
-test-asan: toolchain ## Run the tests of what holds memory of C under the Address Sanitizer
+test-asan: toolchain ## Run all tests under the Address Sanitizer, and look for leaks
 	@.ci/install-packages test
+	@.ci/promtool > /dev/null
 	.ci/test-asan
 
 chaos: toolchain ## Random faults against 200,000 pushes, and 300 lives of a client in storms (SEED=n repeats one; CHAOS_PUSHES=n, STORMS=n)
