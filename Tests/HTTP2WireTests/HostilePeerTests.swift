@@ -251,12 +251,7 @@ struct HostilePeerTests {
         // The send window has room for 15 of them.
         link.submit(1...20, body: String(repeating: "x", count: 4096))
         try link.exchange()
-        var frames = 0
-        while link.channel.isActive, frames < 10 * Self.mostFrames {
-            try link.sendTogether((0..<900).map { _ in .ping() })
-            frames += 900
-        }
-        #expect(frames <= Self.mostFrames)
+        try self.floodWithPings(link)
         #expect(link.received.last?.kind == .goAway && link.received.last?.payload[7] == 0xB)
         guard case .finished(let ended) = link.delegate.events.dropFirst().first else {
             Issue.record("no results: \(link.delegate.events)")
@@ -268,6 +263,16 @@ struct HostilePeerTests {
         link.finish()
     }
 
+    /// Sends PINGs until the connection ends, which it must do in time.
+    private func floodWithPings(_ link: MemoryLink) throws {
+        var frames = 0
+        while link.channel.isActive, frames < 10 * Self.mostFrames {
+            try link.sendTogether((0..<900).map { _ in .ping() })
+            frames += 900
+        }
+        #expect(frames <= Self.mostFrames)
+    }
+
     @Test("A server that breaks the protocol, reads nothing and keeps sending is disconnected")
     func violationWithoutReading() throws {
         let link = try MemoryLink()
@@ -276,12 +281,7 @@ struct HostilePeerTests {
         try link.exchange()
         link.channel.isWritable = false
         try link.send(Frame(.continuation, flags: 4, stream: 1))
-        var frames = 0
-        while link.channel.isActive, frames < 10 * Self.mostFrames {
-            try link.sendTogether((0..<900).map { _ in .ping() })
-            frames += 900
-        }
-        #expect(frames <= Self.mostFrames)
+        try self.floodWithPings(link)
         #expect(link.delegate.events.dropFirst().first == .finished([Ended(1, .unknown, .connectionLost)]))
         #expect(link.delegate.events.last == .closed(.flooded))
         link.finish()

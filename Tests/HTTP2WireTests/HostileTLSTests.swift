@@ -132,12 +132,18 @@ struct HostileTLSTests {
 
     // MARK: Records
 
-    @Test("An alert inside a header block ends the connection, and its push is unknown")
-    func alertInsideABlock() throws {
+    /// A connection whose server has received one push.
+    private func linkWithPush() throws -> MemoryLink {
         let link = try MemoryLink()
         try link.shakeHands()
         link.submit(1...1)
         try link.exchange()
+        return link
+    }
+
+    @Test("An alert inside a header block ends the connection, and its push is unknown")
+    func alertInsideABlock() throws {
+        let link = try self.linkWithPush()
         try link.send(.headers(1, status: 200, endHeaders: false))
         #expect(link.server.appendAlert(80))
         try link.exchange()
@@ -149,10 +155,7 @@ struct HostileTLSTests {
 
     @Test("A record that is cut off by the end of the connection leaves its push unknown", arguments: [3, 5, 20])
     func truncatedRecord(_ count: Int) throws {
-        let link = try MemoryLink()
-        try link.shakeHands()
-        link.submit(1...1)
-        try link.exchange()
+        let link = try self.linkWithPush()
         Frame.headers(1, status: 200, end: true).bytes.withUnsafeBytes { _ = link.server.write($0) }
         var record = link.server.takeOutput()
         try self.writeInbound(record.readSlice(length: count) ?? ByteBuffer(), link)
@@ -166,10 +169,7 @@ struct HostileTLSTests {
 
     @Test("A record with a wrong tag ends the connection")
     func damagedRecord() throws {
-        let link = try MemoryLink()
-        try link.shakeHands()
-        link.submit(1...1)
-        try link.exchange()
+        let link = try self.linkWithPush()
         Frame.headers(1, status: 200, end: true).bytes.withUnsafeBytes { _ = link.server.write($0) }
         var record = link.server.takeOutput()
         let last = record.writerIndex - 1

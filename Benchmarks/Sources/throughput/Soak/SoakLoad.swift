@@ -38,20 +38,6 @@ struct SoakLoad: Sendable {
     private let counts = SharedCounts()
     private let leaked = Leak()
 
-    init(
-        client: APNSClient,
-        configuration: APNSClientConfiguration,
-        workload: Workload,
-        rate: Double,
-        leakedBytes: Int
-    ) {
-        self.client = client
-        self.configuration = configuration
-        self.workload = workload
-        self.rate = rate
-        self.leakedBytes = leakedBytes
-    }
-
     var total: SoakCounts { counts.value }
 
     /// Sends for this time, and returns when every push has its outcome.
